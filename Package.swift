@@ -1,0 +1,86 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// One table of targets; arrows run inward only (see Documentation/Design.md).
+//
+//     plugin -> FerryBluetooth -> Ferry
+//
+// A target may import what is listed here and nothing else: the build runs with
+// `--explicit-target-dependency-import-check error`.
+let package = Package(
+    name: "ferry",
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
+    products: [
+        .library(name: "Ferry", targets: ["Ferry"]),
+        .library(name: "FerryBluetooth", targets: ["FerryBluetooth"]),
+        .library(name: "FerryTesting", targets: ["FerryTesting"]),
+        .library(name: "FerryJSON", targets: ["FerryJSON"]),
+        .library(name: "FerryPropertyList", targets: ["FerryPropertyList"]),
+        .library(name: "FerryZlib", targets: ["FerryZlib"]),
+        .library(name: "FerryLoopback", targets: ["FerryLoopback"]),
+        .executable(name: "business-card", targets: ["BusinessCard"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
+    ],
+    targets: [
+        // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
+        .target(
+            name: "Ferry",
+            dependencies: [.product(name: "DequeModule", package: "swift-collections")]
+        ),
+
+        // Bluetooth's vocabulary, the adapter seam, and the GATT link and transport over it.
+        .target(name: "FerryBluetooth", dependencies: ["Ferry"]),
+
+        // Conformance kits that any plugin can run.
+        .target(name: "FerryTesting", dependencies: ["Ferry", "FerryBluetooth"]),
+
+        // Plugins: each depends on seams, never on another plugin.
+        .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),
+        .target(name: "FerryPropertyList", dependencies: ["Ferry"], path: "Plugins/FerryPropertyList"),
+        .systemLibrary(
+            name: "CZlib", path: "Plugins/CZlib", pkgConfig: "zlib",
+            providers: [.apt(["libz-dev"]), .brew(["zlib"])]
+        ),
+        .target(name: "FerryZlib", dependencies: ["Ferry", "CZlib"], path: "Plugins/FerryZlib"),
+        .target(
+            name: "FerryLoopback",
+            dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")],
+            path: "Plugins/FerryLoopback"
+        ),
+
+        // The business-card exchange: where people start.
+        .executableTarget(
+            name: "BusinessCard",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Examples/BusinessCard"
+        ),
+
+        .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
+        .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
+        .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
+        .testTarget(name: "FerryPropertyListTests", dependencies: ["Ferry", "FerryTesting", "FerryPropertyList"]),
+        .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
+        .testTarget(
+            name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
+        .testTarget(name: "BusinessCardTests", dependencies: ["BusinessCard", "Ferry"]),
+    ]
+)
+
+for target in package.targets where target.type != .system {
+    target.swiftSettings =
+        (target.swiftSettings ?? []) + [
+            .swiftLanguageMode(.v6),
+            .enableUpcomingFeature("ExistentialAny"),
+            .enableUpcomingFeature("MemberImportVisibility"),
+            .enableUpcomingFeature("InternalImportsByDefault"),
+            .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+            .treatAllWarnings(as: .error),
+        ]
+}

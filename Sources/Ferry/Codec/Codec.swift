@@ -1,0 +1,50 @@
+/// Turns values into bytes and back.
+///
+/// A codec is stateless towards its peer: each message stands alone. Whatever it throws, the channel wraps in a
+/// ``FerryError`` with `encodingFailed` or `decodingFailed` and the thrown error as its cause; a message that cannot be
+/// decoded does not end the channel.
+public protocol Codec<Message>: Sendable {
+    /// The app's value.
+    associatedtype Message: Sendable
+
+    /// The payload for `message`.
+    func encode(_ message: Message) throws -> [UInt8]
+
+    /// The value in `payload`, which is all of one message.
+    func decode(_ payload: [UInt8]) throws -> Message
+}
+
+/// Messages that are bytes already. Neither direction copies.
+public struct BytesCodec: Codec {
+    /// Makes the codec.
+    public init() {}
+
+    /// Returns the same bytes.
+    public func encode(_ message: [UInt8]) -> [UInt8] { message }
+
+    /// Returns the same bytes.
+    public func decode(_ payload: [UInt8]) -> [UInt8] { payload }
+}
+
+/// Messages that are text, as UTF-8. Bytes that are not valid UTF-8 are refused, never repaired.
+public struct TextCodec: Codec {
+    /// Makes the codec.
+    public init() {}
+
+    /// The text's UTF-8.
+    public func encode(_ message: String) -> [UInt8] { Array(message.utf8) }
+
+    /// The text.
+    ///
+    /// - Throws: ``FerryError`` with `notText` and the place of the first wrong byte.
+    public func decode(_ payload: [UInt8]) throws(FerryError) -> String {
+        do {
+            return String(copying: try UTF8Span(validating: payload.span))
+        } catch {
+            throw FerryError(
+                .notText,
+                "The message is not UTF-8: \(error.kind) at byte \(error.byteOffsets.lowerBound) of \(payload.count). "
+                    + "Use BytesCodec on both sides for binary messages.")
+        }
+    }
+}

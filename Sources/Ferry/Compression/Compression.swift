@@ -1,0 +1,20 @@
+/// Makes payloads smaller. Both sides of a channel use the same compression with the same settings.
+///
+/// A compression sees one payload at a time and keeps nothing between them. The channel adds the envelope that says
+/// whether it was used (``CompressionEnvelope``) and checks sizes and ratio before it asks for decompression.
+public protocol Compression: Sendable {
+    /// Appends `plain`, compressed, to `output`, adding at most `budget` bytes.
+    ///
+    /// - Returns: false when the compressed form would need more than `budget`; `output` is then as it was.
+    /// - Throws: whatever keeps it from working at all; never for mere lack of gain.
+    func compress(_ plain: RawSpan, into output: inout [UInt8], budget: Int) throws -> Bool
+
+    /// The plain form of `compressed`, which must have exactly `plainCount` bytes.
+    ///
+    /// `plainCount` is the peer's claim, already checked against the channel's limits. Never takes more memory than
+    /// `plainCount` and a constant.
+    ///
+    /// - Throws: ``FerryError`` with `corruptCompression` when the stream is damaged, cut short, followed by other
+    ///   bytes, or has another plain length than stated.
+    func decompress(_ compressed: RawSpan, plainCount: Int) throws(FerryError) -> [UInt8]
+}

@@ -1,0 +1,96 @@
+/// What went wrong, where, and what to do about it.
+///
+/// `code` is for programs, `message` for people: it names the value that was met, the place it was met in and the
+/// setting or action that helps. `cause` is the error of the layer below, when there is one.
+public struct FerryError: Error, Sendable {
+    /// The kind of failure. A struct rather than an enum, so that kinds can be added without breaking a caller.
+    public let code: Code
+
+    /// What was met, where, and what to do.
+    public let message: String
+
+    /// The error of the layer below (a codec's, a transport's), when there is one.
+    public let cause: (any Error)?
+
+    /// Makes an error; plugins use the same codes as the core.
+    public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+        self.code = code
+        self.message = message
+        self.cause = cause
+    }
+}
+
+extension FerryError {
+    /// The kinds of failure, grouped by the layer that reports them.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        /// The code's name, as printed in errors.
+        public let description: String
+
+        private init(_ name: String) { description = name }
+
+        // MARK: Limits
+
+        /// A message is larger than ``Limits/maximumMessageSize``.
+        public static let messageTooLarge = Code("messageTooLarge")
+        /// More is waiting to be sent or read than ``Limits/maximumOutboundBytes`` or ``Limits/maximumInboundBytes``.
+        public static let queueFull = Code("queueFull")
+        /// A compressed message states a plain length above ``Limits/maximumDecompressedSize``.
+        public static let decompressedTooLarge = Code("decompressedTooLarge")
+        /// A compressed message grows by more than ``Limits/maximumCompressionRatio``.
+        public static let compressionRatioExceeded = Code("compressionRatioExceeded")
+
+        // MARK: Codec and compression
+
+        /// The codec could not turn the value into bytes; `cause` says why.
+        public static let encodingFailed = Code("encodingFailed")
+        /// The codec could not turn the received bytes into a value; `cause` says why.
+        public static let decodingFailed = Code("decodingFailed")
+        /// A compressed payload is damaged, cut short, or not in the envelope this channel expects.
+        public static let corruptCompression = Code("corruptCompression")
+
+        // MARK: Framing
+
+        /// The framing carries text only and was given bytes that are not UTF-8.
+        public static let notText = Code("notText")
+        /// The link's chunks are too small for this framing.
+        public static let chunkSizeTooSmall = Code("chunkSizeTooSmall")
+        /// The received chunks cannot be a stream of this framing: the two sides are out of step.
+        public static let malformedStream = Code("malformedStream")
+        /// The link went away, or fell silent, in the middle of a message.
+        public static let truncatedMessage = Code("truncatedMessage")
+
+        // MARK: Link and channel
+
+        /// A chunk is larger than the link's ``Link/maximumChunkSize``.
+        public static let chunkTooLarge = Code("chunkTooLarge")
+        /// A link was asked to carry an empty chunk.
+        public static let emptyChunk = Code("emptyChunk")
+        /// The peer, or the radio, ended the link.
+        public static let disconnected = Code("disconnected")
+        /// This side closed the link or channel.
+        public static let closed = Code("closed")
+        /// A deadline passed.
+        public static let timedOut = Code("timedOut")
+        /// The calling task was cancelled before the first chunk left.
+        public static let cancelled = Code("cancelled")
+        /// The peer broke the rules too often or too grossly.
+        public static let misbehavingPeer = Code("misbehavingPeer")
+
+        // MARK: Transport and configuration
+
+        /// The transport cannot be used as it stands; `message` says what is missing.
+        public static let transportUnavailable = Code("transportUnavailable")
+        /// No peer matched what was asked for.
+        public static let peerNotFound = Code("peerNotFound")
+        /// An argument is outside its legal range.
+        public static let invalidConfiguration = Code("invalidConfiguration")
+    }
+}
+
+extension FerryError: CustomStringConvertible {
+    /// The message, the code, and the cause when there is one.
+    public var description: String {
+        guard let cause else { return "\(message) [\(code)]" }
+        return "\(message) [\(code)] (cause: \(cause))"
+    }
+}

@@ -1,0 +1,112 @@
+/// How payloads become chunks and chunks become payloads: the recipe for a ``FramingSession``.
+public protocol Framing: Sendable {
+    /// The state of this framing on one link.
+    associatedtype Session: FramingSession
+
+    /// The framing's name as people type it: `eom`, `length`.
+    var name: String { get }
+
+    /// The state for a new link.
+    func makeSession(limits: Limits) -> Session
+}
+
+/// One message on its way out, numbered by the channel.
+public struct MessageID: Sendable, Hashable, Comparable {
+    /// Counts from 0 in the order of sending.
+    public let rawValue: UInt64
+
+    /// Makes an identifier.
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// Orders by time of sending.
+    public static func < (a: MessageID, b: MessageID) -> Bool { a.rawValue < b.rawValue }
+}
+
+/// A framing's state on one link, without I/O, clock or randomness.
+///
+/// The owner asks and is answered; nothing happens in between. After ``enqueue(_:as:at:)``, ``receive(_:at:)``,
+/// ``wake(at:)`` and ``linkDidOpen(at:)`` the owner calls ``transmit(atMost:at:_:)`` until it answers anything but
+/// `.accepted`, then ``nextEvent()`` until nil, then reads ``deadline``. A session may send chunks of its own
+/// (acknowledgements, a handshake) and several messages at once; the two simple framings do neither.
+public protocol FramingSession: Sendable {
+    /// Takes a payload to be sent.
+    ///
+    /// - Throws: ``FerryError`` when this framing cannot carry it; nothing has changed then.
+    mutating func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError)
+
+    /// Takes a message back if none of its bytes has been accepted. Returns whether it was.
+    mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool
+
+    /// Offers the next chunk, if there is one, of at most `maximumChunkSize` bytes.
+    ///
+    /// The size is asked anew for each chunk: sessions keep byte offsets, never lists of chunks cut in advance. When
+    /// `offer` returns false the session is as it was, and the next call offers a chunk again.
+    ///
+    /// - Throws: what `offer` throws, or `chunkSizeTooSmall`; the session cannot go on with this link.
+    mutating func transmit(
+        atMost maximumChunkSize: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission
+
+    /// Takes a chunk that arrived.
+    ///
+    /// - Throws: ``FerryError`` when the two sides are out of step or a limit is exceeded; the session is of no use
+    ///   afterwards.
+    mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError)
+
+    /// The next thing that happened, oldest first.
+    mutating func nextEvent() -> FramingEvent?
+
+    /// When to call ``wake(at:)``, or nil. It may have moved later by the time it comes.
+    var deadline: Timestamp? { get }
+
+    /// Tells the session that its deadline may have come.
+    ///
+    /// - Throws: as ``receive(_:at:)``.
+    mutating func wake(at now: Timestamp) throws(FerryError)
+
+    /// A new link carries this session's chunks from now on.
+    mutating func linkDidOpen(at now: Timestamp)
+
+    /// The link has ended.
+    ///
+    /// - Throws: `truncatedMessage` when a message had arrived in part.
+    mutating func linkDidClose(at now: Timestamp) throws(FerryError)
+
+    /// The app has taken `count` bytes of delivered messages: credit that may be granted to the peer.
+    mutating func consume(_ count: Int, at now: Timestamp)
+}
+
+extension FramingSession {
+    /// Nothing to wake for.
+    public var deadline: Timestamp? { nil }
+    /// Does nothing.
+    public mutating func wake(at now: Timestamp) throws(FerryError) {}
+    /// Does nothing.
+    public mutating func linkDidOpen(at now: Timestamp) {}
+    /// Does nothing.
+    public mutating func consume(_ count: Int, at now: Timestamp) {}
+}
+
+/// What became of an attempt to send the next chunk.
+@frozen public enum Transmission: Sendable, Hashable {
+    /// There is nothing to send.
+    case idle
+    /// The link took a chunk; there may be more.
+    case accepted
+    /// There is a chunk and the link has no space for it.
+    case refused
+}
+
+/// What a session has to tell.
+public enum FramingEvent: Sendable {
+    /// A message arrived, whole.
+    case received([UInt8])
+    /// So many of a message's payload bytes have been accepted so far. Several steps may be told as one.
+    case progress(MessageID, acceptedBytes: Int)
+    /// A message is out, as far as this framing can tell.
+    case sent(MessageID)
+    /// A message cannot be sent; the session goes on.
+    case failed(MessageID, FerryError)
+    /// Something that arrived was lost or damaged; the session goes on.
+    case receiveFailed(FerryError)
+}

@@ -1,0 +1,40 @@
+/// A point in time on a ``TimeSource``: nanoseconds since that source's origin.
+///
+/// Protocol logic takes timestamps as parameters and never reads a clock.
+public struct Timestamp: Sendable, Hashable, Comparable {
+    /// Nanoseconds since the time source's origin. 64 bits hold 292 years.
+    public var nanoseconds: Int64
+
+    /// Makes a timestamp from nanoseconds since the source's origin.
+    public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+
+    /// The time source's origin.
+    public static let zero = Timestamp(nanoseconds: 0)
+    /// Later than anything that is ever scheduled.
+    public static let distantFuture = Timestamp(nanoseconds: .max)
+
+    /// Orders timestamps of one time source.
+    public static func < (a: Timestamp, b: Timestamp) -> Bool { a.nanoseconds < b.nanoseconds }
+
+    /// The timestamp `duration` later, held at ``distantFuture`` rather than overflowing.
+    public static func + (time: Timestamp, duration: Duration) -> Timestamp {
+        let (sum, overflow) = time.nanoseconds.addingReportingOverflow(duration.wholeNanoseconds)
+        return overflow ? (duration < .zero ? Timestamp(nanoseconds: .min) : distantFuture) : Timestamp(nanoseconds: sum)
+    }
+
+    /// The time from `b` to `a`.
+    public static func - (a: Timestamp, b: Timestamp) -> Duration {
+        .nanoseconds(a.nanoseconds.subtractingReportingOverflow(b.nanoseconds).partialValue)
+    }
+}
+
+extension Duration {
+    /// This duration in nanoseconds, rounded towards zero and held within 64 bits.
+    public var wholeNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        guard !overflow else { return seconds < 0 ? .min : .max }
+        let (sum, carried) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return carried ? (seconds < 0 ? .min : .max) : sum
+    }
+}
