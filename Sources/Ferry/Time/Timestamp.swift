@@ -19,7 +19,8 @@ public struct Timestamp: Sendable, Hashable, Comparable {
     /// The timestamp `duration` later, held at ``distantFuture`` rather than overflowing.
     public static func + (time: Timestamp, duration: Duration) -> Timestamp {
         let (sum, overflow) = time.nanoseconds.addingReportingOverflow(duration.wholeNanoseconds)
-        return overflow ? (duration < .zero ? Timestamp(nanoseconds: .min) : distantFuture) : Timestamp(nanoseconds: sum)
+        guard overflow else { return Timestamp(nanoseconds: sum) }
+        return duration < .zero ? Timestamp(nanoseconds: .min) : distantFuture
     }
 
     /// The time from `b` to `a`.

@@ -1,3 +1,5 @@
+import Ferry
+
 /// The peripheral role: publishes services, advertises them, and updates subscribers.
 public protocol PeripheralRole: AnyObject, Sendable {
     /// Publishes a service, which is fixed from then on.
