@@ -33,7 +33,10 @@ let package = Package(
         ),
 
         // Bluetooth's vocabulary, the adapter seam, and the GATT link and transport over it.
-        .target(name: "FerryBluetooth", dependencies: ["Ferry"]),
+        .target(
+            name: "FerryBluetooth",
+            dependencies: ["Ferry", .product(name: "DequeModule", package: "swift-collections")]
+        ),
 
         // Conformance kits that any plugin can run.
         .target(name: "FerryTesting", dependencies: ["Ferry", "FerryBluetooth"]),

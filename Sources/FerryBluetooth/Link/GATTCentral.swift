@@ -1,0 +1,171 @@
+import Ferry
+import Synchronization
+
+/// A central on its way to one link: finds a peripheral that offers the service, connects, discovers, subscribes.
+final class GATTCentral: CentralRoleEvents {
+    private let adapter: any BluetoothAdapter
+    private let configuration: GATTConfiguration
+    private let state = Mutex(State())
+
+    private struct State {
+        var power = PowerWait()
+        var found: PeerID?
+        var waiter: (@Sendable (PeerID) -> Void)?
+        var heardOutside: [PeerID: Int] = [:]  // signal strengths outside the window, for the error's text
+    }
+
+    init(_ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration) {
+        self.adapter = adapter
+        self.configuration = configuration
+    }
+
+    /// What the scan has met so far that did not match, for people.
+    var whatWasHeard: String {
+        let heard = state.withLock { $0.heardOutside.values.sorted(by: >) }
+        guard let window = configuration.rssi, !heard.isEmpty else {
+            return
+                "Nothing that offers service \(configuration.service) was heard; is the peripheral on and advertising?"
+        }
+        let list = heard.map { "\($0) dBm" }.joined(separator: ", ")
+        return
+            "\(heard.count) peripheral\(heard.count == 1 ? " was" : "s were") heard outside the signal-strength window "
+            + "\(window.lowerBound)...\(window.upperBound) dBm: \(list). Move closer, or widen the window."
+    }
+
+    func connect(_ time: any TimeSource) async throws(FerryError) -> any Link {
+        let role = adapter.openCentral(self)
+        do {
+            try await waitForPower(of: adapter.name, time) { [self] body in state.withLock { body(&$0.power) } }
+            let peripheral = try await find(with: role)
+            return try await open(peripheral, with: role)
+        } catch {
+            role.close()
+            throw error
+        }
+    }
+
+    // MARK: Finding
+
+    private func find(with role: any CentralRole) async throws(FerryError) -> PeerID {
+        let request = ScanRequest(
+            services: [configuration.service], allowsDuplicates: configuration.rssi != nil,
+            name: configuration.localName)
+        do { try role.startScan(request) } catch { throw FerryError("\(adapter.name) cannot scan", error) }
+        defer { role.stopScan() }
+
+        let (peripherals, continuation) = AsyncStream<PeerID>.makeStream()
+        state.withLock { state in
+            if let found = state.found { continuation.yield(found) }
+            state.waiter = { continuation.yield($0) }
+        }
+        for await peripheral in peripherals { return peripheral }
+        throw FerryError(.cancelled, "The search for service \(configuration.service) was cancelled.")
+    }
+
+    func centralAdapterDidChange(_ adapterState: AdapterState) {
+        state.withLock { $0.power.note(adapterState) }
+    }
+
+    func centralDidDiscover(_ discovery: Discovery) {
+        state.withLock { state in
+            if let window = configuration.rssi, !window.contains(discovery.rssi) {
+                if state.heardOutside.count < 16 || state.heardOutside[discovery.peripheral] != nil {
+                    state.heardOutside[discovery.peripheral] = discovery.rssi
+                }
+                return
+            }
+            guard state.found == nil else { return }
+            state.found = discovery.peripheral
+            state.waiter?(discovery.peripheral)
+        }
+    }
+
+    // MARK: Opening
+
+    private func open(_ peripheral: PeerID, with role: any CentralRole) async throws(FerryError) -> any Link {
+        let connection: any PeripheralConnection
+        do { connection = try await role.connect(to: peripheral) } catch {
+            throw FerryError("Cannot connect to peripheral \(peripheral)", error)
+        }
+        let result = await withTaskCancellationHandler {
+            do throws(BluetoothError) {
+                return Result<_, BluetoothError>.success(try await subscribe(on: connection))
+            } catch {
+                return .failure(error)
+            }
+        } onCancel: {
+            connection.disconnect()  // which ends every request that waits
+        }
+        switch result {
+        case .success(let link): return OwningLink(link, role)
+        case .failure(let error):
+            connection.disconnect()
+            throw FerryError("Cannot set up the link to peripheral \(peripheral)", error)
+        }
+    }
+
+    private func subscribe(on connection: any PeripheralConnection) async throws(BluetoothError) -> GATTCentralLink {
+        guard let service = try await connection.discoverServices([configuration.service]).first else {
+            throw BluetoothError(
+                .unknownAttribute, "It does not offer service \(configuration.service) although it advertises it.")
+        }
+        let writeUUID = configuration.writeCharacteristic ?? configuration.characteristic
+        let wanted = Array(Set([configuration.characteristic, writeUUID]))
+        let found = try await connection.discoverCharacteristics(wanted, of: service.id)
+        guard let inbound = found.first(where: { $0.uuid == configuration.characteristic }) else {
+            throw BluetoothError(
+                .unknownAttribute,
+                "Its service \(configuration.service) has no characteristic \(configuration.characteristic).")
+        }
+        // A peripheral that only sends (the classic transfer sample) has nothing to write to: then sending throws.
+        let outbound = found.first { $0.uuid == writeUUID } ?? inbound
+        let link = GATTCentralLink(
+            connection, inbound: inbound.id, outbound: outbound.id, writeType: writeType(for: outbound))
+        connection.activate(link)
+        try await connection.setSubscription(try subscription(for: inbound), to: inbound.id)
+        return link
+    }
+
+    /// The configured way of writing, or the only one that the peripheral offers.
+    private func writeType(for characteristic: RemoteCharacteristic) -> WriteType {
+        let offersCommand = characteristic.properties.contains(.writeWithoutResponse)
+        let offersRequest = characteristic.properties.contains(.write)
+        switch configuration.writeType {
+        case .withoutResponse: return offersCommand || !offersRequest ? .withoutResponse : .withResponse
+        case .withResponse: return offersRequest || !offersCommand ? .withResponse : .withoutResponse
+        }
+    }
+
+    /// The configured subscription, or the only one that the peripheral offers.
+    private func subscription(for characteristic: RemoteCharacteristic) throws(BluetoothError) -> Subscription {
+        let offersNotify = !characteristic.properties.isDisjoint(with: [.notify, .notifyEncryptionRequired])
+        let offersIndicate = !characteristic.properties.isDisjoint(with: [.indicate, .indicateEncryptionRequired])
+        switch (configuration.subscription, offersNotify, offersIndicate) {
+        case (.notify, true, _), (.indicate, true, false): return .notify
+        case (.indicate, _, true), (.notify, false, true): return .indicate
+        case (_, false, false):
+            throw BluetoothError(
+                .notSupported,
+                "Its characteristic \(characteristic.uuid) offers neither notifications nor indications.")
+        }
+    }
+}
+
+/// Keeps the central role open for as long as its link lives, and closes it with the link.
+private final class OwningLink: Link {
+    private let link: GATTCentralLink
+    private let role: any CentralRole
+
+    init(_ link: GATTCentralLink, _ role: any CentralRole) {
+        self.link = link
+        self.role = role
+    }
+
+    deinit { role.close() }
+
+    var maximumChunkSize: Int { link.maximumChunkSize }
+    func activate(_ receiver: any LinkReceiver) { link.activate(receiver) }
+    func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool { try link.trySend(chunk) }
+    func setReceiving(_ isReceiving: Bool) { link.setReceiving(isReceiving) }
+    func close() { link.close() }
+}

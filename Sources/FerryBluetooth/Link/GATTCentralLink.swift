@@ -1,0 +1,94 @@
+package import Ferry
+import Synchronization
+
+/// The central's end of a GATT link: writes towards the peripheral, notifications or indications from it.
+final class GATTCentralLink: Link, PeripheralConnectionEvents {
+    private let connection: any PeripheralConnection
+    private let inbound: AttributeID
+    private let outbound: AttributeID
+    private let writeType: WriteType
+    private let gate = ReceiverGate()
+
+    init(
+        _ connection: any PeripheralConnection, inbound: AttributeID, outbound: AttributeID, writeType: WriteType
+    ) {
+        self.connection = connection
+        self.inbound = inbound
+        self.outbound = outbound
+        self.writeType = writeType
+    }
+
+    // MARK: Link
+
+    var maximumChunkSize: Int { max(1, connection.maximumWriteLength(writeType)) }
+
+    func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
+
+    func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
+        try checkSize(of: chunk)
+        do {
+            return try connection.tryWriteValue(chunk, to: outbound, type: writeType)
+        } catch {
+            throw FerryError("Cannot write to the peripheral", error)
+        }
+    }
+
+    func setReceiving(_ isReceiving: Bool) { connection.setReceiving(isReceiving) }
+
+    func close() { connection.disconnect() }
+
+    // MARK: PeripheralConnectionEvents
+
+    func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
+        guard characteristic == inbound, value.byteCount > 0 else { return }
+        guard gate.receive(value) else {
+            gate.close(.neverActivated)
+            connection.disconnect()
+            return
+        }
+    }
+
+    func peripheralIsReadyToWrite() { gate.ready() }
+
+    func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {
+        guard characteristic == outbound else { return }
+        switch result {
+        case .success: gate.ready()
+        case .failure(let error):
+            gate.close(FerryError("The peripheral refused a chunk", error))
+            connection.disconnect()
+        }
+    }
+
+    func peripheralDidModifyServices(_ services: [AttributeID]) {
+        gate.close(FerryError(.disconnected, "The peripheral withdrew its service; connect again to find it anew."))
+        connection.disconnect()
+    }
+
+    func peripheralDidDisconnect(_ reason: BluetoothError) {
+        gate.close(FerryError("The connection to the peripheral ended", reason))
+    }
+}
+
+extension Link {
+    /// The checks that every link owes its caller.
+    package func checkSize(of chunk: RawSpan) throws(FerryError) {
+        guard chunk.byteCount > 0 else {
+            throw FerryError(.emptyChunk, "A link cannot carry an empty chunk.")
+        }
+        let maximum = maximumChunkSize
+        guard chunk.byteCount <= maximum else {
+            throw FerryError(
+                .chunkTooLarge, "The chunk has \(chunk.byteCount) bytes; the link takes \(maximum) at present.")
+        }
+    }
+}
+
+extension FerryError {
+    static var neverActivated: FerryError {
+        FerryError(
+            .queueFull,
+            "Chunks arrived on a link that nobody had activated, more than are held. Make the channel as soon as the link "
+                + "is there.")
+    }
+}

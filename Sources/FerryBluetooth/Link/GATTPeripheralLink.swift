@@ -1,0 +1,82 @@
+import Ferry
+import Synchronization
+
+/// The peripheral's end of a GATT link: notifications or indications towards one central, its writes from it.
+final class GATTPeripheralLink: Link {
+    let central: PeerID
+    private let role: any PeripheralRole
+    private let characteristic: AttributeID
+    private let recipients: UpdateRecipients
+    private let gate = ReceiverGate()
+    private let writes = Mutex(Writes())
+
+    /// Write requests whose answer is held back while the receiver pauses: ATT then keeps the central from writing on.
+    private struct Writes {
+        var isPaused = false
+        var unanswered: [RequestID] = []
+    }
+
+    init(to central: PeerID, of characteristic: AttributeID, on role: any PeripheralRole) {
+        self.central = central
+        self.role = role
+        self.characteristic = characteristic
+        recipients = .one(central)
+    }
+
+    // MARK: Link
+
+    var maximumChunkSize: Int { max(1, role.maximumUpdateValueLength(for: central) ?? 1) }
+
+    func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
+
+    func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
+        // A value that is too long would be cut without a word.
+        try checkSize(of: chunk)
+        do {
+            return try role.tryUpdateValue(chunk, of: characteristic, for: recipients)
+        } catch {
+            throw FerryError("Cannot update the central's value", error)
+        }
+    }
+
+    func setReceiving(_ isReceiving: Bool) {
+        role.setReceiving(isReceiving, from: central)
+        let answers = writes.withLock { writes -> [RequestID] in
+            writes.isPaused = !isReceiving
+            guard isReceiving else { return [] }
+            defer { writes.unanswered = [] }
+            return writes.unanswered
+        }
+        for request in answers { role.respond(to: request, with: .success([])) }
+    }
+
+    func close() { role.disconnect(central) }
+
+    // MARK: Events, passed on by GATTPeripheral
+
+    func isReady() { gate.ready() }
+
+    func didReceive(_ value: RawSpan) {
+        guard value.byteCount > 0 else { return }
+        guard gate.receive(value) else { return overflow() }
+    }
+
+    func didReceive(_ value: [UInt8], answering request: RequestID) {
+        guard value.isEmpty || gate.receive(value.span.bytes) else {
+            role.respond(to: request, with: .failure(.insufficientResources))
+            return overflow()
+        }
+        let answersNow = writes.withLock { writes in
+            if writes.isPaused { writes.unanswered.append(request) }
+            return !writes.isPaused
+        }
+        if answersNow { role.respond(to: request, with: .success([])) }
+    }
+
+    func didEnd(_ reason: FerryError) { gate.close(reason) }
+
+    private func overflow() {
+        gate.close(.neverActivated)
+        role.disconnect(central)
+    }
+}

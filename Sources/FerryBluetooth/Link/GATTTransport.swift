@@ -1,0 +1,58 @@
+public import Ferry
+
+/// Links over GATT, on any adapter: a peripheral listens, a central connects.
+///
+/// Towards the central chunks travel as notifications or indications, towards the peripheral as writes. The chunk size is
+/// the connection's: ATT_MTU - 3, at most 512 bytes, and follows every change of ATT_MTU. Each central has a link of its
+/// own.
+public struct GATTTransport: Transport {
+    private let adapter: any BluetoothAdapter
+    private let configuration: GATTConfiguration
+    private let time: any TimeSource
+
+    /// Makes a transport; nothing happens on the air yet.
+    public init(
+        adapter: any BluetoothAdapter, configuration: GATTConfiguration, time: any TimeSource = SystemTime()
+    ) {
+        self.adapter = adapter
+        self.configuration = configuration
+        self.time = time
+    }
+
+    /// Publishes the service and advertises it until the listener is closed or released.
+    ///
+    /// - Throws: `transportUnavailable` with what is missing.
+    public func listen() async throws(FerryError) -> LinkListener {
+        try await GATTPeripheral(adapter, configuration).listen(time)
+    }
+
+    /// Connects to the first peripheral that advertises the service within the signal-strength window.
+    ///
+    /// - Throws: `timedOut` with what was heard meanwhile, `cancelled`, `disconnected`, `peerNotFound` or
+    ///   `transportUnavailable`.
+    public func connect(timeout: Duration) async throws(FerryError) -> any Link {
+        let central = GATTCentral(adapter, configuration)
+        let outcome = await withTaskGroup(of: Result<any Link, FerryError>?.self) { [time] group in
+            group.addTask {
+                do throws(FerryError) { return .success(try await central.connect(time)) } catch {
+                    return .failure(error)
+                }
+            }
+            group.addTask {
+                try? await time.sleep(for: timeout)
+                return nil
+            }
+            let first = await group.next() ?? nil
+            group.cancelAll()
+            // A link that was made in the very moment of the timeout belongs to nobody.
+            if first == nil, case .success(let link)?? = await group.next() { link.close() }
+            return first
+        }
+        if Task.isCancelled, case .success(let link)? = outcome { link.close() }
+        if Task.isCancelled { throw FerryError(.cancelled, "Connecting was cancelled.") }
+        guard let outcome else {
+            throw FerryError(.timedOut, "No link within \(timeout). \(central.whatWasHeard)")
+        }
+        return try outcome.get()
+    }
+}

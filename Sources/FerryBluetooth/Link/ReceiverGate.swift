@@ -1,0 +1,91 @@
+import DequeModule
+package import Ferry
+import Synchronization
+
+/// The way from an adapter's events to a link's receiver.
+///
+/// A link exists before its owner has activated it, and an adapter does not wait: what comes in between is held, in
+/// order and within bounds, and delivered first. Afterwards events go straight through.
+package final class ReceiverGate: Sendable {
+    private struct State {
+        var receiver: (any LinkReceiver)?
+        var isOpen = false
+        var hasEnded = false
+        var held: Deque<[UInt8]> = []
+        var heldBytes = 0
+        var reason: FerryError?
+    }
+
+    private let state = Mutex(State())
+    private let maximumHeldBytes: Int
+
+    package init(maximumHeldBytes: Int = 64 << 10) { self.maximumHeldBytes = maximumHeldBytes }
+
+    /// Names the receiver and delivers what was held. Events that come meanwhile queue up behind.
+    package func activate(_ receiver: any LinkReceiver) {
+        while let next = nextHeld(for: receiver) {
+            switch next {
+            case .chunk(let bytes): receiver.linkDidReceive(bytes.span.bytes)
+            case .close(let reason): receiver.linkDidClose(reason)
+            }
+        }
+    }
+
+    private enum Held {
+        case chunk([UInt8])
+        case close(FerryError)
+    }
+
+    private func nextHeld(for receiver: any LinkReceiver) -> Held? {
+        state.withLock { state in
+            state.receiver = receiver
+            if let bytes = state.held.popFirst() {
+                state.heldBytes -= bytes.count
+                return .chunk(bytes)
+            }
+            if let reason = state.reason, !state.hasEnded {
+                state.hasEnded = true
+                state.receiver = nil
+                return .close(reason)
+            }
+            state.isOpen = true
+            return nil
+        }
+    }
+
+    /// Passes a chunk on. Returns false when nobody has activated the link and too much is held already: it has to be
+    /// ended, since a chunk would be lost.
+    package func receive(_ chunk: RawSpan) -> Bool {
+        var isWithinBounds = true
+        let receiver: (any LinkReceiver)? = state.withLock { state in
+            guard state.reason == nil else { return nil }
+            if state.isOpen { return state.receiver }
+            isWithinBounds = state.heldBytes + chunk.byteCount <= maximumHeldBytes
+            if isWithinBounds {
+                state.held.append(chunk.withUnsafeBytes { Array($0) })
+                state.heldBytes += chunk.byteCount
+            }
+            return nil
+        }
+        receiver?.linkDidReceive(chunk)
+        return isWithinBounds
+    }
+
+    /// Passes the ready signal on. Before activation nobody waits for it.
+    package func ready() {
+        state.withLock { $0.receiver }?.linkIsReady()
+    }
+
+    /// Ends the flow. Only the first reason counts.
+    package func close(_ reason: FerryError) {
+        let receiver: (any LinkReceiver)? = state.withLock { state in
+            guard state.reason == nil else { return nil }
+            state.reason = reason
+            guard state.isOpen else { return nil }
+            state.hasEnded = true
+            defer { state.receiver = nil }
+            return state.receiver
+        }
+        receiver?.linkDidClose(reason)
+    }
+}
