@@ -39,7 +39,10 @@ let package = Package(
         ),
 
         // Conformance kits that any plugin can run.
-        .target(name: "FerryTesting", dependencies: ["Ferry", "FerryBluetooth"]),
+        .target(
+            name: "FerryTesting",
+            dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
+        ),
 
         // Plugins: each depends on seams, never on another plugin.
         .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),

@@ -145,7 +145,8 @@ public protocol PeripheralConnection: AnyObject, Sendable {
     /// that ignore it.
     func setReceiving(_ isReceiving: Bool)
 
-    /// Ends the connection; ``PeripheralConnectionEvents/peripheralDidDisconnect(_:)`` follows.
+    /// Ends the connection, after the writes already queued are sent, as far as the adapter can tell and within the
+    /// supervision timeout; ``PeripheralConnectionEvents/peripheralDidDisconnect(_:)`` follows. A second call does nothing.
     func disconnect()
 }
 

@@ -41,7 +41,8 @@ public protocol PeripheralRole: AnyObject, Sendable {
     /// that ignore it.
     func setReceiving(_ isReceiving: Bool, from central: PeerID)
 
-    /// Ends the connection to a central.
+    /// Ends the connection to a central, after the values already queued for it are sent, as far as the adapter can tell
+    /// and within the supervision timeout.
     func disconnect(_ central: PeerID)
 
     /// Offers an L2CAP channel; centrals that open it come as ``PeripheralRoleEvents/peripheralDidOpen(_:)``.
