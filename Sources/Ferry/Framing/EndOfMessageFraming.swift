@@ -1,0 +1,270 @@
+/// Chunks of a payload, then one value that holds a marker alone: the convention of Apple's BLE transfer sample and its
+/// many descendants, by default with the three bytes `EOM` and chunks of 20 bytes.
+///
+/// The boundaries of chunks carry the meaning, so a link must deliver each as it was sent. No data chunk ever equals the
+/// marker: where a cut would make one, it is made a byte (in text, a scalar) earlier.
+///
+/// ## What it can notice
+/// The format has no length, number or checksum. A message of more than ``Limits/maximumMessageSize`` bytes, silence in
+/// its middle and a link that ends in its middle are noticed; a chunk that is lost, doubled or overtaken on the way is
+/// not. Use ``LengthPrefixFraming`` where both sides are yours.
+public struct EndOfMessageFraming: Framing {
+    /// What payloads may hold.
+    @frozen public enum Content: Sendable, Hashable {
+        /// Any bytes.
+        case binary
+        /// UTF-8 only, cut between Unicode scalars so that each chunk is well-formed by itself: for receivers that turn
+        /// every chunk into a string, as the newer Swift version of Apple's sample does, and drop what is none. Anything
+        /// else is refused with `notText` when it is to be sent. Received messages are not restricted.
+        case text
+    }
+
+    /// The bytes `EOM`.
+    public static let defaultMarker = [UInt8]("EOM".utf8)
+
+    /// The value that ends a message.
+    public let marker: [UInt8]
+    /// The most bytes in a chunk, or nil for as many as the link takes.
+    public let chunkSize: Int?
+    /// What payloads may hold.
+    public let content: Content
+
+    /// The name people type: `eom`.
+    public var name: String { "eom" }
+
+    /// The fewest bytes a link must take at once: those of the marker, and in text at least 4, the longest scalar.
+    public var minimumChunkSize: Int { content == .text ? max(marker.count, 4) : marker.count }
+
+    /// The classic form: the marker `EOM`, chunks of 20 bytes, any content.
+    public init() {
+        marker = Self.defaultMarker
+        chunkSize = 20
+        content = .binary
+    }
+
+    /// Makes another form.
+    ///
+    /// - Parameters:
+    ///   - marker: 2 to 20 bytes, so that the marker fits the smallest Bluetooth LE chunk, and so that a message that
+    ///     equals it can be cut in two. For text it must be ASCII.
+    ///   - chunkSize: The most bytes in a chunk, at least ``minimumChunkSize``; nil for as many as the link takes.
+    ///   - content: What payloads may hold.
+    /// - Throws: ``FerryError`` with `invalidConfiguration` when an argument is outside these bounds.
+    public init(
+        marker: [UInt8] = Self.defaultMarker, chunkSize: Int? = 20, content: Content = .binary
+    ) throws(FerryError) {
+        self.marker = marker
+        self.chunkSize = chunkSize
+        self.content = content
+        guard (2...20).contains(marker.count) else {
+            throw FerryError(
+                .invalidConfiguration, "The end-of-message marker has \(marker.count) bytes; it must have 2 to 20.")
+        }
+        if content == .text, let offset = marker.firstIndex(where: { $0 >= 0x80 }) {
+            throw FerryError(
+                .invalidConfiguration,
+                "The end-of-message marker must be ASCII for text; its byte at offset \(offset) is not.")
+        }
+        if let chunkSize, chunkSize < minimumChunkSize {
+            throw FerryError(
+                .invalidConfiguration,
+                "A chunk size of \(chunkSize) is too small for end-of-message framing; it must be at least"
+                    + " \(minimumChunkSize) here.")
+        }
+    }
+
+    /// The state for a new link.
+    public func makeSession(limits: Limits) -> Session { Session(framing: self, limits: limits) }
+}
+
+extension EndOfMessageFraming {
+    /// The state of end-of-message framing on one link.
+    public struct Session: FramingSession {
+        private let framing: EndOfMessageFraming
+        private let marker: [UInt8]
+        private let markerText: String
+        private let maximumMessageSize: Int
+
+        private var outbound = OutboundQueue()
+        private var acceptedBytes = 0
+
+        private var assembler: MessageAssembler
+        private var stall: StallDetector
+        private var deliveredMessages = 0
+        private var failure: FerryError?
+
+        private var events = EventQueue()
+
+        init(framing: EndOfMessageFraming, limits: Limits) {
+            self.framing = framing
+            marker = framing.marker
+            markerText = String(decoding: framing.marker, as: UTF8.self)
+            maximumMessageSize = max(limits.maximumMessageSize, 0)
+            assembler = MessageAssembler(bound: maximumMessageSize)
+            stall = StallDetector(timeout: limits.inboundStallTimeout)
+        }
+
+        /// The next thing that happened, oldest first.
+        public mutating func nextEvent() -> FramingEvent? { events.next() }
+    }
+}
+
+// MARK: - Sending
+
+extension EndOfMessageFraming.Session {
+    /// Takes a payload to be sent.
+    ///
+    /// - Throws: `messageTooLarge` above ``Limits/maximumMessageSize``; in text `notText` for bytes that are not UTF-8.
+    public mutating func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {
+        guard payload.count <= maximumMessageSize else {
+            throw .messageTooLarge(sending: payload.count, limit: maximumMessageSize)
+        }
+        if framing.content == .text, let offset = UTF8Text.firstInvalidOffset(in: payload) {
+            throw FerryError(
+                .notText,
+                "The message of \(payload.count) bytes is not UTF-8 at byte offset \(offset), and this end-of-message"
+                    + " framing carries text only. Send text, or use binary content with a receiver that takes it.")
+        }
+        outbound.append(payload, as: id)
+    }
+
+    /// Takes a message back if none of its chunks has been accepted.
+    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
+        guard !outbound.isEmpty, outbound.first.id == id else { return outbound.removeWaiting(id) }
+        guard acceptedBytes == 0 else { return false }
+        outbound.removeFirst()
+        return true
+    }
+
+    /// Offers the next chunk of the first message, or the marker after its last.
+    ///
+    /// - Throws: what `offer` throws, or `chunkSizeTooSmall` below ``EndOfMessageFraming/minimumChunkSize``.
+    public mutating func transmit(
+        atMost maximumChunkSize: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission {
+        guard !outbound.isEmpty else { return .idle }
+        let size = min(maximumChunkSize, framing.chunkSize ?? .max)
+        guard size >= framing.minimumChunkSize else {
+            throw FerryError(
+                .chunkSizeTooSmall,
+                "The link takes chunks of \(maximumChunkSize) bytes; end-of-message framing needs"
+                    + " \(framing.minimumChunkSize) for its marker of \(marker.count) bytes"
+                    + (framing.content == .text ? " and for whole scalars." : "."))
+        }
+        guard acceptedBytes < outbound.first.payload.count else {
+            guard try offer(marker.span.bytes) else { return .refused }
+            events.sent(outbound.first.id)
+            outbound.removeFirst()
+            acceptedBytes = 0
+            return .accepted
+        }
+        let length = try offerData(atMost: size, offer)
+        guard length > 0 else { return .refused }
+        acceptedBytes += length
+        events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
+        return .accepted
+    }
+
+    /// Offers the next bytes of the first message; returns how many were accepted.
+    private func offerData(
+        atMost size: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Int {
+        let rest = outbound.first.payload.span.bytes.extracting(droppingFirst: acceptedBytes)
+        let length = chunkLength(of: rest, atMost: size)
+        return try offer(rest.extracting(first: length)) ? length : 0
+    }
+
+    /// How many of the remaining bytes the next chunk takes: as many as fit, unless they would equal the marker.
+    private func chunkLength(of rest: RawSpan, atMost size: Int) -> Int {
+        if framing.content == .text { return textChunkLength(of: rest, atMost: size) }
+        let length = min(size, rest.byteCount)
+        guard length == marker.count, isMarker(rest.extracting(first: length)) else { return length }
+        return length - 1
+    }
+
+    private func textChunkLength(of rest: RawSpan, atMost size: Int) -> Int {
+        let length = UTF8Text.lastBoundary(in: rest, notAfter: size)
+        // Receivers compare strings, and Swift's and Foundation's do so by canonical equivalence: a chunk of other bytes
+        // can equal the marker (U+212A KELVIN SIGN is a K). No ASCII character has an equivalent of more than 3 bytes.
+        guard length >= marker.count, length <= 3 * marker.count else { return length }
+        let equalsMarker = rest.extracting(first: length).withUnsafeBytes {
+            String(decoding: $0, as: UTF8.self) == markerText
+        }
+        return equalsMarker ? UTF8Text.lastBoundary(in: rest, notAfter: length - 1) : length
+    }
+
+    private func isMarker(_ chunk: RawSpan) -> Bool {
+        guard chunk.byteCount == marker.count else { return false }
+        for offset in marker.indices where chunk.unsafeLoad(fromByteOffset: offset, as: UInt8.self) != marker[offset] {
+            return false
+        }
+        return true
+    }
+}
+
+// MARK: - Receiving
+
+extension EndOfMessageFraming.Session {
+    /// Takes a chunk that arrived.
+    ///
+    /// - Throws: `malformedStream` for an empty chunk, `messageTooLarge` above ``Limits/maximumMessageSize``; the same
+    ///   again for every later chunk.
+    public mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError) {
+        stall.chunkArrived(at: now)
+        let count = chunk.byteCount
+        if count == marker.count && isMarker(chunk) {
+            if let failure { throw failure }
+            events.received(assembler.takeUnannounced())
+            deliveredMessages += 1
+            return
+        }
+        guard count > 0, count <= maximumMessageSize - assembler.count, failure == nil else {
+            throw refuse(chunkOf: count)
+        }
+        assembler.append(chunk)
+    }
+
+    private mutating func refuse(chunkOf count: Int) -> FerryError {
+        if let failure { return failure }
+        let error: FerryError =
+            if count == 0 {
+                .emptyChunk(afterMessages: deliveredMessages, bytes: assembler.count)
+            } else {
+                .messageTooLarge(
+                    receiving: "has more than \(assembler.count) bytes and its next chunk \(count) more",
+                    afterMessages: deliveredMessages, limit: maximumMessageSize)
+            }
+        return fail(error)
+    }
+
+    private mutating func fail(_ error: FerryError) -> FerryError {
+        failure = error
+        assembler = MessageAssembler(bound: maximumMessageSize)
+        return error
+    }
+
+    /// When the silence in the middle of a message becomes too long (``Limits/inboundStallTimeout``); nil between
+    /// messages.
+    public var deadline: Timestamp? { assembler.count > 0 ? stall.deadline : nil }
+
+    /// - Throws: `truncatedMessage` when the silence in the middle of a message has become too long.
+    public mutating func wake(at now: Timestamp) throws(FerryError) {
+        guard let deadline, now >= deadline else { return }
+        throw fail(
+            .truncatedMessage(
+                "fell silent after \(assembler.count) bytes of it, before its end marker", raising: true,
+                afterMessages: deliveredMessages))
+    }
+
+    /// The app has made room: a peer that was asked to pause may go on, so its silence counts from now.
+    public mutating func consume(_ count: Int, at now: Timestamp) { stall.chunkArrived(at: now) }
+
+    /// - Throws: `truncatedMessage` when a message had arrived in part.
+    public mutating func linkDidClose(at now: Timestamp) throws(FerryError) {
+        guard assembler.count > 0 else { return }
+        throw fail(
+            .truncatedMessage(
+                "ended after \(assembler.count) bytes of it, before its end marker", raising: false,
+                afterMessages: deliveredMessages))
+    }
+}

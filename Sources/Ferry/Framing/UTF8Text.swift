@@ -1,0 +1,35 @@
+/// UTF-8 as the text mode of ``EndOfMessageFraming`` needs it.
+enum UTF8Text {
+    /// The offset of the first byte that is not part of a well-formed scalar (The Unicode Standard, table 3-7), or nil.
+    static func firstInvalidOffset(in bytes: [UInt8]) -> Int? {
+        bytes.withUnsafeBytes { bytes in
+            var parser = Unicode.UTF8.ForwardParser()
+            var offset = 0
+            while offset < bytes.count {
+                // Eight ASCII bytes at a time; most text is.
+                if bytes.count - offset >= 8,
+                    bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+                {
+                    offset += 8
+                    continue
+                }
+                var rest = bytes[offset...].makeIterator()
+                guard case .valid(let scalar) = parser.parseScalar(from: &rest) else { return offset }
+                // Each scalar is parsed by itself; what the parser has read ahead is read again.
+                parser = Unicode.UTF8.ForwardParser()
+                offset += scalar.count
+            }
+            return nil
+        }
+    }
+
+    /// The largest offset of at most `offset` at which well-formed text can be cut without splitting a scalar.
+    static func lastBoundary(in text: RawSpan, notAfter offset: Int) -> Int {
+        guard offset < text.byteCount else { return text.byteCount }
+        var boundary = offset
+        while boundary > 0, isContinuation(text.unsafeLoad(fromByteOffset: boundary, as: UInt8.self)) { boundary -= 1 }
+        return boundary
+    }
+
+    private static func isContinuation(_ byte: UInt8) -> Bool { byte & 0xC0 == 0x80 }
+}
