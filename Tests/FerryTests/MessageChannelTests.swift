@@ -77,7 +77,7 @@ import Testing
             (error as? FerryError)?.code == .encodingFailed && (error as? FerryError)?.cause is Picky.Refusal
         }
         links.1.activate(Silent())
-        _ = try links.1.trySend([1, 0].span.bytes)
+        _ = try links.1.trySend(([1, 0] as [UInt8]).span.bytes)
         links.1.deliver()
         var messages = channel.messages.makeAsyncIterator()
         await #expect { _ = try await messages.next() } throws: { error in
@@ -97,7 +97,7 @@ import Testing
         #expect(try await reading.value == nil)
         // The message that comes later is not lost with the reader.
         links.1.activate(Silent())
-        _ = try links.1.trySend([1, 7].span.bytes)
+        _ = try links.1.trySend(([1, 7] as [UInt8]).span.bytes)
         links.1.deliver()
         var messages = channel.messages.makeAsyncIterator()
         #expect(try await messages.next() == [7])

@@ -30,7 +30,7 @@ public final class MessageChannel<Message: Sendable>: Sendable {
     ///   - limits: what a peer can make grow, bounded.
     ///   - time: the clock for timeouts.
     public init(
-        over link: any Link, codec: some Codec<Message>, framing: some Framing,
+        over link: any Link, codec: some Codec<Message>, framing: some Framing = LengthPrefixFraming(),
         compression: (any Compression)? = nil, chunkSize: Int? = nil, limits: Limits = Limits(),
         time: any TimeSource = SystemTime()
     ) {
@@ -130,14 +130,14 @@ extension MessageChannel {
             /// The next message; nil when the channel was closed or the task cancelled.
             ///
             /// - Throws: ``FerryError``; when the channel is still open, the next call goes on with the next message.
-            public func next() async throws(FerryError) -> Message? {
+            public mutating func next() async throws(FerryError) -> Message? {
                 try await next(isolation: nil)
             }
 
             /// The next message; nil when the channel was closed or the task cancelled.
             ///
             /// - Throws: ``FerryError``; when the channel is still open, the next call goes on with the next message.
-            public func next(isolation actor: isolated (any Actor)?) async throws(FerryError) -> Message? {
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(FerryError) -> Message? {
                 switch await channel.core.read(isolation: actor) {
                 case .message(let payload): return try channel.message(from: payload)
                 case .failure(let error): throw error
