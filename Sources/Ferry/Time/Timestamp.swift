@@ -31,11 +31,5 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
 extension Duration {
     /// This duration in nanoseconds, rounded towards zero and held within 64 bits.
-    public var wholeNanoseconds: Int64 {
-        let (seconds, attoseconds) = components
-        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        guard !overflow else { return seconds < 0 ? .min : .max }
-        let (sum, carried) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
-        return carried ? (seconds < 0 ? .min : .max) : sum
-    }
+    public var wholeNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
 }
