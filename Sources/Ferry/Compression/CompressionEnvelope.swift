@@ -1,5 +1,152 @@
-struct CompressionEnvelope {
-    let compression: any Compression; let limits: Limits
-    func wrap(_ payload: [UInt8]) throws(FerryError) -> [UInt8] { payload }
-    func unwrap(_ payload: [UInt8]) throws(FerryError) -> [UInt8] { payload }
+/// The envelope of every payload on a channel with compression.
+///
+/// ```
+/// stored:      00, payload
+/// compressed:  01, plain length as a varint, compressed payload
+/// ```
+///
+/// The varint is unsigned LEB128: seven bits a byte, least significant first, the top bit set on all but the last byte,
+/// at most 10 bytes, shortest form only. A payload is stored when compression would not make the whole smaller, or when
+/// the compressed form would break ``Limits/maximumDecompressedSize`` or ``Limits/maximumCompressionRatio``, so two
+/// channels with equal limits always understand each other.
+package struct CompressionEnvelope: Sendable {
+    /// What makes payloads smaller.
+    package let compression: any Compression
+    /// The bounds on what a compressed payload may become.
+    package let limits: Limits
+
+    private enum Kind {
+        static let stored: UInt8 = 0x00
+        static let compressed: UInt8 = 0x01
+    }
+
+    package init(compression: any Compression, limits: Limits) {
+        self.compression = compression
+        self.limits = limits
+    }
+
+    /// `payload` in its envelope: never more than one byte longer than it was.
+    ///
+    /// - Throws: ``FerryError`` with `encodingFailed` when the compression cannot work at all.
+    package func wrap(_ payload: [UInt8]) throws(FerryError) -> [UInt8] {
+        if payload.count <= limits.maximumDecompressedSize, let compressed = try compress(payload) {
+            return compressed
+        }
+        var stored: [UInt8] = []
+        stored.reserveCapacity(payload.count + 1)
+        stored.append(Kind.stored)
+        stored.append(contentsOf: payload)
+        return stored
+    }
+
+    private func compress(_ payload: [UInt8]) throws(FerryError) -> [UInt8]? {
+        var output = [Kind.compressed]
+        Self.appendVarint(UInt64(payload.count), to: &output)
+        let headerCount = output.count
+        let budget = payload.count - headerCount  // the stored form has payload.count + 1 bytes
+        guard budget > 0 else { return nil }
+        do {
+            guard try compression.compress(payload.span.bytes, into: &output, budget: budget) else { return nil }
+        } catch let error as FerryError {
+            throw error
+        } catch {
+            throw FerryError(
+                .encodingFailed, "A payload of \(payload.count) bytes could not be compressed: \(error).", cause: error)
+        }
+        let compressedCount = output.count - headerCount
+        guard compressedCount <= budget, isWithinRatio(plain: payload.count, compressed: compressedCount) else {
+            return nil
+        }
+        return output
+    }
+
+    /// The payload in the envelope `bytes`. The stated length is checked before any memory is taken for it.
+    ///
+    /// - Throws: ``FerryError`` with `corruptCompression`, `decompressedTooLarge` or `compressionRatioExceeded`.
+    package func unwrap(_ bytes: [UInt8]) throws(FerryError) -> [UInt8] {
+        switch bytes.first {
+        case nil:
+            throw FerryError(
+                .corruptCompression,
+                "A message arrived without a compression envelope: it is empty. Turn compression on or off on both sides.")
+        case Kind.stored:
+            return Array(bytes.dropFirst())
+        case Kind.compressed:
+            return try decompress(bytes)
+        case let kind?:
+            throw FerryError(
+                .corruptCompression,
+                "A message of \(bytes.count) bytes begins with the envelope byte \(kind), which is neither 0 (stored) "
+                    + "nor 1 (compressed). Turn compression on or off on both sides.")
+        }
+    }
+
+    private func decompress(_ bytes: [UInt8]) throws(FerryError) -> [UInt8] {
+        let (stated, start) = try Self.readVarint(bytes, from: 1)
+        guard let plainCount = Int(exactly: stated), plainCount <= limits.maximumDecompressedSize else {
+            throw FerryError(
+                .decompressedTooLarge,
+                "A compressed message states a plain length of \(stated) bytes; the limit is "
+                    + "\(limits.maximumDecompressedSize) (Limits.maximumDecompressedSize).")
+        }
+        let compressedCount = bytes.count - start
+        guard isWithinRatio(plain: plainCount, compressed: compressedCount) else {
+            throw FerryError(
+                .compressionRatioExceeded,
+                "A compressed message states that its \(compressedCount) bytes become \(plainCount); the limit is "
+                    + "\(limits.maximumCompressionRatio) to 1 (Limits.maximumCompressionRatio).")
+        }
+        let compressed = bytes.span.bytes.extracting(start..<bytes.count)
+        let plain = try compression.decompress(compressed, plainCount: plainCount)
+        guard plain.count == plainCount else {
+            throw FerryError(
+                .corruptCompression,
+                "A compressed message states \(plainCount) plain bytes and yields \(plain.count).")
+        }
+        return plain
+    }
+
+    private func isWithinRatio(plain: Int, compressed: Int) -> Bool {
+        let (bound, overflow) = compressed.multipliedReportingOverflow(by: max(limits.maximumCompressionRatio, 0))
+        return overflow || plain <= bound
+    }
+
+    // MARK: Varint
+
+    private static func appendVarint(_ value: UInt64, to output: inout [UInt8]) {
+        var rest = value
+        while rest >= 0x80 {
+            output.append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        output.append(UInt8(truncatingIfNeeded: rest))
+    }
+
+    /// The value that begins at `start`, and where it ends.
+    private static func readVarint(_ bytes: [UInt8], from start: Int) throws(FerryError) -> (UInt64, end: Int) {
+        var value: UInt64 = 0
+        var index = start
+        while index < bytes.count {
+            let byte = bytes[index]
+            let shift = UInt64(7 * (index - start))
+            guard shift < 63 || byte <= 1 else {
+                throw corruptLength("is longer than 64 bits", bytes)
+            }
+            value |= UInt64(byte & 0x7F) << shift
+            index += 1
+            guard byte & 0x80 == 0 else { continue }
+            guard byte != 0 || index == start + 1 else {
+                throw corruptLength("is not in its shortest form", bytes)
+            }
+            return (value, index)
+        }
+        throw corruptLength("is cut short", bytes)
+    }
+
+    private static func corruptLength(_ what: String, _ bytes: [UInt8]) -> FerryError {
+        FerryError(
+            .corruptCompression,
+            "The plain length at byte 1 of a compressed message of \(bytes.count) bytes \(what). "
+                + "Turn compression on or off on both sides.")
+    }
 }

@@ -1,0 +1,91 @@
+public import Ferry
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// Messages as JSON (RFC 8259), by Foundation's coders.
+///
+/// The same value always becomes the same bytes: keys are sorted. A received message must be UTF-8 (RFC 8259, 8.1) and
+/// must not nest deeper than `maximumDepth`. Its syntax is checked before Foundation sees it, because outside Apple's
+/// platforms Foundation does not say where malformed JSON is malformed.
+///
+/// As JSON has no such values, a number that is infinite or not a number is refused when encoding.
+public struct JSONCodec<Message: Codable & Sendable>: Codec {
+    /// How dates are written and read.
+    public enum DateFormat: Sendable, Hashable {
+        /// Seconds since 2001-01-01T00:00:00Z as a number: Foundation's own default.
+        case secondsSinceReferenceDate
+        /// Seconds since 1970-01-01T00:00:00Z as a number.
+        case secondsSince1970
+        /// Text as in RFC 3339, `2026-11-21T09:30:00Z`: whole seconds, fractions are dropped.
+        case iso8601
+    }
+
+    /// Line breaks and indentation for people to read. They cost bytes on the link and mean nothing to the receiver.
+    public let isIndented: Bool
+
+    /// How dates are written and read; both sides must agree.
+    public let dates: DateFormat
+
+    /// The deepest nesting of arrays and objects that is read. Deeper messages are refused, so that a peer cannot
+    /// exhaust the stack.
+    public let maximumDepth: Int
+
+    /// Makes the codec.
+    ///
+    /// - Parameters:
+    ///   - type: the app's message type; usually inferred.
+    ///   - isIndented: whether to write line breaks and indentation.
+    ///   - dates: how dates are written and read.
+    ///   - maximumDepth: the deepest nesting that is read, held to 1...256.
+    public init(
+        _ type: Message.Type = Message.self, isIndented: Bool = false,
+        dates: DateFormat = .secondsSinceReferenceDate, maximumDepth: Int = 64
+    ) {
+        self.isIndented = isIndented
+        self.dates = dates
+        self.maximumDepth = min(max(maximumDepth, 1), 256)
+    }
+
+    /// The message as JSON in UTF-8, keys sorted, slashes as they are.
+    ///
+    /// - Throws: ``FerryError`` with `encodingFailed`, naming the coding path; the coder's error is its cause.
+    public func encode(_ message: Message) throws(FerryError) -> [UInt8] {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        if isIndented { encoder.outputFormatting.insert(.prettyPrinted) }
+        switch dates {
+        case .secondsSinceReferenceDate: encoder.dateEncodingStrategy = .deferredToDate
+        case .secondsSince1970: encoder.dateEncodingStrategy = .secondsSince1970
+        case .iso8601: encoder.dateEncodingStrategy = .iso8601
+        }
+        do {
+            return Array(try encoder.encode(message))
+        } catch {
+            throw .encodingFailed(error, format: "JSON", type: Message.self)
+        }
+    }
+
+    /// The message in `payload`.
+    ///
+    /// - Throws: ``FerryError`` with `decodingFailed`: for malformed JSON the line, column and byte; for JSON of another
+    ///   shape the coding path, with the coder's error as its cause.
+    public func decode(_ payload: [UInt8]) throws(FerryError) -> Message {
+        var check = JSONSyntaxCheck(payload, maximumDepth: maximumDepth)
+        try check.run()
+        let decoder = JSONDecoder()
+        switch dates {
+        case .secondsSinceReferenceDate: decoder.dateDecodingStrategy = .deferredToDate
+        case .secondsSince1970: decoder.dateDecodingStrategy = .secondsSince1970
+        case .iso8601: decoder.dateDecodingStrategy = .iso8601
+        }
+        do {
+            return try decoder.decode(Message.self, from: Data(payload))
+        } catch {
+            throw .decodingFailed(error, format: "JSON", type: Message.self)
+        }
+    }
+}

@@ -1,0 +1,217 @@
+import Ferry
+
+/// Whether bytes are one JSON text (RFC 8259) that nests no deeper than allowed.
+///
+/// Written without recursion: the open containers are a list, so no input can exhaust the stack.
+struct JSONSyntaxCheck {
+    private let bytes: [UInt8]
+    private let maximumDepth: Int
+    private var position = 0
+    private var closersAwaited: [UInt8] = []
+
+    init(_ bytes: [UInt8], maximumDepth: Int) {
+        self.bytes = bytes
+        self.maximumDepth = maximumDepth
+    }
+
+    /// Reads the whole text.
+    ///
+    /// - Throws: `decodingFailed` with what was expected, what was found, and where.
+    mutating func run() throws(FerryError) {
+        try checkEncoding()
+        var expectsValue = true
+        while true {
+            skipWhitespace()
+            if expectsValue {
+                expectsValue = try value()
+            } else if let closer = closersAwaited.last {
+                expectsValue = try afterElement(closer)
+            } else {
+                guard position == bytes.count else { throw unexpected("the end of the message") }
+                return
+            }
+        }
+    }
+
+    /// Foundation would also read UTF-16 and UTF-32; RFC 8259 allows neither between systems, and this check reads
+    /// single bytes. A byte 0 is never legal in JSON and always present in those two.
+    private mutating func checkEncoding() throws(FerryError) {
+        do {
+            _ = try UTF8Span(validating: bytes.span)
+        } catch {
+            position = error.byteOffsets.lowerBound
+            throw failure("bytes that are not UTF-8 (\(error.kind))")
+        }
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
+    }
+
+    /// Reads one scalar, an empty container, or the start of a container. Returns whether a value must follow.
+    private mutating func value() throws(FerryError) -> Bool {
+        switch peek {
+        case UInt8(ascii: "{"):
+            try open(awaiting: UInt8(ascii: "}"))
+            guard peek != UInt8(ascii: "}") else { return close() }
+            try key()
+            return true
+        case UInt8(ascii: "["):
+            try open(awaiting: UInt8(ascii: "]"))
+            guard peek != UInt8(ascii: "]") else { return close() }
+            return true
+        case UInt8(ascii: "\""): try string()
+        case let byte? where byte == UInt8(ascii: "-") || isDigit(byte): try number()
+        case UInt8(ascii: "t"): try literal("true")
+        case UInt8(ascii: "f"): try literal("false")
+        case UInt8(ascii: "n"): try literal("null")
+        default: throw unexpected("a value")
+        }
+        return false
+    }
+
+    /// Reads what follows a whole element of a container. Returns whether a value must follow.
+    private mutating func afterElement(_ closer: UInt8) throws(FerryError) -> Bool {
+        if peek == closer { return close() }
+        guard peek == UInt8(ascii: ",") else {
+            throw unexpected("',' or '\(Character(UnicodeScalar(closer)))'")
+        }
+        position += 1
+        skipWhitespace()
+        if closer == UInt8(ascii: "}") { try key() }
+        return true
+    }
+
+    private mutating func open(awaiting closer: UInt8) throws(FerryError) {
+        guard closersAwaited.count < maximumDepth else {
+            throw failure("nesting deeper than \(maximumDepth) (JSONCodec.maximumDepth)")
+        }
+        closersAwaited.append(closer)
+        position += 1
+        skipWhitespace()
+    }
+
+    private mutating func close() -> Bool {
+        closersAwaited.removeLast()
+        position += 1
+        return false
+    }
+
+    private mutating func key() throws(FerryError) {
+        guard peek == UInt8(ascii: "\"") else { throw unexpected("a key in quotes") }
+        try string()
+        skipWhitespace()
+        guard peek == UInt8(ascii: ":") else { throw unexpected("':'") }
+        position += 1
+    }
+
+    private mutating func string() throws(FerryError) {
+        position += 1
+        while let byte = peek {
+            switch byte {
+            case UInt8(ascii: "\""):
+                position += 1
+                return
+            case UInt8(ascii: "\\"):
+                position += 1
+                try escape()
+            case 0..<0x20:
+                throw failure("the control character \(hex(byte)) inside a string, where it must be escaped")
+            default:
+                position += 1
+            }
+        }
+        throw unexpected("'\"' at the end of a string")
+    }
+
+    private mutating func escape() throws(FerryError) {
+        switch peek {
+        case UInt8(ascii: "u"):
+            let unit = try codeUnit()
+            guard UTF16.isSurrogate(unit) else { return }
+            guard UTF16.isLeadSurrogate(unit), peek == UInt8(ascii: "\\") else {
+                throw failure("half a surrogate pair")
+            }
+            position += 1
+            guard peek == UInt8(ascii: "u"), UTF16.isTrailSurrogate(try codeUnit()) else {
+                throw failure("half a surrogate pair")
+            }
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            position += 1
+        default:
+            throw unexpected("one of \"\\/bfnrtu after '\\'")
+        }
+    }
+
+    /// Reads `uXXXX`.
+    private mutating func codeUnit() throws(FerryError) -> UInt16 {
+        position += 1
+        var unit: UInt16 = 0
+        for _ in 0..<4 {
+            guard let digit = peek.flatMap({ Character(UnicodeScalar($0)).hexDigitValue }) else {
+                throw unexpected("four hexadecimal digits after '\\u'")
+            }
+            unit = unit << 4 | UInt16(digit)
+            position += 1
+        }
+        return unit
+    }
+
+    /// `-`, then digits without a leading zero, then perhaps a fraction and an exponent.
+    private mutating func number() throws(FerryError) {
+        if peek == UInt8(ascii: "-") { position += 1 }
+        if peek == UInt8(ascii: "0") { position += 1 } else { try digits() }
+        if peek == UInt8(ascii: ".") {
+            position += 1
+            try digits()
+        }
+        if peek == UInt8(ascii: "e") || peek == UInt8(ascii: "E") {
+            position += 1
+            if peek == UInt8(ascii: "+") || peek == UInt8(ascii: "-") { position += 1 }
+            try digits()
+        }
+    }
+
+    private mutating func digits() throws(FerryError) {
+        let start = position
+        while let byte = peek, isDigit(byte) { position += 1 }
+        guard position > start else { throw unexpected("a digit") }
+    }
+
+    private mutating func literal(_ text: StaticString) throws(FerryError) {
+        for index in 0..<text.utf8CodeUnitCount {
+            guard peek == text.utf8Start[index] else { throw unexpected("'\(text)'") }
+            position += 1
+        }
+    }
+
+    private mutating func skipWhitespace() {
+        while let byte = peek, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+    }
+
+    private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    private func isDigit(_ byte: UInt8) -> Bool { byte >= UInt8(ascii: "0") && byte <= UInt8(ascii: "9") }
+
+    // MARK: Errors
+
+    private func unexpected(_ expectation: String) -> FerryError {
+        guard let byte = peek else { return failure("its end where \(expectation) was expected") }
+        let isPrintable = (0x21..<0x7F).contains(byte)
+        let found = isPrintable ? "'\(Character(UnicodeScalar(byte)))'" : "the byte \(hex(byte))"
+        return failure("\(found) where \(expectation) was expected")
+    }
+
+    private func failure(_ what: String) -> FerryError {
+        let before = bytes.prefix(position)
+        let line = before.count { $0 == 0x0A } + 1
+        let column = position - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
+        return FerryError(
+            .decodingFailed,
+            "The received message is not the JSON this channel reads: it has \(what), at line \(line), "
+                + "column \(column) (byte \(position) of \(bytes.count)). Check that the peer uses JSON too.")
+    }
+
+    private func hex(_ byte: UInt8) -> String {
+        let digits = String(byte, radix: 16, uppercase: true)
+        return digits.utf8.count < 2 ? "0x0\(digits)" : "0x\(digits)"
+    }
+}

@@ -1,0 +1,53 @@
+extension FerryError {
+    /// What a Codable decoder threw, with the place in the message spelt out.
+    ///
+    /// - Parameters:
+    ///   - error: what the decoder threw.
+    ///   - format: the format's name as people know it: "JSON", "property list".
+    ///   - type: the type that was being decoded.
+    package static func decodingFailed(_ error: any Error, format: String, type: Any.Type) -> FerryError {
+        let detail: String
+        switch error as? DecodingError {
+        case .typeMismatch(_, let context)?, .valueNotFound(_, let context)?:
+            detail = "\(place(context.codingPath)): \(sentence(context.debugDescription))"
+        case .keyNotFound(let key, let context)?:
+            detail = "\(place(context.codingPath)): the key \"\(key.stringValue)\" is missing."
+        case .dataCorrupted(let context)?:
+            // Foundation keeps what it knows of a malformed message (the line, the unfitting number) one level down.
+            let reason = context.underlyingError.map { " \($0)." } ?? ""
+            detail = "\(place(context.codingPath)): \(sentence(context.debugDescription))\(reason)"
+        default:
+            detail = "\(error)."
+        }
+        return FerryError(
+            .decodingFailed,
+            "The received \(format) is not a \(type): \(detail) Both sides must use the same codec and message type.",
+            cause: error)
+    }
+
+    /// What a Codable encoder threw, with the place in the message spelt out.
+    package static func encodingFailed(_ error: any Error, format: String, type: Any.Type) -> FerryError {
+        let detail: String
+        if case .invalidValue(_, let context)? = error as? EncodingError {
+            detail = "\(place(context.codingPath)): \(sentence(context.debugDescription))"
+        } else {
+            detail = "\(error)."
+        }
+        return FerryError(.encodingFailed, "This \(type) cannot be written as \(format): \(detail)", cause: error)
+    }
+
+    private static func place(_ path: [any CodingKey]) -> String {
+        guard !path.isEmpty else { return "at the top" }
+        var text = ""
+        for key in path {
+            if let index = key.intValue {
+                text += "[\(index)]"
+            } else {
+                text += text.isEmpty ? key.stringValue : ".\(key.stringValue)"
+            }
+        }
+        return "at \(text)"
+    }
+
+    private static func sentence(_ text: String) -> String { text.hasSuffix(".") ? text : text + "." }
+}

@@ -1,0 +1,110 @@
+public import Ferry
+
+/// Checks a ``Codec`` against its contract, in any test library:
+///
+/// ```swift
+/// @Test func conforms() throws {
+///     try CodecConformance(JSONCodec<Card>(), samples: [.empty, .full]).check()
+/// }
+/// ```
+///
+/// A trap or a hang cannot be caught and ends the test run; that is a failure too.
+public struct CodecConformance<C: Codec> where C.Message: Equatable {
+    private let codec: C
+    private let samples: [C.Message]
+    private let refusesForeignBytes: Bool
+    private let isDeterministic: Bool
+    private let seed: UInt64
+
+    /// Makes the kit.
+    ///
+    /// - Parameters:
+    ///   - codec: the codec to be checked.
+    ///   - samples: messages that it must carry; some small ones and some that use every feature.
+    ///   - refusesForeignBytes: whether the codec can tell bytes that are not a message of its own: empty payloads and
+    ///     payloads cut short must then be refused. Not so for raw bytes and text.
+    ///   - isDeterministic: whether the same message must always become the same bytes.
+    ///   - seed: of the damaged payloads; a failure names it.
+    public init(
+        _ codec: C, samples: [C.Message], refusesForeignBytes: Bool = true, isDeterministic: Bool = true,
+        seed: UInt64 = 1
+    ) {
+        self.codec = codec
+        self.samples = samples
+        self.refusesForeignBytes = refusesForeignBytes
+        self.isDeterministic = isDeterministic
+        self.seed = seed
+    }
+
+    /// Runs all checks.
+    ///
+    /// - Throws: ``ConformanceFailure`` for the first requirement that is not met.
+    public func check() throws(ConformanceFailure) {
+        for (index, sample) in samples.enumerated() {
+            let payload = try checkRoundTrip(sample, index)
+            try checkTruncation(sample, payload, index)
+            checkDamage(payload, index)
+        }
+        try checkForeignBytes()
+    }
+
+    private func checkRoundTrip(_ sample: C.Message, _ index: Int) throws(ConformanceFailure) -> [UInt8] {
+        let payload: [UInt8]
+        do { payload = try codec.encode(sample) } catch {
+            throw ConformanceFailure("Every sample can be encoded", "sample \(index): \(error)")
+        }
+        let decoded: C.Message
+        do { decoded = try codec.decode(payload) } catch {
+            throw ConformanceFailure("What was encoded can be decoded", "sample \(index): \(error)")
+        }
+        guard decoded == sample else {
+            throw ConformanceFailure("A message survives the round trip", "sample \(index) became \(decoded)")
+        }
+        if isDeterministic {
+            for message in [sample, decoded] where (try? codec.encode(message)) != payload {
+                throw ConformanceFailure("The same message becomes the same bytes", "sample \(index) did not")
+            }
+        }
+        return payload
+    }
+
+    /// A proper beginning of a payload is refused, unless what is missing means nothing (white space at the end).
+    private func checkTruncation(
+        _ sample: C.Message, _ payload: [UInt8], _ index: Int
+    ) throws(ConformanceFailure) {
+        let step = max(1, payload.count / 512)
+        for count in stride(from: 0, to: payload.count, by: step) {
+            let decoded = try? codec.decode(Array(payload.prefix(count)))
+            if refusesForeignBytes, let decoded, decoded != sample {
+                throw ConformanceFailure(
+                    "A payload cut short is refused",
+                    "sample \(index), cut to \(count) of \(payload.count) bytes, became \(decoded)")
+            }
+        }
+    }
+
+    /// Damaged payloads may be decoded to anything or refused; they must not trap.
+    private func checkDamage(_ payload: [UInt8], _ index: Int) {
+        guard !payload.isEmpty else { return }
+        var random = ConformanceRandom(seed: seed &+ UInt64(index))
+        for _ in 0..<500 {
+            var damaged = payload
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+                damaged[Int.random(in: 0..<damaged.count, using: &random)] = UInt8(truncatingIfNeeded: random.next())
+            }
+            _ = try? codec.decode(damaged)
+        }
+    }
+
+    private func checkForeignBytes() throws(ConformanceFailure) {
+        var random = ConformanceRandom(seed: ~seed)
+        var foreign: [[UInt8]] = [[], [0], [0xFF], Array(repeating: 0, count: 64), Array(repeating: 0xFF, count: 64)]
+        for count in [1, 2, 3, 7, 16, 41, 256, 4096] { foreign.append(random.bytes(count)) }
+        for payload in foreign {
+            guard let decoded = try? codec.decode(payload), refusesForeignBytes else { continue }
+            throw ConformanceFailure(
+                "Bytes that are not a message are refused",
+                "\(payload.count) bytes (\(payload.prefix(8))..., seed \(seed)) became \(decoded)")
+        }
+    }
+}
