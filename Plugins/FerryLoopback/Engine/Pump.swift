@@ -1,0 +1,274 @@
+import DequeModule
+import Ferry
+import FerryBluetooth
+
+/// What the pump carries out with no lock held.
+enum Step {
+    case call(@Sendable () -> Void)
+    case update(any PeripheralConnectionEvents, AttributeID, UnsafeBytes)
+    case updateSeveral([any PeripheralConnectionEvents], AttributeID, UnsafeBytes)
+    case write(any PeripheralRoleEvents, PeerID, AttributeID, UnsafeBytes)
+    case chunk(any LinkReceiver, UnsafeBytes)
+    case readyToUpdate(any PeripheralRoleEvents)
+    case readyToWrite(any PeripheralConnectionEvents)
+    case readyToSend(any LinkReceiver)
+    case nothing
+
+    func perform() {
+        switch self {
+        case .call(let action): action()
+        case .update(let sink, let attribute, let value): sink.peripheralDidUpdate(attribute, value: value.bytes.bytes)
+        case .updateSeveral(let sinks, let attribute, let value):
+            for sink in sinks { sink.peripheralDidUpdate(attribute, value: value.bytes.bytes) }
+        case .write(let sink, let central, let attribute, let value):
+            sink.peripheral(central, didWrite: value.bytes.bytes, to: attribute)
+        case .chunk(let sink, let value): sink.linkDidReceive(value.bytes.bytes)
+        case .readyToUpdate(let sink): sink.peripheralIsReadyToUpdate()
+        case .readyToWrite(let sink): sink.peripheralIsReadyToWrite()
+        case .readyToSend(let sink): sink.linkIsReady()
+        case .nothing: break
+        }
+    }
+}
+
+/// The bytes of an occupied slot, with the ring that keeps them alive. Nothing writes to them until the pump, which is the
+/// only reader, has said that it is done.
+struct UnsafeBytes: @unchecked Sendable {
+    let ring: ValueRing
+    let bytes: UnsafeRawBufferPointer
+}
+
+/// The value that is being delivered.
+struct Delivering {
+    enum Lane { case up, down, channel(Int) }
+    let link: Int
+    let lane: Lane
+    var isIndication = false
+}
+
+// The pump: one at a time for the whole radio, so no two events overlap and a run under virtual time is repeatable.
+extension RadioState {
+    /// Most steps of one run; then the pump sets itself a wake-up, so that a thread is not held for good.
+    static let stepsPerRun = 8192
+
+    /// The next thing to carry out, or nil when nothing is left to do. First of all the previous step is concluded.
+    mutating func nextStep() -> Step? {
+        if let delivered = delivering {
+            delivering = nil
+            conclude(delivered)
+        }
+        stepsInRun += 1
+        guard stepsInRun < Self.stepsPerRun else {
+            isRunning = false
+            wake()
+            return nil
+        }
+        while true {
+            while let event = events.popFirst() {
+                if let step = step(for: event) { return step }
+            }
+            guard let id = turns.first else {
+                isRunning = false
+                return nil
+            }
+            guard let link = links[id] else {
+                turns.removeFirst()
+                continue
+            }
+            if let step = transmit(link) { return step }
+            guard events.isEmpty else { continue }
+            signalReady(link)
+            guard events.isEmpty else { continue }
+            turns.removeFirst()
+            link.isInTurn = false
+            resume(link)
+        }
+    }
+
+    /// Turns an event into a step, unless its owner has gone.
+    private mutating func step(for event: Event) -> Step? {
+        switch event {
+        case .call(let action): return .call(action)
+        case .readyToUpdate(let id): return peripherals[id].map { .readyToUpdate($0.sink) }
+        case .readyToWrite(let id):
+            guard let client = clients[id], let sink = client.sink else { return nil }
+            return .readyToWrite(sink)
+        case .readyToSend(let id): return channels[id]?.receiver.map { .readyToSend($0) }
+        case .peripheral(let id, let action):
+            guard let sink = peripherals[id]?.sink else { return nil }
+            return .call { action(sink) }
+        case .central(let id, let action):
+            guard let sink = centrals[id]?.sink else { return nil }
+            return .call { action(sink) }
+        case .client(let id, let action):
+            guard let client = clients[id] else { return nil }
+            guard let sink = client.sink else {
+                if client.waiting.count < 64 { client.waiting.append(action) }
+                return nil
+            }
+            return .call { action(sink) }
+        case .clientEnded(let id):
+            guard let client = clients[id], let reason = client.endReason, let sink = client.sink else { return nil }
+            clients[id] = nil
+            return .call { sink.peripheralDidDisconnect(reason) }
+        case .channelEnded(let id):
+            guard let end = channels[id], let reason = end.endReason, let receiver = end.receiver else { return nil }
+            channels[id] = nil
+            return .call { receiver.linkDidClose(reason) }
+        }
+    }
+
+    // MARK: Turns
+
+    /// Gives a link a turn as soon as it may have one, if there is anything that can go.
+    mutating func resume(_ link: AirLink) {
+        guard !link.isInTurn, !link.isEventSet, hasSomething(link) else { return }
+        if configuration.connectionInterval == .zero {
+            beginTurn(link)
+        } else {
+            link.isEventSet = true
+            let interval = configuration.connectionInterval.wholeNanoseconds
+            let elapsed = (time.now - link.anchor).wholeNanoseconds
+            let next = (elapsed / interval + 1) * interval
+            timers.append((link.anchor + .nanoseconds(next), .connectionEvent(link: link.id)))
+        }
+    }
+
+    /// A connection event has come.
+    mutating func connectionEventDue(_ id: Int) {
+        guard let link = links[id], link.isEventSet else { return }
+        link.isEventSet = false
+        guard !link.isInTurn, hasSomething(link) else { return }
+        beginTurn(link)
+    }
+
+    private mutating func beginTurn(_ link: AirLink) {
+        link.isInTurn = true
+        link.eventNumber += 1
+        link.rotation += 1
+        let isTimed = configuration.connectionInterval != .zero
+        func budget(_ queued: Int) -> Int { isTimed ? configuration.packetsPerEvent ?? queued : queued }
+        link.up.budget = budget(queued(link, .up))
+        link.down.budget = budget(queued(link, .down))
+        turns.append(link.id)
+        wake()
+    }
+
+    /// Tells those who were refused that the turn has made room; what they queue may still use the turn's budget.
+    private mutating func signalReady(_ link: AirLink) {
+        signalReadyToUpdate(nodes[link.peripheral])
+        guard link.hasFreedWrite else { return }
+        link.hasFreedWrite = false
+        for id in link.clients {
+            if let client = clients[id] { signalReadyToWrite(client) }
+        }
+    }
+
+    private func queued(_ link: AirLink, _ direction: Direction) -> Int {
+        let lane = direction == .up ? link.up : link.down
+        return (lane.ring?.count ?? 0) + lane.control.count + queuedFrames(link, direction)
+    }
+
+    /// Whether anything can go now.
+    private func hasSomething(_ link: AirLink) -> Bool {
+        guard link.isInRange else { return false }
+        return link.up.next(during: nil) != .nothing || link.down.next(during: nil) != .nothing
+            || hasFrames(link)
+    }
+
+    // MARK: Transmission
+
+    /// Lets the next packet of a link's turn cross. Nil when the turn is over, or when what crossed has left events.
+    private mutating func transmit(_ link: AirLink) -> Step? {
+        guard link.isInRange else { return nil }
+        let event = configuration.connectionInterval == .zero ? nil : link.eventNumber
+        while events.isEmpty, links[link.id] != nil {
+            if link.rotation % 2 == 0, let step = transmitFrame(link) { return step }
+            switch link.up.budget > 0 ? link.up.next(during: event) : .nothing {
+            case .nothing: break
+            case .control:
+                link.up.budget -= 1
+                if let control = link.up.control.popFirst() { arrive(control.pdu, on: link, .up) }
+                continue
+            case .value:
+                link.up.budget -= 1
+                if let step = deliverWrite(link) { return step }
+                continue
+            }
+            switch link.down.budget > 0 ? link.down.next(during: event) : .nothing {
+            case .nothing: break
+            case .control:
+                link.down.budget -= 1
+                if let control = link.down.control.popFirst() { arrive(control.pdu, on: link, .down) }
+                continue
+            case .value:
+                link.down.budget -= 1
+                if let step = deliverUpdate(link) { return step }
+                continue
+            }
+            return transmitFrame(link)
+        }
+        return nil
+    }
+
+    private mutating func arrive(_ pdu: PDU, on link: AirLink, _ direction: Direction) {
+        switch pdu {
+        case .request(let request): serve(request, on: link)
+        case .response(let response): receive(response, on: link)
+        case .confirmation: receiveConfirmation(on: link)
+        case .openChannel(let psm, let client, let finish): serveOpen(psm, client, finish, on: link)
+        case .channelOpened(let id, let finish): events.append(.call { finish(.success(id)) })
+        case .channelRefused(let error, let finish): events.append(.call { finish(.failure(error)) })
+        case .terminate: end(link)
+        }
+    }
+
+    private mutating func deliverUpdate(_ link: AirLink) -> Step? {
+        guard let ring = link.down.ring, !ring.isEmpty else { return nil }
+        let entry = ring.first
+        delivering = Delivering(link: link.id, lane: .down, isIndication: entry.isIndication)
+        let bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: entry))
+        guard let index = link.subscription(to: entry.attribute) else { return .nothing }
+        let subscribers = link.subscriptions[index].clients
+        if subscribers.count == 1, let sink = clients[subscribers[0]]?.sink {
+            return .update(sink, entry.attribute, bytes)
+        }
+        return .updateSeveral(subscribers.compactMap { clients[$0]?.sink }, entry.attribute, bytes)
+    }
+
+    private mutating func deliverWrite(_ link: AirLink) -> Step? {
+        guard let ring = link.up.ring, !ring.isEmpty else { return nil }
+        let entry = ring.first
+        delivering = Delivering(link: link.id, lane: .up)
+        guard let characteristic = nodes[link.peripheral].database.characteristics[entry.attribute],
+            writeError(characteristic, on: link) == nil, let owner = peripherals[characteristic.owner]
+        else { return .nothing }
+        let bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: entry))
+        return .write(owner.sink, link.centralName, entry.attribute, bytes)
+    }
+
+    /// The value has been delivered: its place is free, or waits for the confirmation.
+    private mutating func conclude(_ delivered: Delivering) {
+        guard let link = links[delivered.link] else { return }
+        switch delivered.lane {
+        case .up:
+            link.up.ring?.popFirst()
+            link.hasFreedWrite = true
+        case .down where delivered.isIndication:
+            link.down.awaitsConfirmation = true
+            link.down.owesConfirmation = true
+            confirm(link)
+        case .down: freePlace(link)
+        case .channel(let id): concludeChunk(id, link)
+        }
+    }
+
+    /// Confirms the indication that has been delivered, once the receiver takes values.
+    mutating func confirm(_ link: AirLink) {
+        guard link.down.owesConfirmation, link.down.isReceiving else { return }
+        link.down.owesConfirmation = false
+        link.up.append(.confirmation, during: link.eventNumber)
+        resume(link)
+        wake()
+    }
+}

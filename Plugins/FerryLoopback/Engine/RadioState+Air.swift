@@ -1,0 +1,150 @@
+import Ferry
+import FerryBluetooth
+
+// Advertising, scanning and connecting.
+extension RadioState {
+    /// The name by which one adapter knows another: the same for the life of the radio, and different for each observer,
+    /// as identifiers are on phones.
+    mutating func peerID(of node: Int, seenBy observer: Int) -> PeerID {
+        let seed = UInt64(observer) << 32 | UInt64(node)
+        var bits = UInt128(mixed(seed)) << 64 | UInt128(mixed(seed ^ 0x9E37_79B9_7F4A_7C15))
+        bits = bits & ~(0xF << 76) | 0x4 << 76  // the form of a random UUID, RFC 9562, 5.4
+        bits = bits & ~(0x3 << 62) | 0x2 << 62
+        let id = PeerID(rawValue: bits)
+        nodes[observer].peers[id] = node
+        return id
+    }
+
+    func isInRange(_ a: Int, _ b: Int) -> Bool { pairs[Pair(a, b)]?.isInRange ?? true }
+
+    func rssi(_ a: Int, _ b: Int) -> Int { pairs[Pair(a, b)]?.rssi ?? configuration.rssi }
+
+    // MARK: Advertising events
+
+    /// Sets an advertiser's next event, if anyone is listening for it.
+    mutating func kickAdvertising(_ owner: PeripheralOwner) {
+        guard !owner.isAdvertisingTimerSet, hasListener(owner) else { return }
+        owner.isAdvertisingTimerSet = true
+        setTimer(after: configuration.advertisingInterval, .advertising(peripheral: owner.id))
+    }
+
+    /// The same for all advertisers, after a listener or the surroundings have changed.
+    mutating func kickAllAdvertising() {
+        for node in nodes {
+            for id in node.peripherals {
+                if let owner = peripherals[id] { kickAdvertising(owner) }
+            }
+        }
+    }
+
+    mutating func advertisingDue(_ id: Int) {
+        guard let owner = peripherals[id] else { return }
+        owner.isAdvertisingTimerSet = false
+        guard let advertisement = owner.advertisement, nodes[owner.node].state == .poweredOn else { return }
+        for node in nodes {
+            for central in node.centrals {
+                guard let listener = centrals[central], hears(listener, owner) else { continue }
+                listener.seen[id] = advertisement
+                let discovery = Discovery(
+                    peripheral: peerID(of: owner.node, seenBy: node.index), advertisement: advertisement,
+                    rssi: rssi(node.index, owner.node))
+                events.append(.central(central) { $0.centralDidDiscover(discovery) })
+            }
+        }
+        let waiting = pendingConnections.filter { canConnect($0, to: owner) }
+        pendingConnections.removeAll { pending in waiting.contains { $0.id == pending.id } }
+        for pending in waiting { connect(pending) }
+        kickAdvertising(owner)
+        wake()
+    }
+
+    private func hasListener(_ owner: PeripheralOwner) -> Bool {
+        guard owner.advertisement != nil, nodes[owner.node].state == .poweredOn else { return false }
+        if pendingConnections.contains(where: { canConnect($0, to: owner) }) { return true }
+        return nodes.contains { node in
+            node.centrals.contains { id in centrals[id].map { hears($0, owner) } ?? false }
+        }
+    }
+
+    private func canConnect(_ pending: PendingConnection, to owner: PeripheralOwner) -> Bool {
+        pending.target == owner.node && isInRange(pending.node, owner.node)
+            && !links.values.contains { $0.central == pending.node && $0.peripheral == pending.target }
+    }
+
+    /// Whether a scan would report the advertiser now.
+    private func hears(_ listener: CentralOwner, _ owner: PeripheralOwner) -> Bool {
+        guard let scan = listener.scan, let advertisement = owner.advertisement, listener.node != owner.node,
+            nodes[listener.node].state == .poweredOn, isInRange(listener.node, owner.node),
+            scan.allowsDuplicates || listener.seen[owner.id] != advertisement,
+            scan.rssi?.contains(rssi(listener.node, owner.node)) ?? true
+        else { return false }
+        if let name = scan.name, advertisement.localName != name { return false }
+        guard !scan.services.isEmpty else { return true }
+        return scan.services.contains {
+            advertisement.services.contains($0) || advertisement.overflowServices.contains($0)
+        }
+    }
+
+    // MARK: Connecting
+
+    /// Begins to connect, or finishes at once where it cannot be.
+    mutating func startConnecting(_ pending: PendingConnection) {
+        if let link = sharedLink(pending) {
+            attach(pending, to: link)
+        } else {
+            pendingConnections.append(pending)
+            kickAllAdvertising()
+        }
+        wake()
+    }
+
+    /// A link that another owner of the same adapter has made already.
+    private func sharedLink(_ pending: PendingConnection) -> AirLink? {
+        links.values.first {
+            $0.central == pending.node && $0.peripheral == pending.target && $0.ending == nil
+        }
+    }
+
+    private mutating func connect(_ pending: PendingConnection) {
+        if let link = sharedLink(pending) { return attach(pending, to: link) }
+        let link = AirLink(
+            id: nextID(), central: pending.node, peripheral: pending.target,
+            centralName: peerID(of: pending.node, seenBy: pending.target),
+            peripheralName: peerID(of: pending.target, seenBy: pending.node), anchor: time.now)
+        links[link.id] = link
+        nodes[link.peripheral].links.append(link.id)
+        nodes[link.peripheral].linkByCentral[link.centralName] = link.id
+        attach(pending, to: link)
+        if configuration.attMTU > 23, let first = link.clients.first, let client = clients[first] {
+            _ = request(.exchangeMTU, of: client, on: link, completion: .none)
+        }
+    }
+
+    private mutating func attach(_ pending: PendingConnection, to link: AirLink) {
+        let client = Client(
+            id: nextID(), link: link.id, owner: pending.owner, peer: link.peripheralName)
+        client.attMTU = link.attMTU
+        clients[client.id] = client
+        link.clients.append(client.id)
+        updateReceiving(link)
+        let id = client.id
+        events.append(.call { pending.finish(.success(id)) })
+    }
+
+    /// Whether the central's side takes values: only when all its owners do.
+    mutating func updateReceiving(_ link: AirLink) {
+        link.down.isReceiving = link.clients.allSatisfy { clients[$0]?.takesValues ?? true }
+        link.up.isReceiving = link.pausedOwners.isEmpty
+        confirm(link)
+        resume(link)
+        wake()
+    }
+}
+
+/// The finaliser of SplitMix64: spreads small numbers over 64 bits.
+func mixed(_ value: UInt64) -> UInt64 {
+    var z = value &+ 0x9E37_79B9_7F4A_7C15
+    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
+    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
+    return z ^ (z >> 31)
+}

@@ -1,0 +1,263 @@
+import DequeModule
+import Ferry
+import FerryBluetooth
+
+// How links, roles and power come to an end.
+extension RadioState {
+    // MARK: Disconnecting
+
+    /// One owner gives up its connection; the link ends with the last one, after what is queued before that.
+    mutating func disconnect(client id: Int) {
+        guard let client = clients[id], client.endReason == nil, let link = links[client.link] else { return }
+        let reason = BluetoothError(.disconnectedLocally, "this side ended the connection")
+        if link.clients.count > 1 {
+            detach(client, from: link, reason)
+        } else if link.ending == nil {
+            startEnding(
+                link, .up,
+                Ending(
+                    centralReason: reason,
+                    peripheralReason: BluetoothError(.disconnectedByPeer, "the central ended the connection")))
+        }
+        wake()
+    }
+
+    /// The peripheral ends a link, after what is queued before that.
+    mutating func disconnect(central: PeerID, node: Node) {
+        guard let link = node.linkByCentral[central].flatMap({ links[$0] }), link.ending == nil else { return }
+        startEnding(
+            link, .down,
+            Ending(
+                centralReason: BluetoothError(.disconnectedByPeer, "the peripheral ended the connection"),
+                peripheralReason: BluetoothError(.disconnectedLocally, "this side ended the connection")))
+        wake()
+    }
+
+    private mutating func startEnding(_ link: AirLink, _ direction: Direction, _ ending: Ending) {
+        link.ending = ending
+        switch direction {
+        case .up: link.up.append(.terminate, during: link.eventNumber)
+        case .down: link.down.append(.terminate, during: link.eventNumber)
+        }
+        setTimer(after: configuration.supervisionTimeout, .forcedEnd(link: link.id))
+        resume(link)
+    }
+
+    private mutating func detach(_ client: Client, from link: AirLink, _ reason: BluetoothError) {
+        for index in link.subscriptions.indices.reversed()
+        where link.subscriptions[index].clients.contains(client.id) {
+            unsubscribe(client.id, index, on: link)
+        }
+        link.clients.removeAll { $0 == client.id }
+        failRequests(link, reason) { $0.client == client.id && !$0.isSent }
+        for index in link.requests.indices where link.requests[index].client == client.id {
+            let sent = link.requests[index]
+            link.requests[index].completion = .none
+            finish(sent, .failure(reason))
+        }
+        for id in link.channels where channels[id]?.client == client.id { endChannel(id, locally: true) }
+        finish(client, reason)
+        updateReceiving(link)
+    }
+
+    private mutating func finish(_ client: Client, _ reason: BluetoothError) {
+        client.endReason = reason
+        events.append(.clientEnded(client.id))
+    }
+
+    private mutating func failRequests(
+        _ link: AirLink, _ reason: BluetoothError, where matches: (ClientRequest) -> Bool
+    ) {
+        let failed = link.requests.filter(matches)
+        link.requests.removeAll(where: matches)
+        for request in failed { finish(request, .failure(reason)) }
+    }
+
+    /// Ends a link now, for the reasons that were set or that are given.
+    mutating func end(_ link: AirLink, _ given: Ending? = nil) {
+        guard links[link.id] != nil else { return }
+        let ending =
+            given ?? link.ending
+            ?? Ending(centralReason: Self.notConnected, peripheralReason: Self.notConnected)
+        links[link.id] = nil
+        let node = nodes[link.peripheral]
+        node.links.removeAll { $0 == link.id }
+        if node.linkByCentral[link.centralName] == link.id { node.linkByCentral[link.centralName] = nil }
+        countSharer(link)
+        endOpenings(link, ending.centralReason)
+        failRequests(link, ending.centralReason) { _ in true }
+        openRequests = openRequests.filter { $0.value.link != link.id }
+        for id in link.channels { channelLinkEnded(id, ending) }
+        for id in link.clients {
+            if let client = clients[id] { finish(client, ending.centralReason) }
+        }
+        tellPeripherals(link, ending.peripheralReason)
+        node.hasFreedPlace = true
+        signalReadyToUpdate(node)
+        kickAllAdvertising()
+        wake()
+    }
+
+    /// First the ends of the subscriptions, then the disconnection, for each role that had one.
+    private mutating func tellPeripherals(_ link: AirLink, _ reason: BluetoothError) {
+        let central = link.centralName
+        var owners: [Int] = []
+        for subscription in link.subscriptions {
+            if !owners.contains(subscription.owner) { owners.append(subscription.owner) }
+            let characteristic = subscription.characteristic
+            events.append(
+                .peripheral(subscription.owner) { $0.peripheral(central, didUnsubscribeFrom: characteristic) })
+        }
+        for owner in owners { events.append(.peripheral(owner) { $0.peripheral(central, didDisconnect: reason) }) }
+    }
+
+    // MARK: Timeouts
+
+    /// Starts to watch the link's ATT transactions, with one timer however many there are.
+    mutating func watchTransactions(_ link: AirLink) {
+        guard !link.isTransactionTimerSet else { return }
+        let deadlines = [link.requestDeadline, link.indicationDeadline].compactMap { $0 }
+        guard let deadline = deadlines.min() else { return }
+        link.isTransactionTimerSet = true
+        timers.append((deadline, .transactions(link: link.id)))
+    }
+
+    /// After an ATT transaction timeout nothing more may be asked on the link, so it is given up (Core Specification 5.4,
+    /// Vol 3, Part F, 3.3.3).
+    mutating func transactionsDue(_ id: Int) {
+        guard let link = links[id] else { return }
+        link.isTransactionTimerSet = false
+        let now = time.now
+        let timedOut = BluetoothError(
+            .timedOut, "no answer within \(configuration.requestTimeout), the ATT transaction timeout")
+        if let deadline = link.requestDeadline, deadline <= now {
+            let byPeer = BluetoothError(
+                .disconnectedByPeer, "the central ended the connection: a request was not answered in time")
+            end(link, Ending(centralReason: timedOut, peripheralReason: byPeer))
+        } else if let deadline = link.indicationDeadline, deadline <= now {
+            let byPeer = BluetoothError(
+                .disconnectedByPeer, "the peripheral ended the connection: an indication was not confirmed in time")
+            end(link, Ending(centralReason: byPeer, peripheralReason: timedOut))
+        } else {
+            watchTransactions(link)
+        }
+    }
+
+    /// A disconnection has waited long enough for what is queued before it.
+    mutating func forcedEndDue(_ id: Int) {
+        if let link = links[id] { end(link) }
+    }
+
+    // MARK: Range
+
+    mutating func setInRange(_ isInRange: Bool, _ a: Int, _ b: Int) {
+        pairs[Pair(a, b), default: Surroundings()].isInRange = isInRange
+        for link in sortedLinks where Pair(link.central, link.peripheral) == Pair(a, b) && link.isInRange != isInRange {
+            link.isInRange = isInRange
+            link.supervisionToken += 1
+            if isInRange {
+                resume(link)
+            } else {
+                setTimer(
+                    after: configuration.supervisionTimeout,
+                    .supervision(link: link.id, token: link.supervisionToken))
+            }
+        }
+        kickAllAdvertising()
+        wake()
+    }
+
+    mutating func supervisionDue(_ id: Int, token: Int) {
+        guard let link = links[id], link.supervisionToken == token, !link.isInRange else { return }
+        let reason = BluetoothError(
+            .connectionTimeout,
+            "nothing was heard of the peer for \(configuration.supervisionTimeout), the supervision timeout")
+        end(link, Ending(centralReason: reason, peripheralReason: reason))
+    }
+
+    private var sortedLinks: [AirLink] { links.values.sorted { $0.id < $1.id } }
+
+    // MARK: Power
+
+    mutating func setState(_ state: AdapterState, of index: Int) {
+        let node = nodes[index]
+        guard node.state != state else { return }
+        let wasOn = node.state == .poweredOn
+        node.state = state
+        for id in node.peripherals { events.append(.peripheral(id) { $0.peripheralAdapterDidChange(state) }) }
+        for id in node.centrals { events.append(.central(id) { $0.centralAdapterDidChange(state) }) }
+        if wasOn { powerDown(node) }
+        wake()
+    }
+
+    private mutating func powerDown(_ node: Node) {
+        let here = BluetoothError(.notPoweredOn, "the adapter \(node.name) is \(node.state)")
+        let there = BluetoothError(.disconnectedByPeer, "the peer's adapter was switched off")
+        for link in sortedLinks {
+            if link.central == node.index {
+                end(link, Ending(centralReason: here, peripheralReason: there))
+            } else if link.peripheral == node.index {
+                end(link, Ending(centralReason: there, peripheralReason: here))
+            }
+        }
+        for id in node.peripherals {
+            guard let owner = peripherals[id] else { continue }
+            owner.wantsReady = false
+            guard owner.advertisement != nil else { continue }
+            owner.advertisement = nil
+            events.append(.peripheral(id) { $0.peripheralDidStopAdvertising(here) })
+        }
+        for id in node.centrals { centrals[id]?.scan = nil }
+        for pending in pendingConnections where pending.node == node.index {
+            events.append(.call { pending.finish(.failure(here)) })
+        }
+        pendingConnections.removeAll { $0.node == node.index }
+        node.database.removeAll()
+        node.psms = [:]
+    }
+
+    // MARK: Roles
+
+    /// Withdraws a service and tells the centrals that are connected.
+    mutating func unpublish(_ service: AttributeID, owner: Int, node: Node) {
+        guard let characteristics = node.database.remove(service, owner: owner) else { return }
+        for id in node.links {
+            guard let link = links[id] else { continue }
+            link.subscriptions.removeAll { characteristics.contains($0.characteristic) }
+            countSharer(link)
+            for client in link.clients { events.append(.client(client) { $0.peripheralDidModifyServices([service]) }) }
+        }
+        wake()
+    }
+
+    mutating func closePeripheral(_ id: Int) {
+        guard let owner = peripherals[id] else { return }
+        let node = nodes[owner.node]
+        for service in node.database.services where service.owner == id {
+            unpublish(service.id, owner: id, node: node)
+        }
+        node.psms = node.psms.filter { $0.value.owner != id }
+        for link in node.links.compactMap({ links[$0] }) {
+            if link.pausedOwners.remove(id) != nil { updateReceiving(link) }
+            for channel in link.channels where channels[channel]?.owner == id { endChannel(channel, locally: true) }
+        }
+        peripherals[id] = nil
+        node.peripherals.removeAll { $0 == id }
+        for central in centrals.values { central.seen[id] = nil }
+    }
+
+    mutating func closeCentral(_ id: Int) {
+        guard let owner = centrals[id] else { return }
+        let closed = Self.roleClosed
+        for pending in pendingConnections where pending.owner == id {
+            events.append(.call { pending.finish(.failure(closed)) })
+        }
+        pendingConnections.removeAll { $0.owner == id }
+        for client in clients.values.filter({ $0.owner == id }).sorted(by: { $0.id < $1.id }) {
+            disconnect(client: client.id)
+        }
+        centrals[id] = nil
+        nodes[owner.node].centrals.removeAll { $0 == id }
+        wake()
+    }
+}

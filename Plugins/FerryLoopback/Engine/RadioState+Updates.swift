@@ -1,0 +1,122 @@
+import Ferry
+import FerryBluetooth
+
+// The peripheral's transmit queue: one for all centrals, shared by the rule that `Configuration.transmitQueueDepth` states.
+extension RadioState {
+    mutating func tryUpdate(
+        _ value: UnsafeRawBufferPointer, of attribute: AttributeID, for recipients: UpdateRecipients, owner id: Int
+    ) throws(BluetoothError) -> Bool {
+        guard let owner = peripherals[id] else { throw Self.roleClosed }
+        let node = nodes[owner.node]
+        try node.requirePower()
+        guard let characteristic = node.database.characteristics[attribute], characteristic.owner == id else {
+            throw BluetoothError(
+                .unknownAttribute,
+                "the characteristic \(attribute.rawValue) is not published by this role; publish its service first")
+        }
+        guard characteristic.properties.offersSubscription else {
+            throw BluetoothError(
+                .notSupported,
+                "the characteristic \(characteristic.definition.uuid.uuidString) neither notifies nor indicates")
+        }
+        switch recipients {
+        case .one(let central):
+            guard let link = node.linkByCentral[central].flatMap({ links[$0] }) else {
+                throw BluetoothError(.notConnected, "the central \(central) is not connected")
+            }
+            guard let index = link.subscription(to: attribute) else { return true }
+            guard hasPlace(link, on: node) else { return refuse(owner) }
+            queue(value, for: link, link.subscriptions[index])
+        case .all:
+            return queue(value, of: attribute, for: node.links, owner, node)
+        case .some(let centrals):
+            var chosen: [Int] = []
+            for central in centrals {
+                if let id = node.linkByCentral[central], !chosen.contains(id) { chosen.append(id) }
+            }
+            return queue(value, of: attribute, for: chosen, owner, node)
+        }
+        wake()
+        return true
+    }
+
+    /// A place of each recipient, or none at all.
+    private mutating func queue(
+        _ value: UnsafeRawBufferPointer, of attribute: AttributeID, for chosen: [Int], _ owner: PeripheralOwner,
+        _ node: Node
+    ) -> Bool {
+        for id in chosen {
+            guard let link = links[id], link.subscription(to: attribute) != nil else { continue }
+            guard hasPlace(link, on: node) else { return refuse(owner) }
+        }
+        for id in chosen {
+            guard let link = links[id], let index = link.subscription(to: attribute) else { continue }
+            queue(value, for: link, link.subscriptions[index])
+        }
+        wake()
+        return true
+    }
+
+    private func hasPlace(_ link: AirLink, on node: Node) -> Bool {
+        guard !link.down.isIndicating else { return false }
+        let held = link.down.ring?.count ?? 0
+        return held < max(1, configuration.transmitQueueDepth / max(1, node.sharers))
+    }
+
+    private func refuse(_ owner: PeripheralOwner) -> Bool {
+        owner.wantsReady = true
+        return false
+    }
+
+    private mutating func queue(_ value: UnsafeRawBufferPointer, for link: AirLink, _ subscription: Subscribed) {
+        let isIndication = subscription.kind == .indicate
+        let ring = ring(of: &link.down)
+        ring.push(
+            value, length: min(value.count, link.maximumValueLength), attribute: subscription.characteristic,
+            order: link.down.takeOrder(), isIndication: isIndication)
+        if isIndication {
+            link.down.isIndicating = true
+            link.indicationDeadline = time.now + configuration.requestTimeout
+            watchTransactions(link)
+        }
+        resume(link)
+    }
+
+    /// Keeps count of the links among which the queue is shared.
+    func countSharer(_ link: AirLink) {
+        let isSharer = links[link.id] != nil && (!link.subscriptions.isEmpty || link.down.ring?.isEmpty == false)
+        guard isSharer != link.isSharer else { return }
+        link.isSharer = isSharer
+        nodes[link.peripheral].sharers += isSharer ? 1 : -1
+    }
+
+    /// A place has become free: whoever was refused one is told when the link's turn is over.
+    mutating func freePlace(_ link: AirLink) {
+        link.down.ring?.popFirst()
+        if link.subscriptions.isEmpty { countSharer(link) }
+        nodes[link.peripheral].hasFreedPlace = true
+    }
+
+    /// Tells the refused of places that have become free.
+    mutating func signalReadyToUpdate(_ node: Node) {
+        guard node.hasFreedPlace else { return }
+        node.hasFreedPlace = false
+        for id in node.peripherals {
+            guard let owner = peripherals[id], owner.wantsReady else { continue }
+            owner.wantsReady = false
+            events.append(.readyToUpdate(peripheral: id))
+        }
+    }
+
+    /// The central has confirmed an indication: its place is free again.
+    mutating func receiveConfirmation(on link: AirLink) {
+        guard link.down.awaitsConfirmation else { return }
+        link.down.awaitsConfirmation = false
+        link.down.isIndicating = false
+        link.indicationDeadline = nil
+        freePlace(link)
+        signalReadyToUpdate(nodes[link.peripheral])
+    }
+
+    static let roleClosed = BluetoothError(.roleClosed, "the role has been closed; open a new one on its adapter")
+}

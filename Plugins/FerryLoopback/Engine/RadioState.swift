@@ -1,0 +1,206 @@
+import DequeModule
+import Ferry
+import FerryBluetooth
+
+/// Everything the radio knows, guarded by one lock: plain bookkeeping that never calls out. What is to be told to owners
+/// goes into `events` and is delivered by the pump; what needs time goes into `timers` and is set after unlocking.
+struct RadioState {
+    let time: any TimeSource
+    let configuration: LoopbackRadio.Configuration
+
+    var nodes: [Node] = []
+    var pairs: [Pair: Surroundings] = [:]
+    var peripherals: [Int: PeripheralOwner] = [:]
+    var centrals: [Int: CentralOwner] = [:]
+    var links: [Int: AirLink] = [:]
+    var clients: [Int: Client] = [:]
+    var channels: [Int: ChannelEnd] = [:]
+    var pendingConnections: [PendingConnection] = []
+    var openRequests: [UInt64: OpenRequest] = [:]
+    var faults: FaultInjector
+
+    var events: Deque<Event> = []
+    var timers: [(deadline: Timestamp, timer: Timer)] = []
+
+    // The pump's own.
+    var turns: Deque<Int> = []
+    var delivering: Delivering?
+    var isRunning = false
+    var isWakeSet = false
+    var stepsInRun = 0
+
+    private var lastID = 0
+
+    init(time: any TimeSource, configuration: LoopbackRadio.Configuration) {
+        self.time = time
+        self.configuration = configuration
+        faults = FaultInjector(configuration.faults)
+    }
+
+    /// A number that no other role, link, client, channel or request has.
+    mutating func nextID() -> Int {
+        lastID += 1
+        return lastID
+    }
+
+    mutating func setTimer(after delay: Duration, _ timer: Timer) {
+        timers.append((time.now + delay, timer))
+    }
+
+    /// Makes sure that the pump runs soon; called after anything was queued.
+    mutating func wake() {
+        guard !isRunning, !isWakeSet else { return }
+        isWakeSet = true
+        timers.append((time.now, .wake))
+    }
+}
+
+/// Two adapters, in either order.
+struct Pair: Hashable {
+    let low: Int
+    let high: Int
+    init(_ a: Int, _ b: Int) { (low, high) = (min(a, b), max(a, b)) }
+}
+
+/// What lies between two adapters, where it is not the default.
+struct Surroundings {
+    var rssi: Int?
+    var isInRange = true
+    var isBonded = false
+}
+
+/// One adapter.
+final class Node {
+    let index: Int
+    let name: String
+    var state: AdapterState
+    var pairing = LoopbackAdapter.Pairing.succeeds
+    var peripherals: [Int] = []
+    var centrals: [Int] = []
+    var database = Database()
+    /// Links on which this adapter is the peripheral, in the order they were made, and by the central's name.
+    var links: [Int] = []
+    var linkByCentral: [PeerID: Int] = [:]
+    /// Adapters that this one has met, by the name it knows them by.
+    var peers: [PeerID: Int] = [:]
+    /// Links that count as sharers of the transmit queue.
+    var sharers = 0
+    var hasFreedPlace = false
+    var psms: [UInt16: PublishedPSM] = [:]
+
+    init(index: Int, name: String, state: AdapterState) {
+        self.index = index
+        self.name = name
+        self.state = state
+    }
+
+    /// Throws unless the adapter can be used.
+    func requirePower() throws(BluetoothError) {
+        guard state != .poweredOn else { return }
+        throw BluetoothError(
+            .notPoweredOn, "the adapter \(name) is \(state); wait until its state is poweredOn")
+    }
+}
+
+struct PublishedPSM {
+    let owner: Int
+    let encryptionRequired: Bool
+}
+
+/// One open peripheral role.
+final class PeripheralOwner {
+    let id: Int
+    let node: Int
+    let sink: any PeripheralRoleEvents
+    var advertisement: AdvertisementData?
+    var isAdvertisingTimerSet = false
+    var wantsReady = false
+
+    init(id: Int, node: Int, sink: any PeripheralRoleEvents) {
+        self.id = id
+        self.node = node
+        self.sink = sink
+    }
+}
+
+/// One open central role.
+final class CentralOwner {
+    let id: Int
+    let node: Int
+    let sink: any CentralRoleEvents
+    var scan: ScanRequest?
+    /// What each advertiser was last reported with, for scans without duplicates.
+    var seen: [Int: AdvertisementData] = [:]
+
+    init(id: Int, node: Int, sink: any CentralRoleEvents) {
+        self.id = id
+        self.node = node
+        self.sink = sink
+    }
+}
+
+/// One owner's use of a link, as a central: what `PeripheralConnection` stands for.
+final class Client {
+    let id: Int
+    let link: Int
+    let owner: Int
+    let peer: PeerID
+    var sink: (any PeripheralConnectionEvents)?
+    /// Events that wait for activation.
+    var waiting: [@Sendable (any PeripheralConnectionEvents) -> Void] = []
+    var isReceiving = true
+    var wantsReady = false
+    var hasWriteOutstanding = false
+    var attMTU = 23
+    /// Why it has ended, once it has.
+    var endReason: BluetoothError?
+
+    init(id: Int, link: Int, owner: Int, peer: PeerID) {
+        self.id = id
+        self.link = link
+        self.owner = owner
+        self.peer = peer
+    }
+
+    var takesValues: Bool { sink != nil && isReceiving }
+}
+
+/// A request of a central that the owner of the characteristic has been asked to answer.
+struct OpenRequest {
+    let link: Int
+    let owner: Int
+    let isRead: Bool
+}
+
+/// A wait for a peripheral that can be connected to.
+struct PendingConnection {
+    let id: Int
+    let owner: Int
+    let node: Int
+    let target: Int
+    let finish: @Sendable (Result<Int, BluetoothError>) -> Void
+}
+
+/// What falls due.
+enum Timer {
+    case wake
+    case advertising(peripheral: Int)
+    case connectionEvent(link: Int)
+    case supervision(link: Int, token: Int)
+    case transactions(link: Int)
+    case forcedEnd(link: Int)
+    case forcedClose(channel: Int)
+}
+
+/// Something to tell an owner, if it is still there when its turn comes.
+enum Event {
+    case peripheral(Int, @Sendable (any PeripheralRoleEvents) -> Void)
+    case central(Int, @Sendable (any CentralRoleEvents) -> Void)
+    case client(Int, @Sendable (any PeripheralConnectionEvents) -> Void)
+    case clientEnded(Int)
+    case channelEnded(Int)
+    case readyToUpdate(peripheral: Int)
+    case readyToWrite(client: Int)
+    case readyToSend(channel: Int)
+    case call(@Sendable () -> Void)
+}

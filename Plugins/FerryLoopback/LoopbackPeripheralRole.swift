@@ -1,0 +1,100 @@
+import Ferry
+import FerryBluetooth
+
+/// The peripheral role of a ``LoopbackAdapter``.
+final class LoopbackPeripheralRole: PeripheralRole {
+    private let radio: LoopbackRadio
+    private let node: Int
+    private let id: Int
+
+    init(radio: LoopbackRadio, node: Int, id: Int) {
+        self.radio = radio
+        self.node = node
+        self.id = id
+    }
+
+    func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {
+        try radio.locked { (radio) throws(BluetoothError) in
+            _ = try radio.openPeripheral(id)
+            let node = radio.nodes[node]
+            try node.requirePower()
+            try node.database.validate(service)
+            return node.database.add(service, owner: id)
+        }
+    }
+
+    func unpublish(_ service: AttributeID) {
+        radio.locked { $0.unpublish(service, owner: id, node: $0.nodes[node]) }
+    }
+
+    func startAdvertising(_ advertisement: Advertisement) async throws(BluetoothError) -> AdvertisingReport {
+        let report = fit(advertisement)
+        try radio.locked { (radio) throws(BluetoothError) in
+            let owner = try radio.openPeripheral(id)
+            try radio.nodes[node].requirePower()
+            owner.advertisement = report.advertised
+            radio.kickAdvertising(owner)
+        }
+        return report
+    }
+
+    /// What goes on the air of an advertisement.
+    private func fit(_ advertisement: Advertisement) -> AdvertisingReport {
+        AdvertisingReport(
+            advertised: AdvertisementData(localName: advertisement.localName, services: advertisement.services))
+    }
+
+    func stopAdvertising() { radio.locked { $0.peripherals[id]?.advertisement = nil } }
+
+    func tryUpdateValue(
+        _ value: RawSpan, of characteristic: AttributeID, for recipients: UpdateRecipients
+    ) throws(BluetoothError) -> Bool {
+        try value.withUnsafeBytes { (bytes) throws(BluetoothError) in
+            try radio.locked { (radio) throws(BluetoothError) in
+                try radio.tryUpdate(bytes, of: characteristic, for: recipients, owner: id)
+            }
+        }
+    }
+
+    func maximumUpdateValueLength(for central: PeerID) -> Int? {
+        radio.locked { radio in
+            radio.nodes[node].linkByCentral[central].flatMap { radio.links[$0]?.maximumValueLength }
+        }
+    }
+
+    func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
+        radio.locked { $0.respond(id, to: request, with: response) }
+    }
+
+    func setReceiving(_ isReceiving: Bool, from central: PeerID) {
+        radio.locked { radio in
+            guard let link = radio.nodes[node].linkByCentral[central].flatMap({ radio.links[$0] }) else { return }
+            if isReceiving { link.pausedOwners.remove(id) } else { link.pausedOwners.insert(id) }
+            radio.updateReceiving(link)
+        }
+    }
+
+    func disconnect(_ central: PeerID) {
+        radio.locked { $0.disconnect(central: central, node: $0.nodes[node]) }
+    }
+
+    func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
+        throw BluetoothError(.notSupported, "to come")
+    }
+
+    func unpublishL2CAPChannel(_ psm: PSM) {}
+
+    func close() { radio.locked { $0.closePeripheral(id) } }
+}
+
+extension RadioState {
+    func openPeripheral(_ id: Int) throws(BluetoothError) -> PeripheralOwner {
+        guard let owner = peripherals[id] else { throw Self.roleClosed }
+        return owner
+    }
+
+    func openCentral(_ id: Int) throws(BluetoothError) -> CentralOwner {
+        guard let owner = centrals[id] else { throw Self.roleClosed }
+        return owner
+    }
+}

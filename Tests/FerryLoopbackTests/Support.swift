@@ -1,0 +1,146 @@
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import Synchronization
+
+/// What happened, in order, as text: easy to compare and to print.
+final class Journal: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+    func clear() { lines.withLock { $0 = [] } }
+    func count(_ prefix: String) -> Int { all.count { $0.hasPrefix(prefix) } }
+}
+
+func bytes(_ span: RawSpan) -> [UInt8] { span.withUnsafeBytes { Array($0) } }
+
+/// A peripheral's owner that writes down what it is told.
+final class PeripheralOwner: PeripheralRoleEvents {
+    let journal = Journal()
+    let actions = Mutex<Actions>(Actions())
+
+    struct Actions: Sendable {
+        var onReady: (@Sendable () -> Void)?
+        var onRead: (@Sendable (ReadRequest) -> Void)?
+        var onWriteRequest: (@Sendable (WriteRequest) -> Void)?
+        var onWrite: (@Sendable (PeerID, [UInt8]) -> Void)?
+        var onChannel: (@Sendable (any L2CAPChannel) -> Void)?
+        var onSubscribe: (@Sendable (PeerID) -> Void)?
+    }
+
+    private(set) var centrals: [PeerID] {
+        get { subscribers.withLock { $0 } }
+        set { subscribers.withLock { $0 = newValue } }
+    }
+    private let subscribers = Mutex<[PeerID]>([])
+
+    func peripheralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
+    func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
+        subscribers.withLock { $0.append(central) }
+        journal.add("subscribed \(characteristic.rawValue) \(subscription)")
+        actions.withLock { $0.onSubscribe }?(central)
+    }
+    func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
+        journal.add("unsubscribed \(characteristic.rawValue)")
+    }
+    func peripheralDidReceive(_ request: ReadRequest) {
+        journal.add("read \(request.characteristic.rawValue) at \(request.offset)")
+        actions.withLock { $0.onRead }?(request)
+    }
+    func peripheralDidReceive(_ request: WriteRequest) {
+        let parts = request.parts.map { "\($0.offset)+\($0.value.count)" }.joined(separator: " ")
+        journal.add("write request \(parts)")
+        actions.withLock { $0.onWriteRequest }?(request)
+    }
+    func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
+        journal.add("written \(bytes(value))")
+        actions.withLock { $0.onWrite }?(central, bytes(value))
+    }
+    func peripheralIsReadyToUpdate() {
+        journal.add("ready")
+        actions.withLock { $0.onReady }?()
+    }
+    func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
+        journal.add("disconnected \(reason.code)")
+    }
+    func peripheralDidOpen(_ channel: any L2CAPChannel) {
+        journal.add("channel \(channel.psm.rawValue)")
+        if let action = actions.withLock({ $0.onChannel }) { action(channel) } else { channel.close() }
+    }
+    func peripheralDidStopAdvertising(_ reason: BluetoothError) { journal.add("advertising stopped \(reason.code)") }
+}
+
+/// A central's owner that writes down what it is told.
+final class CentralOwner: CentralRoleEvents {
+    let journal = Journal()
+    let found = Mutex<[Discovery]>([])
+
+    func centralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
+    func centralDidDiscover(_ discovery: Discovery) {
+        found.withLock { $0.append(discovery) }
+        journal.add("discovered \(discovery.advertisement.localName ?? "-") \(discovery.rssi)")
+    }
+}
+
+/// A connection's owner that writes down what it is told.
+final class ConnectionOwner: PeripheralConnectionEvents {
+    let journal = Journal()
+    let values = Mutex<[[UInt8]]>([])
+    let onReady = Mutex<(@Sendable () -> Void)?>(nil)
+    let onValue = Mutex<(@Sendable ([UInt8]) -> Void)?>(nil)
+
+    func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
+        let value = bytes(value)
+        values.withLock { $0.append(value) }
+        journal.add("value \(value.count)")
+        onValue.withLock { $0 }?(value)
+    }
+    func peripheralIsReadyToWrite() {
+        journal.add("ready")
+        onReady.withLock { $0 }?()
+    }
+    func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {
+        switch result {
+        case .success: journal.add("write answered")
+        case .failure(let error): journal.add("write refused \(error.code)")
+        }
+    }
+    func peripheralDidChangeMTU(_ attMTU: Int) { journal.add("mtu \(attMTU)") }
+    func peripheralDidModifyServices(_ services: [AttributeID]) {
+        journal.add("modified \(services.map(\.rawValue))")
+    }
+    func peripheralDidDisconnect(_ reason: BluetoothError) { journal.add("disconnected \(reason.code)") }
+}
+
+/// Lets virtual time pass, in small steps, until a task is done. Every test's waiting goes through here.
+func finish<Value: Sendable>(
+    on time: VirtualTime, within limit: Duration = .seconds(120), _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    let outcome = Mutex<Result<Value, any Error>?>(nil)
+    let task = Task {
+        do {
+            let value = try await body()
+            outcome.withLock { $0 = .success(value) }
+        } catch {
+            outcome.withLock { $0 = .failure(error) }
+        }
+    }
+    let end = time.now + limit
+    var idle = 0
+    while idle < 20_000 {
+        if let outcome = outcome.withLock({ $0 }) { return try outcome.get() }
+        if let next = time.nextDeadline, next <= time.now {
+            time.runNext()
+            idle = 0
+        } else if idle > 200, let next = time.nextDeadline, next <= end {
+            time.runNext()
+            idle = 0
+        } else {
+            idle += 1
+            await Task.yield()
+        }
+    }
+    task.cancel()
+    throw BluetoothError(.timedOut, "the test's task did not finish")
+}
