@@ -34,21 +34,27 @@ extension Card {
 
         /// All names, for messages.
         static let list = allCases.map(\.rawValue).joined(separator: ", ")
-
-        fileprivate var path: WritableKeyPath<Card, String> & Sendable {
-            switch self {
-            case .firstName: \.firstName
-            case .lastName: \.lastName
-            case .organization: \.organization
-            case .location: \.location
-            case .contact: \.contact
-            }
-        }
     }
 
     subscript(field: Field) -> String {
-        get { self[keyPath: field.path] }
-        set { self[keyPath: field.path] = newValue }
+        get {
+            switch field {
+            case .firstName: firstName
+            case .lastName: lastName
+            case .organization: organization
+            case .location: location
+            case .contact: contact
+            }
+        }
+        set {
+            switch field {
+            case .firstName: firstName = newValue
+            case .lastName: lastName = newValue
+            case .organization: organization = newValue
+            case .location: location = newValue
+            case .contact: contact = newValue
+            }
+        }
     }
 }
 

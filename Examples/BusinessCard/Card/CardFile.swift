@@ -14,7 +14,8 @@ enum CardFile {
             return try CardFormat.read(bytes, fileExtension: URL(fileURLWithPath: path).pathExtension)
         } catch {
             throw CardError(
-                "\(path): \(error). A card file is JSON, a property list or a vCard with the fields \(Card.Field.list).")
+                "\(path): \(error). A card file is JSON, a property list or a vCard with the fields \(Card.Field.list)."
+            )
         }
     }
 
@@ -90,7 +91,7 @@ enum CardFile {
     private static func reason(_ error: any Error) -> String {
         if let error = error as? CardError { return error.description }
         let outer = error as NSError
-        let error = outer.userInfo[NSUnderlyingErrorKey] as? NSError ?? outer
+        let error = (outer.userInfo[NSUnderlyingErrorKey] as? any Error).map { $0 as NSError } ?? outer
         return error.domain == NSPOSIXErrorDomain ? String(cString: strerror(Int32(error.code))) : "\(error)"
     }
 }

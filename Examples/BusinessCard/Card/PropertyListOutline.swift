@@ -75,7 +75,8 @@ struct PropertyListOutline {
                 throw CardError("line \(line): </\(name)> closes nothing")
             }
             guard last.name == name else {
-                throw CardError("line \(line): </\(name)> stands where <\(last.name)> of line \(last.line) should close")
+                throw CardError(
+                    "line \(line): </\(name)> stands where <\(last.name)> of line \(last.line) should close")
             }
         } else if !text.hasSuffix("/") {
             guard open.count < Self.maximumDepth else {

@@ -53,7 +53,7 @@ extension CardFormat {
             let cause = context.underlyingError as NSError?
             // The parser's "on line 1" is there whatever the line.
             let detail = (cause?.userInfo["NSDebugDescription"] as? String)?
-                .replacing(/ (on|at) line \d+/, with: "")
+                .replacing(/\ (on|at) line \d+/, with: "")
             return "this is not a valid property list: \(detail ?? context.debugDescription)"
         default:
             return "\(error)"
