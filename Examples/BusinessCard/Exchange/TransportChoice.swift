@@ -1,0 +1,53 @@
+import ArgumentParser
+import FerryBluetooth
+
+/// A transport by the name that people type. The one place to add another to: a line in ``all``.
+struct TransportChoice: Sendable {
+    /// What `--transport` takes, up to the colon of an address if it has one.
+    let name: String
+    /// Whether another process can be met over it.
+    let reachesOtherProcesses: Bool
+    /// The words for a report.
+    let title: @Sendable (RadioSettings) -> String
+    /// Every transport of this build.
+    static let all = [loopback]
+
+    /// A virtual radio within this process.
+    static let loopback = TransportChoice(
+        name: "loopback", reachesOtherProcesses: false,
+        title: { settings in
+            let pause = settings.interval == .zero ? "no pause" : "\(settings.interval.inMilliseconds)"
+            return "loopback, \(pause) between connection events, \(RadioSettings.loopbackRSSI) dBm"
+        })
+
+    /// The names of ``all``, for messages.
+    static let list = all.map(\.name).joined(separator: ", ")
+
+    /// The transport that an argument names.
+    static func parse(_ text: String) throws -> TransportChoice {
+        guard let choice = all.first(where: { $0.name == text }) else {
+            throw ValidationError("transport \(text.printable) is not part of this build; available: \(list).")
+        }
+        return choice
+    }
+}
+
+/// What a transport is made with.
+struct RadioSettings: Sendable {
+    var interval = Duration.zero
+    var chunkSize = 20
+    var rssi: ClosedRange<Int>?
+
+    /// Two devices side by side.
+    static let loopbackRSSI = -24
+    /// As many as phones manage at short intervals.
+    static let packetsPerEvent = 4
+}
+
+/// The identifiers of the business-card service.
+enum CardService {
+    /// E07F0AE8-00BB-47F5-94F4-4A7174EA3032
+    static let service = BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3032 as UInt128)
+    /// 9D534E8B-2153-4F6D-B2B0-8C68665A7274
+    static let characteristic = BluetoothUUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7274 as UInt128)
+}
