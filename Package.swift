@@ -75,6 +75,12 @@ let package = Package(
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
+        .testTarget(
+            name: "EndToEndTests",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+            ]
+        ),
         .testTarget(name: "BusinessCardTests", dependencies: ["BusinessCard", "Ferry"]),
     ]
 )

@@ -102,7 +102,7 @@ import Testing
             let seen = byCentral ? "disconnectedByPeer" : "disconnectedLocally"
             #expect(
                 world.peripheralOwner.journal.all
-                    == ["subscribed \(id) notify", "unsubscribed \(id)", "disconnected \(seen)"])
+                    == ["subscribed \(id) notify", "disconnected \(seen)", "unsubscribed \(id)"])
             #expect(
                 owner.journal.all.last == "disconnected \(byCentral ? "disconnectedLocally" : "disconnectedByPeer")")
             await #expect(throws: BluetoothError.self) { try await connection.readRSSI() }

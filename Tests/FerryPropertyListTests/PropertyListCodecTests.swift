@@ -207,7 +207,7 @@ struct PropertyListCodecTests {
     /// The deepest that can be configured, decoded by a type that recurses, where the stack is smallest: 512 KiB, as on
     /// Apple's secondary threads. And what is much deeper, in either format.
     @Test func theDeepestFitsASmallStack() throws {
-        func nested(_ depth: Int) -> Nested { (1..<depth).reduce(.list([])) { item, _ in .list([item]) } }
+        @Sendable func nested(_ depth: Int) -> Nested { (1..<depth).reduce(.list([])) { item, _ in .list([item]) } }
         let binary = try PropertyListCodec<Nested>(format: .binary).encode(nested(256))
         let xml =
             "<plist>" + String(repeating: "<array>", count: 256) + String(repeating: "</array>", count: 256) + "</plist>"

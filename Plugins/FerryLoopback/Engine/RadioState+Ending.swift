@@ -98,17 +98,19 @@ extension RadioState {
         wake()
     }
 
-    /// First the ends of the subscriptions, then the disconnection, for each role that had one.
+    /// First the disconnection, for each role that had a subscription, then the ends of the subscriptions.
     private mutating func tellPeripherals(_ link: AirLink, _ reason: BluetoothError) {
         let central = link.centralName
         var owners: [Int] = []
+        for owner in link.subscriptions.map(\.owner) where !owners.contains(owner) {
+            owners.append(owner)
+            events.append(.peripheral(owner) { $0.peripheral(central, didDisconnect: reason) })
+        }
         for subscription in link.subscriptions {
-            if !owners.contains(subscription.owner) { owners.append(subscription.owner) }
             let characteristic = subscription.characteristic
             events.append(
                 .peripheral(subscription.owner) { $0.peripheral(central, didUnsubscribeFrom: characteristic) })
         }
-        for owner in owners { events.append(.peripheral(owner) { $0.peripheral(central, didDisconnect: reason) }) }
     }
 
     // MARK: Timeouts

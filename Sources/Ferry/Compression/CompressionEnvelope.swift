@@ -41,7 +41,7 @@ package struct CompressionEnvelope: Sendable {
 
     private func compress(_ payload: [UInt8]) throws(FerryError) -> [UInt8]? {
         var output = [Kind.compressed]
-        Self.appendVarint(UInt64(payload.count), to: &output)
+        Varint.append(UInt64(payload.count), to: &output)
         let headerCount = output.count
         let budget = payload.count - headerCount  // the stored form has payload.count + 1 bytes
         guard budget > 0 else { return nil }
@@ -82,7 +82,7 @@ package struct CompressionEnvelope: Sendable {
     }
 
     private func decompress(_ bytes: [UInt8]) throws(FerryError) -> [UInt8] {
-        let (stated, start) = try Self.readVarint(bytes, from: 1)
+        let (stated, start) = try Self.readLength(bytes, from: 1)
         guard let plainCount = Int(exactly: stated), plainCount <= limits.maximumDecompressedSize else {
             throw FerryError(
                 .decompressedTooLarge,
@@ -111,34 +111,15 @@ package struct CompressionEnvelope: Sendable {
         return overflow || plain <= bound
     }
 
-    // MARK: Varint
-
-    private static func appendVarint(_ value: UInt64, to output: inout [UInt8]) {
-        var rest = value
-        while rest >= 0x80 {
-            output.append(UInt8(truncatingIfNeeded: rest) | 0x80)
-            rest >>= 7
-        }
-        output.append(UInt8(truncatingIfNeeded: rest))
-    }
-
-    /// The value that begins at `start`, and where it ends.
-    private static func readVarint(_ bytes: [UInt8], from start: Int) throws(FerryError) -> (UInt64, end: Int) {
-        var value: UInt64 = 0
-        var index = start
-        while index < bytes.count {
-            let byte = bytes[index]
-            let shift = UInt64(7 * (index - start))
-            guard shift < 63 || byte <= 1 else {
-                throw corruptLength("is longer than 64 bits", bytes)
+    /// The plain length that begins at `start`, and where it ends.
+    private static func readLength(_ bytes: [UInt8], from start: Int) throws(FerryError) -> (UInt64, end: Int) {
+        var decoder = Varint.Decoder()
+        for index in start..<bytes.count {
+            do {
+                if let length = try decoder.push(bytes[index]) { return (length, index + 1) }
+            } catch {
+                throw corruptLength(error == .overflow ? "is longer than 64 bits" : "is not in its shortest form", bytes)
             }
-            value |= UInt64(byte & 0x7F) << shift
-            index += 1
-            guard byte & 0x80 == 0 else { continue }
-            guard byte != 0 || index == start + 1 else {
-                throw corruptLength("is not in its shortest form", bytes)
-            }
-            return (value, index)
         }
         throw corruptLength("is cut short", bytes)
     }

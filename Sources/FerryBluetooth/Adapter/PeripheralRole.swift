@@ -71,7 +71,7 @@ public protocol PeripheralRoleEvents: AnyObject, Sendable {
     func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID)
     /// There may be space in the transmit queue again; it names neither central nor characteristic.
     func peripheralIsReadyToUpdate()
-    /// A central with a subscription has disconnected. Follows the ends of its subscriptions.
+    /// A central with a subscription has disconnected. The ends of its subscriptions follow.
     func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError)
     /// A central opened a published L2CAP channel.
     func peripheralDidOpen(_ channel: any L2CAPChannel)
