@@ -84,6 +84,13 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
         }
         do {
             return try decoder.decode(Message.self, from: Data(payload))
+        } catch DecodingError.dataCorrupted(let context) where context.codingPath.isEmpty {
+            // Foundation calls a number outside its type's range malformed JSON, and does not say where it is.
+            throw FerryError(
+                .decodingFailed,
+                "The received JSON is well formed but not a \(Message.self): a value does not fit its type, most likely "
+                    + "a number outside the type's range. Both sides must use the same message type.",
+                cause: DecodingError.dataCorrupted(context))
         } catch {
             throw .decodingFailed(error, format: "JSON", type: Message.self)
         }

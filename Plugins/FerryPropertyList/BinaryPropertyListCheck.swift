@@ -83,7 +83,8 @@ struct BinaryPropertyListCheck {
                         measures[object] = .open
                         frames.append(
                             Frame(
-                                object: object, next: extent.start, end: extent.end, size: Self.sizePerValue, height: 1))
+                                object: object, next: extent.start, end: extent.end, size: Self.sizePerValue, height: 1)
+                        )
                     } else {
                         let size = Self.sizePerValue + extent.end - extent.start
                         measures[object] = .done(size: size, height: 0)

@@ -43,14 +43,14 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
     ///   - type: the app's message type; usually inferred.
     ///   - format: the format that is written; both are read.
     ///   - maximumDepth: the deepest nesting that is read, held to 1...256.
-    ///   - maximumExpandedSize: the most that a binary property list may stand for, in bytes.
+    ///   - maximumExpandedSize: the most that a binary property list may stand for, in bytes, held to 0...Int.max / 2.
     public init(
         _ type: Message.Type = Message.self, format: Format = .binary, maximumDepth: Int = 64,
         maximumExpandedSize: Int = 64 << 20
     ) {
         self.format = format
         self.maximumDepth = min(max(maximumDepth, 1), 256)
-        self.maximumExpandedSize = max(maximumExpandedSize, 0)
+        self.maximumExpandedSize = min(max(maximumExpandedSize, 0), Int.max / 2)
     }
 
     /// The message as a property list.

@@ -94,7 +94,7 @@ struct XMLPropertyListCheck {
             if element == .string || element == .key, take("<![CDATA[") {
                 try skip(through: "]]>", in: "character data")
             } else {
-                guard take("</"), take(element.rawValue) else { throw unexpected("'</\(element.rawValue)>'") }
+                guard take("</" + element.rawValue) else { throw unexpected("'</\(element.rawValue)>'") }
                 return try closeAngle(of: element)
             }
         }

@@ -117,7 +117,8 @@ struct JSONCodecTests {
     }
 
     @Test func acceptsWhatTheStandardAllows() throws {
-        let text = "\u{FEFF} { \"a\" : [ 0 , -0.5e-2,1E3 , true,false,null,\"\\u00e9\\uD83D\\uDE00\" , {} , [ ] ] }\r\n\t"
+        let text =
+            "\u{FEFF} { \"a\" : [ 0 , -0.5e-2,1E3 , true,false,null,\"\\u00e9\\uD83D\\uDE00\" , {} , [ ] ] }\r\n\t"
         struct Anything: Decodable, Encodable, Sendable { init(from decoder: any Decoder) {} }
         _ = try JSONCodec<[String: Anything]>().decode(Array(text.utf8))
     }
@@ -133,8 +134,7 @@ struct JSONCodecTests {
         let null = try refusal(#"{"firstName":null,"lastName":"L","contacts":[]}"#, codec)
         #expect(null.message.contains("at firstName"), "\(null.message)")
         let number = try refusal("[1, 300]", JSONCodec<[UInt8]>())
-        #expect(number.code == .decodingFailed, "\(number.message)")
-        print(number.message)
+        #expect(number.message.contains("outside the type's range"), "\(number.message)")
     }
 
     @Test func whatJSONCannotSayIsRefused() throws {

@@ -42,8 +42,11 @@ struct HostileBinaryTests {
         let doubling = (0..<40).map { [0xA2, UInt8($0 + 1), UInt8($0 + 1)] } + [[0xA0]]
         #expect(try refusal(propertyList(doubling), PropertyListCodec<Nested>()).contains("maximumExpandedSize"))
         // One long string, 200 times.
-        let strings = [[0xAF, 0x10, 200] + [UInt8](repeating: 1, count: 200), [0x5F, 0x11, 0x03, 0xE8]
-            + [UInt8](repeating: 0x61, count: 1000)]
+        let strings = [
+            [0xAF, 0x10, 200] + [UInt8](repeating: 1, count: 200),
+            [0x5F, 0x11, 0x03, 0xE8]
+                + [UInt8](repeating: 0x61, count: 1000),
+        ]
         let codec = PropertyListCodec<[String]>(maximumExpandedSize: 100_000)
         #expect(try refusal(propertyList(strings), codec).contains("maximumExpandedSize"))
         #expect(try PropertyListCodec<[String]>().decode(propertyList(strings)).count == 200)
@@ -90,7 +93,8 @@ struct HostileBinaryTests {
             for value in [UInt64(0), 1, 2, 3, 8, 255, 1 << 31, 1 << 62, 1 << 63, .max] {
                 var payload = sound
                 for byte in 0..<8 {
-                    payload[payload.count - 32 + field + byte] = UInt8(truncatingIfNeeded: value >> UInt64(56 - 8 * byte))
+                    payload[payload.count - 32 + field + byte] = UInt8(
+                        truncatingIfNeeded: value >> UInt64(56 - 8 * byte))
                 }
                 if payload != sound { #expect(throws: FerryError.self) { try Plain().decode(payload) } }
             }
@@ -114,7 +118,8 @@ struct HostileBinaryTests {
     @Test func everySingleByteDamaged() throws {
         let codec = PropertyListCodec<Rich>()
         for index in Golden.richBinary.indices {
-            for value in [0x00, 0x01, 0x0F, 0x10, 0x13, 0x5F, 0x6F, 0x7F, 0x80, 0xA1, 0xAF, 0xD1, 0xDF, 0xFF] as [UInt8] {
+            for value in [0x00, 0x01, 0x0F, 0x10, 0x13, 0x5F, 0x6F, 0x7F, 0x80, 0xA1, 0xAF, 0xD1, 0xDF, 0xFF] as [UInt8]
+            {
                 var damaged = Golden.richBinary
                 damaged[index] = value
                 _ = try? codec.decode(damaged)

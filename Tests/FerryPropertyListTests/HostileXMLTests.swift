@@ -73,14 +73,20 @@ struct HostileXMLTests {
 
     /// Numbers and dates at and beyond every edge: refused or read, never a trap.
     @Test func extremeValues() throws {
-        let years = ["0", "-1", "9999", "100000", "2147483648", "9223372036854775807", "-9223372036854775807", "99999999999999999999"]
+        let years = [
+            "0", "-1", "9999", "100000", "2147483648", "9223372036854775807", "-9223372036854775807",
+            "99999999999999999999",
+        ]
         for year in years {
             for rest in ["01-01T00:00:00Z", "99-99T99:99:99Z", "00-00T00:00:00Z"] {
                 let text = "<plist><array><date>\(year)-\(rest)</date></array></plist>"
                 _ = try? PropertyListCodec<[Date]>().decode(Array(text.utf8))
             }
         }
-        for number in ["", " ", "-", "+", "0x", "0xFFFFFFFFFFFFFFFFFF", "99999999999999999999", "- 5", "1e999", "nan", "\u{A0}1", "\u{85}"] {
+        for number in [
+            "", " ", "-", "+", "0x", "0xFFFFFFFFFFFFFFFFFF", "99999999999999999999", "- 5", "1e999", "nan", "\u{A0}1",
+            "\u{85}",
+        ] {
             for tag in ["integer", "real", "data", "date"] {
                 let text = "<plist><array><\(tag)>\(number)</\(tag)></array></plist>"
                 _ = try? PropertyListCodec<[Int8]>().decode(Array(text.utf8))

