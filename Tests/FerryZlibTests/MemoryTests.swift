@@ -11,7 +11,8 @@ import Testing
 #if os(Linux)
     /// What decompressing takes at most, as the kernel counts it. Other tests of this process hold a few MiB at the same
     /// time: hence the constants.
-    @Suite(.serialized) struct MemoryTests {
+    @Suite(.serialized, .disabled(if: isSanitized, "sanitizers keep books on memory, in memory"))
+    struct MemoryTests {
         @Test func decompressingTakesTheResultAndAConstant() throws {
             let size = 96 << 20
             let compressed = try compressedBlocks(size)
@@ -59,6 +60,8 @@ import Testing
             return compressed
         }
     }
+
+    private let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
 
     /// The most memory that `body` held beyond what the process held before, in bytes.
     ///
