@@ -78,7 +78,8 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib",
+                "FerryLoopback",
             ]
         ),
         .testTarget(name: "BusinessCardTests", dependencies: ["BusinessCard", "Ferry"]),

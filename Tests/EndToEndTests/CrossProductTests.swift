@@ -128,7 +128,8 @@ import Testing
         for (codingIndex, coding) in Self.codings.enumerated() {
             for isCompressed in [false, true] where !(framing.isTextOnly && (isCompressed || !coding.isText)) {
                 for chunkSize in framing.minimumChunkSize...512 {
-                    let seed = UInt64(((framingIndex * 8 + codingIndex) * 2 + (isCompressed ? 1 : 0)) * 1024 + chunkSize)
+                    let seed = UInt64(
+                        ((framingIndex * 8 + codingIndex) * 2 + (isCompressed ? 1 : 0)) * 1024 + chunkSize)
                     var random = SplitMix64(seed: seed)
                     let isSame = try coding.roundTrip(&random) { encoded in
                         let payload = isCompressed ? try envelope.wrap(encoded) : encoded
@@ -155,7 +156,8 @@ import Testing
     @Test(arguments: [1 << 16, (1 << 20) - 1, 1 << 20])
     func largeMessagesSurviveEveryFraming(_ count: Int) throws {
         var random = SplitMix64(seed: UInt64(count))
-        let compressible = Array(repeatElement(Array("Ferry ferries EOM ".utf8), count: count / 18 + 1).joined().prefix(count))
+        let compressible = Array(
+            repeatElement(Array("Ferry ferries EOM ".utf8), count: count / 18 + 1).joined().prefix(count))
         let envelope = CompressionEnvelope(compression: ZlibCompression(), limits: Limits())
         for plain in [random.bytes(count), compressible] {
             for framing in AnyFraming.allCases where !framing.isTextOnly {

@@ -193,7 +193,11 @@ import Testing
             adapter: radio.makeAdapter(name: "dark", state: .poweredOff), configuration: Self.layout)
         for attempt in [true, false] {
             await #expect {
-                if attempt { _ = try await transport.listen() } else { _ = try await transport.connect(timeout: .seconds(5)) }
+                if attempt {
+                    _ = try await transport.listen()
+                } else {
+                    _ = try await transport.connect(timeout: .seconds(5))
+                }
             } throws: { error in
                 (error as? FerryError)?.code == .transportUnavailable && "\(error)".contains("dark is switched off")
             }

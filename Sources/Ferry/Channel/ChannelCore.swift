@@ -58,7 +58,7 @@ package final class ChannelCore: LinkReceiver {
     ) {
         change { [time] state, link, now in
             let timer = timeout.map { timeout in
-                time.schedule(at: now + timeout) { [weak self] in self?.expire(id) }
+                time.schedule(at: now + timeout) { [self] in expire(id) }
             }
             let send = PendingSend(
                 totalBytes: payload.count, timer: timer, progress: progress, completion: completion)
@@ -142,13 +142,13 @@ package final class ChannelCore: LinkReceiver {
     }
 
     /// Keeps one timer no later than the state's next wake-up. A timer that comes early only looks again, so the hot path
-    /// hardly ever touches it.
+    /// hardly ever touches it. It keeps the channel alive until it fires or the channel ends, whichever is first.
     private func arm(_ state: inout ChannelState, _ effects: inout Effects, at now: Timestamp) {
         guard let deadline = state.nextWakeUp else { return }
         if let armed = state.timerDeadline, armed <= deadline { return }
         state.timer?.cancel()
         state.timerDeadline = deadline
-        state.timer = time.schedule(at: deadline) { [weak self] in self?.wake() }
+        state.timer = time.schedule(at: deadline) { [self] in wake() }
     }
 
     private func wake() {

@@ -2,7 +2,7 @@ import DequeModule
 
 /// A channel's state, without lock, clock or task. Every event is a mutating function that returns what the shell has to
 /// do once the lock is free.
-struct ChannelState: Sendable {
+struct ChannelState: ~Copyable, Sendable {
     private var session: any FramingSession
     private let chunkSize: Int
     private let limits: Limits
@@ -100,13 +100,14 @@ extension ChannelState {
     /// Offers chunks to the link until it refuses or nothing is left.
     mutating func pump(_ link: any Link, at now: Timestamp) -> Effects {
         guard closeReason == nil else { return Effects() }
+        let bound = chunkSize
         var accepted = 0
         var acceptedBytes = 0
         var outcome = Transmission.idle
         do {
             repeat {
-                let size = min(link.maximumChunkSize, chunkSize)
-                outcome = try session.transmit(atMost: size, at: now) { (chunk: RawSpan) throws(FerryError) -> Bool in
+                outcome = try session.transmit(atMost: min(link.maximumChunkSize, bound), at: now) {
+                    (chunk: RawSpan) throws(FerryError) -> Bool in
                     guard try link.trySend(chunk) else { return false }
                     accepted += 1
                     acceptedBytes += chunk.byteCount

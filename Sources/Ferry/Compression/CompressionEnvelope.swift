@@ -119,7 +119,8 @@ package struct CompressionEnvelope: Sendable {
             do {
                 if let length = try decoder.push(bytes[index]) { return (length, index + 1) }
             } catch {
-                throw corruptLength(error == .overflow ? "is longer than 64 bits" : "is not in its shortest form", bytes)
+                throw corruptLength(
+                    error == .overflow ? "is longer than 64 bits" : "is not in its shortest form", bytes)
             }
         }
         throw corruptLength("is cut short", bytes)

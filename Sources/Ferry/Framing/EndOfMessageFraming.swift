@@ -140,9 +140,11 @@ extension EndOfMessageFraming.Session {
     ///
     /// - Throws: what `offer` throws, or `chunkSizeTooSmall` below ``EndOfMessageFraming/minimumChunkSize``.
     public mutating func transmit(
-        atMost maximumChunkSize: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+        atMost maximumSize: @autoclosure () -> Int, at now: Timestamp,
+        _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
         guard !outbound.isEmpty else { return .idle }
+        let maximumChunkSize = maximumSize()
         let size = min(maximumChunkSize, framing.chunkSize ?? .max)
         guard size >= framing.minimumChunkSize else {
             throw FerryError(

@@ -39,12 +39,13 @@ public protocol FramingSession: Sendable {
 
     /// Offers the next chunk, if there is one, of at most `maximumChunkSize` bytes.
     ///
-    /// The size is asked anew for each chunk: sessions keep byte offsets, never lists of chunks cut in advance. When
-    /// `offer` returns false the session is as it was, and the next call offers a chunk again.
+    /// The size is asked anew for each chunk, and only when there is one: sessions keep byte offsets, never lists of
+    /// chunks cut in advance. When `offer` returns false the session is as it was, and the next call offers a chunk again.
     ///
     /// - Throws: what `offer` throws, or `chunkSizeTooSmall`; the session cannot go on with this link.
     mutating func transmit(
-        atMost maximumChunkSize: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+        atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
+        _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission
 
     /// Takes a chunk that arrived.

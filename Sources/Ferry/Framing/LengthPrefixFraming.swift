@@ -109,9 +109,11 @@ extension LengthPrefixFraming.Session {
     ///
     /// - Throws: what `offer` throws, or `chunkSizeTooSmall` below 1.
     public mutating func transmit(
-        atMost maximumChunkSize: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+        atMost maximumSize: @autoclosure () -> Int, at now: Timestamp,
+        _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
         guard !outbound.isEmpty else { return .idle }
+        let maximumChunkSize = maximumSize()
         guard maximumChunkSize >= 1 else {
             throw FerryError(
                 .chunkSizeTooSmall, "The link takes chunks of \(maximumChunkSize) bytes; at least 1 is needed.")

@@ -1,4 +1,4 @@
-package import Ferry
+import Ferry
 import Synchronization
 
 /// The central's end of a GATT link: writes towards the peripheral, notifications or indications from it.
@@ -8,6 +8,7 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
     private let outbound: AttributeID
     private let writeType: WriteType
     private let gate = ReceiverGate()
+    private let sizeCheck = ChunkSizeCheck()
 
     init(
         _ connection: any PeripheralConnection, inbound: AttributeID, outbound: AttributeID, writeType: WriteType
@@ -20,12 +21,12 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
 
     // MARK: Link
 
-    var maximumChunkSize: Int { max(1, connection.maximumWriteLength(writeType)) }
+    var maximumChunkSize: Int { sizeCheck.note(connection.maximumWriteLength(writeType)) }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
-        try checkSize(of: chunk)
+        try sizeCheck.check(chunk, for: self)
         do {
             return try connection.tryWriteValue(chunk, to: outbound, type: writeType)
         } catch {
@@ -67,20 +68,6 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         gate.close(FerryError("The connection to the peripheral ended", reason))
-    }
-}
-
-extension Link {
-    /// The checks that every link owes its caller.
-    package func checkSize(of chunk: RawSpan) throws(FerryError) {
-        guard chunk.byteCount > 0 else {
-            throw FerryError(.emptyChunk, "A link cannot carry an empty chunk.")
-        }
-        let maximum = maximumChunkSize
-        guard chunk.byteCount <= maximum else {
-            throw FerryError(
-                .chunkTooLarge, "The chunk has \(chunk.byteCount) bytes; the link takes \(maximum) at present.")
-        }
     }
 }
 

@@ -8,6 +8,7 @@ final class GATTPeripheralLink: Link {
     private let characteristic: AttributeID
     private let recipients: UpdateRecipients
     private let gate = ReceiverGate()
+    private let sizeCheck = ChunkSizeCheck()
     private let writes = Mutex(Writes())
 
     /// Write requests whose answer is held back while the receiver pauses: ATT then keeps the central from writing on.
@@ -25,13 +26,13 @@ final class GATTPeripheralLink: Link {
 
     // MARK: Link
 
-    var maximumChunkSize: Int { max(1, role.maximumUpdateValueLength(for: central) ?? 1) }
+    var maximumChunkSize: Int { sizeCheck.note(role.maximumUpdateValueLength(for: central) ?? 1) }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
         // A value that is too long would be cut without a word.
-        try checkSize(of: chunk)
+        try sizeCheck.check(chunk, for: self)
         do {
             return try role.tryUpdateValue(chunk, of: characteristic, for: recipients)
         } catch {
