@@ -9,11 +9,11 @@ for chunkSize in [20, 182, 244] {
     let varint = LengthPrefixFraming()
     let varintStream = try ChunkStream(varint, messageSize: 16 << 10, messageCount: 16, chunkSize: chunkSize)
     let workloads: [Workload] = [
-        .copy("copy", stream), .nioDecode("nio", stream), .ferryDecode("length u32", framing, stream),
-        .ferryDecode("varint", varint, varintStream),
-        .ferryDecode("eom", eom, eomStream),
-        try .ferryEncode("encode varint", varint, messageSize: 16 << 10, messageCount: 16, chunkSize: chunkSize),
-        try .ferryEncode("encode eom", eom, messageSize: 16 << 10, messageCount: 16, chunkSize: chunkSize),
+        .copy("copy", stream), .nioDecode("nio", stream), .decode("length u32", framing, stream),
+        .decode("varint", varint, varintStream),
+        .decode("eom", eom, eomStream),
+        try .encode("encode varint", varint, messageSize: 16 << 10, messageCount: 16, chunkSize: chunkSize),
+        try .encode("encode eom", eom, messageSize: 16 << 10, messageCount: 16, chunkSize: chunkSize),
     ]
     for w in workloads {
         var best = Double.infinity

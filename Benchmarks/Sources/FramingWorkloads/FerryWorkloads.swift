@@ -1,32 +1,56 @@
 public import Ferry
 
 extension Workload {
-    /// A session receives every chunk; after each its owner asks for events and the deadline, as a channel does.
-    public static func ferryDecode(_ name: String, _ framing: some Framing, _ stream: ChunkStream) -> Workload {
+    /// The length-prefix framing's session receives every chunk.
+    public static func decode(_ name: String, _ framing: LengthPrefixFraming, _ stream: ChunkStream) -> Workload {
+        ferryDecode(name, framing, stream)
+    }
+
+    /// The end-of-message framing's session receives every chunk.
+    public static func decode(_ name: String, _ framing: EndOfMessageFraming, _ stream: ChunkStream) -> Workload {
+        ferryDecode(name, framing, stream)
+    }
+
+    /// After each chunk the session is asked for events, as a channel asks.
+    @inline(__always)
+    private static func ferryDecode(_ name: String, _ framing: some Framing, _ stream: ChunkStream) -> Workload {
         Workload(name, chunksPerPass: stream.chunkCount, bytesPerPass: stream.payloadBytes) { passes in
             var session = framing.makeSession(limits: .wide)
-            var deadlines = 0
-            let outcome = try measure(passes) {
+            return try measure(passes) {
                 var delivered = 0
                 var start = 0
                 let bytes = stream.bytes.span.bytes
-                for end in stream.ends {
+                let ends = stream.ends.span
+                for index in ends.indices {
+                    let end = ends[index]
                     try session.receive(bytes.extracting(start..<end), at: .zero)
                     start = end
                     while let event = session.nextEvent() {
                         if case .received(let message) = event { delivered += message.count }
                     }
-                    if session.deadline != nil { deadlines &+= 1 }
                 }
                 return delivered
             }
-            precondition(deadlines >= 0)
-            return outcome
         }
     }
 
-    /// A session sends messages into a link that copies each chunk, as a link must.
-    public static func ferryEncode(
+    /// The length-prefix framing's session sends messages.
+    public static func encode(
+        _ name: String, _ framing: LengthPrefixFraming, messageSize: Int, messageCount: Int, chunkSize: Int
+    ) throws(FerryError) -> Workload {
+        try ferryEncode(name, framing, messageSize: messageSize, messageCount: messageCount, chunkSize: chunkSize)
+    }
+
+    /// The end-of-message framing's session sends messages.
+    public static func encode(
+        _ name: String, _ framing: EndOfMessageFraming, messageSize: Int, messageCount: Int, chunkSize: Int
+    ) throws(FerryError) -> Workload {
+        try ferryEncode(name, framing, messageSize: messageSize, messageCount: messageCount, chunkSize: chunkSize)
+    }
+
+    /// The link copies each chunk, as a link must.
+    @inline(__always)
+    private static func ferryEncode(
         _ name: String, _ framing: some Framing, messageSize: Int, messageCount: Int, chunkSize: Int
     ) throws(FerryError) -> Workload {
         let stream = try ChunkStream(
