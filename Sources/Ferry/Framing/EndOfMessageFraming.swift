@@ -105,7 +105,7 @@ extension EndOfMessageFraming {
         }
 
         /// The next thing that happened, oldest first.
-        public mutating func nextEvent() -> FramingEvent? { events.next() }
+        public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.next() }
     }
 }
 

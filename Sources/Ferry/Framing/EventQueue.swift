@@ -20,6 +20,9 @@ struct EventQueue: Sendable {
         events.append(.sent(id))
     }
 
+    /// Whether ``next()`` has an event.
+    var isEmpty: Bool { events.isEmpty && latestProgress == nil }
+
     mutating func next() -> FramingEvent? {
         if let event = events.popFirst() { return event }
         guard let latest = latestProgress else { return nil }

@@ -71,7 +71,7 @@ extension LengthPrefixFraming {
         }
 
         /// The next thing that happened, oldest first.
-        public mutating func nextEvent() -> FramingEvent? { events.next() }
+        public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.next() }
     }
 }
 

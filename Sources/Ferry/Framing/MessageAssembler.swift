@@ -29,7 +29,12 @@ struct MessageAssembler: Sendable {
     mutating func append(_ bytes: RawSpan) {
         let needed = buffer.count &+ bytes.byteCount
         if needed > buffer.capacity { grow(toHold: needed) }
-        bytes.withUnsafeBytes { buffer.append(contentsOf: $0) }
+        buffer.append(addingCapacity: bytes.byteCount) { free in
+            free.withUnsafeMutableBufferPointer { target, initializedCount in
+                bytes.withUnsafeBytes { UnsafeMutableRawBufferPointer(target).copyMemory(from: $0) }
+                initializedCount = bytes.byteCount
+            }
+        }
     }
 
     /// Hands over the message, which has the announced number of bytes.

@@ -1,0 +1,54 @@
+#include "CAllocationCounter.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#if defined(__GLIBC__)
+
+// The program's own definitions take the place of the C library's for the whole process; glibc exports what they were
+// under names with this prefix.
+extern void *__libc_malloc(size_t size);
+extern void *__libc_calloc(size_t count, size_t size);
+extern void *__libc_realloc(void *pointer, size_t size);
+extern void *__libc_memalign(size_t alignment, size_t size);
+
+static _Thread_local __attribute__((tls_model("initial-exec"))) unsigned long allocations;
+
+void *malloc(size_t size) {
+    allocations++;
+    return __libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size) {
+    allocations++;
+    return __libc_calloc(count, size);
+}
+
+void *realloc(void *pointer, size_t size) {
+    allocations++;
+    return __libc_realloc(pointer, size);
+}
+
+void *memalign(size_t alignment, size_t size) {
+    allocations++;
+    return __libc_memalign(alignment, size);
+}
+
+void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+
+int posix_memalign(void **result, size_t alignment, size_t size) {
+    void *pointer = memalign(alignment, size);
+    if (pointer == NULL) return ENOMEM;
+    *result = pointer;
+    return 0;
+}
+
+unsigned long ferry_allocation_count(void) { return allocations; }
+int ferry_allocations_are_counted(void) { return 1; }
+
+#else
+
+unsigned long ferry_allocation_count(void) { return 0; }
+int ferry_allocations_are_counted(void) { return 0; }
+
+#endif

@@ -1,0 +1,11 @@
+#ifndef C_ALLOCATION_COUNTER_H
+#define C_ALLOCATION_COUNTER_H
+
+/// The number of allocations that the calling thread has made since it began: every call of malloc, calloc, realloc,
+/// posix_memalign, aligned_alloc and memalign. Exact with glibc; elsewhere always 0.
+unsigned long ferry_allocation_count(void);
+
+/// Whether allocations are counted on this platform.
+int ferry_allocations_are_counted(void);
+
+#endif
