@@ -50,6 +50,7 @@ extension LoopbackRadio {
         public var l2capMPS = 247
 
         /// Credits that each side of an L2CAP channel grants: the frames it is ready to hold. 1 to 1024, default 16.
+        /// ``l2capMTU`` times this is at most 16 MiB.
         public var l2capCredits = 16
 
         /// What goes wrong on purpose. Default: nothing.
@@ -73,6 +74,11 @@ extension LoopbackRadio {
             try check("l2capMTU", l2capMTU, 23...65_535)
             try check("l2capMPS", l2capMPS, 23...65_533)
             try check("l2capCredits", l2capCredits, 1...1024)
+            guard l2capMTU * l2capCredits <= 16 << 20 else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "LoopbackRadio: l2capMTU x l2capCredits is \(l2capMTU * l2capCredits) bytes; choose at most 16 MiB")
+            }
             try faults.validate()
         }
     }

@@ -13,6 +13,8 @@ final class LoopbackConnection: PeripheralConnection {
         self.peripheral = peripheral
     }
 
+    deinit { radio.locked { $0.abandon(client: id) } }
+
     func activate(_ events: any PeripheralConnectionEvents) {
         radio.locked { $0.activate(id, events) }
     }
@@ -134,7 +136,31 @@ final class LoopbackConnection: PeripheralConnection {
     // MARK: Channels and the end
 
     func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
-        throw BluetoothError(.notSupported, "to come")
+        let radio = radio
+        let id = id
+        let waiter = Waiter<Int>()
+        let finish: @Sendable (Result<Int, BluetoothError>) -> Void = { result in
+            guard !waiter.resume(result), case .success(let channel) = result else { return }
+            radio.locked { $0.abandonChannel(channel) }
+        }
+        let result: Result<Int, BluetoothError> = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiter.set { continuation.resume(returning: $0) }
+                do throws(BluetoothError) {
+                    try radio.locked { (radio) throws(BluetoothError) in
+                        let (client, link) = try radio.connected(id)
+                        link.up.append(.openChannel(psm, client: client.id, finish: finish), during: link.eventNumber)
+                        radio.resume(link)
+                        radio.wake()
+                    }
+                } catch {
+                    waiter.resume(.failure(error))
+                }
+            }
+        } onCancel: {
+            waiter.resume(.failure(BluetoothError(.cancelled, "the task that waited for the channel was cancelled")))
+        }
+        return LoopbackChannel(radio: radio, id: try result.get())
     }
 
     func setReceiving(_ isReceiving: Bool) {

@@ -58,7 +58,8 @@ final class LoopbackPeripheralRole: PeripheralRole {
 
     func maximumUpdateValueLength(for central: PeerID) -> Int? {
         radio.locked { radio in
-            radio.nodes[node].linkByCentral[central].flatMap { radio.links[$0]?.maximumValueLength }
+            radio.nodes[node].linkByCentral[central].flatMap { radio.links[$0] }
+                .map { min(radio.reportedMTU($0) - 3, 512) }
         }
     }
 
@@ -79,10 +80,20 @@ final class LoopbackPeripheralRole: PeripheralRole {
     }
 
     func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
-        throw BluetoothError(.notSupported, "to come")
+        try radio.locked { (radio) throws(BluetoothError) in
+            _ = try radio.openPeripheral(id)
+            let node = radio.nodes[node]
+            try node.requirePower()
+            return try radio.publishPSM(owner: id, node: node, encryptionRequired: encryptionRequired)
+        }
     }
 
-    func unpublishL2CAPChannel(_ psm: PSM) {}
+    func unpublishL2CAPChannel(_ psm: PSM) {
+        radio.locked { radio in
+            guard radio.nodes[node].psms[psm.rawValue]?.owner == id else { return }
+            radio.nodes[node].psms[psm.rawValue] = nil
+        }
+    }
 
     func close() { radio.locked { $0.closePeripheral(id) } }
 }

@@ -70,20 +70,38 @@ public final class LoopbackRadio: Sendable {
         locked { $0.pairs[Pair(a.index, b.index)]?.isBonded ?? false }
     }
 
+    /// Has other things go wrong on the connections that two adapters make from now on than
+    /// ``Configuration/faults`` says; nil for what it says. Ready signals are not concerned: they belong to no connection.
+    ///
+    /// - Throws: ``FerryError`` with `invalidConfiguration`.
+    public func setFaults(
+        _ faults: Faults?, between a: LoopbackAdapter, and b: LoopbackAdapter
+    ) throws(FerryError) {
+        try faults?.validate()
+        locked { $0.pairs[Pair(a.index, b.index), default: Surroundings()].faults = faults }
+    }
+
+    /// How often each kind of fault has struck so far.
+    public var injectedFaults: [Faults.Kind: Int] { locked { $0.injected } }
+
     // MARK: Lock and pump
 
     /// Works on the state under the lock, then sets the timers that this has asked for.
     func locked<Value: Sendable, Failure: Error>(
         _ body: (inout RadioState) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        let (result, timers) = state.withLock { radio in
+        let (result, timers, released) = state.withLock { radio in
             let result: Result<Value, Failure>
             do throws(Failure) { result = .success(try body(&radio)) } catch { result = .failure(error) }
-            return (result, radio.timers.isEmpty ? nil : radio.takeTimers())
+            return (
+                result, radio.timers.isEmpty ? nil : radio.takeTimers(),
+                radio.released.isEmpty ? nil : radio.takeReleased()
+            )
         }
         for (deadline, timer) in timers ?? [] {
             time.schedule(at: deadline) { [weak self] in self?.fire(timer) }
         }
+        withExtendedLifetime(released) {}
         return try result.get()
     }
 
@@ -96,7 +114,7 @@ public final class LoopbackRadio: Sendable {
             return true
         }
         guard isRunner else { return }
-        while let step = locked({ $0.nextStep() }) { step.perform() }
+        while let step = locked({ $0.nextStep() }) { step.perform(on: self) }
     }
 }
 
@@ -104,6 +122,11 @@ extension RadioState {
     mutating func takeTimers() -> [(deadline: Timestamp, timer: Timer)] {
         defer { timers.removeAll(keepingCapacity: true) }
         return timers
+    }
+
+    mutating func takeReleased() -> [any Sendable] {
+        defer { released = [] }
+        return released
     }
 
     mutating func take(_ timer: Timer) {
@@ -114,7 +137,8 @@ extension RadioState {
         case .supervision(let id, let token): supervisionDue(id, token: token)
         case .transactions(let id): transactionsDue(id)
         case .forcedEnd(let id): forcedEndDue(id)
-        case .forcedClose: break
+        case .forcedClose(let id): endChannel(id, locally: true)
+        case .lateReady(let event): events.append(event)
         }
     }
 }

@@ -21,6 +21,7 @@ final class AirLink {
     var up = Lane()
     var down = Lane()
     var attMTU = 23
+    var hasExchangedMTU = false
     var isEncrypted = false
     var isInRange = true
     var supervisionToken = 0
@@ -42,6 +43,9 @@ final class AirLink {
 
     /// A write has left since the clients were last told.
     var hasFreedWrite = false
+
+    /// What goes wrong with its values, if anything is to.
+    var faults: FaultInjector?
 
     /// Whether it counts among the sharers of the peripheral's transmit queue.
     var isSharer = false
@@ -100,6 +104,10 @@ struct Lane {
     var awaitsConfirmation = false
     /// The confirmation is held back until the receiver goes on.
     var owesConfirmation = false
+    /// The value at the head is delivered once more.
+    var repeatsFirst = false
+    /// The value at the head does not reach its owner.
+    var losesFirst = false
     var nextOrder: UInt64 = 0
     /// Packets that may still go in this turn.
     var budget = 0

@@ -12,9 +12,10 @@ enum Step {
     case readyToUpdate(any PeripheralRoleEvents)
     case readyToWrite(any PeripheralConnectionEvents)
     case readyToSend(any LinkReceiver)
+    case channelOpened(any PeripheralRoleEvents, Int)
     case nothing
 
-    func perform() {
+    func perform(on radio: LoopbackRadio) {
         switch self {
         case .call(let action): action()
         case .update(let sink, let attribute, let value): sink.peripheralDidUpdate(attribute, value: value.bytes.bytes)
@@ -26,6 +27,7 @@ enum Step {
         case .readyToUpdate(let sink): sink.peripheralIsReadyToUpdate()
         case .readyToWrite(let sink): sink.peripheralIsReadyToWrite()
         case .readyToSend(let sink): sink.linkIsReady()
+        case .channelOpened(let sink, let id): sink.peripheralDidOpen(LoopbackChannel(radio: radio, id: id))
         case .nothing: break
         }
     }
@@ -108,13 +110,13 @@ extension RadioState {
             }
             return .call { action(sink) }
         case .clientEnded(let id):
-            guard let client = clients[id], let reason = client.endReason, let sink = client.sink else { return nil }
-            clients[id] = nil
-            return .call { sink.peripheralDidDisconnect(reason) }
+            return clientEnded(id)
         case .channelEnded(let id):
-            guard let end = channels[id], let reason = end.endReason, let receiver = end.receiver else { return nil }
-            channels[id] = nil
-            return .call { receiver.linkDidClose(reason) }
+            return channelEnded(id)
+        case .channelOpened(let owner, let id):
+            if let sink = peripherals[owner]?.sink { return .channelOpened(sink, id) }
+            abandonChannel(id)
+            return nil
         }
     }
 
@@ -157,6 +159,7 @@ extension RadioState {
     /// Tells those who were refused that the turn has made room; what they queue may still use the turn's budget.
     private mutating func signalReady(_ link: AirLink) {
         signalReadyToUpdate(nodes[link.peripheral])
+        signalReadyToSend(link)
         guard link.hasFreedWrite else { return }
         link.hasFreedWrite = false
         for id in link.clients {
@@ -188,7 +191,10 @@ extension RadioState {
             case .nothing: break
             case .control:
                 link.up.budget -= 1
-                if let control = link.up.control.popFirst() { arrive(control.pdu, on: link, .up) }
+                if let control = link.up.control.first, control.pdu.isValue, link.faults != nil, chunkFails(link) {
+                    continue
+                }
+                if let control = link.up.control.popFirst() { arrive(control.pdu, on: link) }
                 continue
             case .value:
                 link.up.budget -= 1
@@ -199,7 +205,7 @@ extension RadioState {
             case .nothing: break
             case .control:
                 link.down.budget -= 1
-                if let control = link.down.control.popFirst() { arrive(control.pdu, on: link, .down) }
+                if let control = link.down.control.popFirst() { arrive(control.pdu, on: link) }
                 continue
             case .value:
                 link.down.budget -= 1
@@ -211,7 +217,7 @@ extension RadioState {
         return nil
     }
 
-    private mutating func arrive(_ pdu: PDU, on link: AirLink, _ direction: Direction) {
+    private mutating func arrive(_ pdu: PDU, on link: AirLink) {
         switch pdu {
         case .request(let request): serve(request, on: link)
         case .response(let response): receive(response, on: link)
@@ -225,9 +231,14 @@ extension RadioState {
 
     private mutating func deliverUpdate(_ link: AirLink) -> Step? {
         guard let ring = link.down.ring, !ring.isEmpty else { return nil }
+        var bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
+        if link.faults != nil {
+            guard let spoilt = spoil(bytes, on: link, \.down) else { return nil }
+            bytes = spoilt
+        }
         let entry = ring.first
         delivering = Delivering(link: link.id, lane: .down, isIndication: entry.isIndication)
-        let bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: entry))
+        guard !link.down.losesFirst else { return .nothing }
         guard let index = link.subscription(to: entry.attribute) else { return .nothing }
         let subscribers = link.subscriptions[index].clients
         if subscribers.count == 1, let sink = clients[subscribers[0]]?.sink {
@@ -238,12 +249,17 @@ extension RadioState {
 
     private mutating func deliverWrite(_ link: AirLink) -> Step? {
         guard let ring = link.up.ring, !ring.isEmpty else { return nil }
+        var bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
+        if link.faults != nil {
+            guard let spoilt = spoil(bytes, on: link, \.up) else { return nil }
+            bytes = spoilt
+        }
         let entry = ring.first
         delivering = Delivering(link: link.id, lane: .up)
+        guard !link.up.losesFirst else { return .nothing }
         guard let characteristic = nodes[link.peripheral].database.characteristics[entry.attribute],
             writeError(characteristic, on: link) == nil, let owner = peripherals[characteristic.owner]
         else { return .nothing }
-        let bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: entry))
         return .write(owner.sink, link.centralName, entry.attribute, bytes)
     }
 
@@ -251,6 +267,8 @@ extension RadioState {
     private mutating func conclude(_ delivered: Delivering) {
         guard let link = links[delivered.link] else { return }
         switch delivered.lane {
+        case .up where link.up.repeatsFirst: return
+        case .down where link.down.repeatsFirst: return
         case .up:
             link.up.ring?.popFirst()
             link.hasFreedWrite = true

@@ -114,8 +114,12 @@ extension RadioState {
         links[link.id] = link
         nodes[link.peripheral].links.append(link.id)
         nodes[link.peripheral].linkByCentral[link.centralName] = link.id
+        linkCount += 1
+        let faults = pairs[Pair(link.central, link.peripheral)]?.faults ?? configuration.faults
+        link.faults = FaultInjector(faults, stream: linkCount)
+        if faults.wrongMTU != nil { count(.wrongMTU) }
         attach(pending, to: link)
-        if configuration.attMTU > 23, let first = link.clients.first, let client = clients[first] {
+        if configuration.attMTU > 23 || faults.wrongMTU != nil, let first = link.clients.first, let client = clients[first] {
             _ = request(.exchangeMTU, of: client, on: link, completion: .none)
         }
     }
@@ -123,7 +127,7 @@ extension RadioState {
     private mutating func attach(_ pending: PendingConnection, to link: AirLink) {
         let client = Client(
             id: nextID(), link: link.id, owner: pending.owner, peer: link.peripheralName)
-        client.attMTU = link.attMTU
+        client.attMTU = reportedMTU(link)
         clients[client.id] = client
         link.clients.append(client.id)
         updateReceiving(link)

@@ -1,29 +1,239 @@
 import Ferry
 import FerryBluetooth
 
-final class ChannelEnd {
-    let id: Int
-    let client: Int
-    let owner: Int
-    var receiver: (any LinkReceiver)?
-    var endReason: FerryError?
-    init(id: Int, client: Int, owner: Int) {
-        self.id = id
-        self.client = client
-        self.owner = owner
-    }
-}
-
+// L2CAP channels with credits.
 extension RadioState {
-    func queuedFrames(_ link: AirLink, _ direction: Direction) -> Int { 0 }
-    func hasFrames(_ link: AirLink) -> Bool { false }
-    mutating func transmitFrame(_ link: AirLink) -> Step? { nil }
-    mutating func concludeChunk(_ id: Int, _ link: AirLink) {}
-    mutating func endChannel(_ id: Int, locally: Bool) {}
-    mutating func channelLinkEnded(_ id: Int, _ ending: Ending) {}
-    mutating func endOpenings(_ link: AirLink, _ reason: BluetoothError) {}
+    // MARK: Opening
+
+    /// Takes a PSM for a role that offers a channel.
+    mutating func publishPSM(owner: Int, node: Node, encryptionRequired: Bool) throws(BluetoothError) -> PSM {
+        for number in 0x80...0xFF as ClosedRange<UInt16> where node.psms[number] == nil {
+            node.psms[number] = PublishedPSM(owner: owner, encryptionRequired: encryptionRequired)
+            return PSM(rawValue: number)
+        }
+        throw BluetoothError(
+            .invalidArgument, "all 128 dynamic PSMs of \(node.name) are in use; withdraw a channel first")
+    }
+
+    /// A central's request to open a channel has arrived.
     mutating func serveOpen(
         _ psm: PSM, _ client: Int, _ finish: @escaping @Sendable (Result<Int, BluetoothError>) -> Void,
         on link: AirLink
-    ) {}
+    ) {
+        do throws(BluetoothError) {
+            let id = try open(psm, client, on: link)
+            link.down.append(.channelOpened(id, finish: finish), during: link.eventNumber)
+        } catch {
+            link.down.append(.channelRefused(error, finish: finish), during: link.eventNumber)
+        }
+        resume(link)
+    }
+
+    private mutating func open(_ psm: PSM, _ client: Int, on link: AirLink) throws(BluetoothError) -> Int {
+        guard clients[client]?.endReason == nil else { throw Self.notConnected }
+        guard let published = nodes[link.peripheral].psms[psm.rawValue], peripherals[published.owner] != nil else {
+            throw BluetoothError(
+                .channelRefused, "the peripheral offers no channel with PSM 0x\(String(psm.rawValue, radix: 16))")
+        }
+        if published.encryptionRequired, let error = encrypt(link) {
+            throw BluetoothError(
+                .channelRefused, "the channel needs encryption; pairing failed with ATT error \(error.rawValue)")
+        }
+        let centralEnd = nextID()
+        let peripheralEnd = nextID()
+        let credits = configuration.l2capCredits
+        channels[centralEnd] = ChannelEnd(
+            id: centralEnd, other: peripheralEnd, link: link.id, psm: psm, peer: link.peripheralName,
+            direction: .up, owner: client, credits: credits)
+        channels[peripheralEnd] = ChannelEnd(
+            id: peripheralEnd, other: centralEnd, link: link.id, psm: psm, peer: link.centralName,
+            direction: .down, owner: published.owner, credits: credits)
+        link.channels += [centralEnd, peripheralEnd]
+        events.append(.channelOpened(owner: published.owner, peripheralEnd))
+        return centralEnd
+    }
+
+    /// The link ends while channels are being opened.
+    mutating func endOpenings(_ link: AirLink, _ reason: BluetoothError) {
+        for control in Array(link.up.control) + Array(link.down.control) {
+            switch control.pdu {
+            case .openChannel(_, _, let finish), .channelOpened(_, let finish), .channelRefused(_, let finish):
+                events.append(.call { finish(.failure(reason)) })
+            default: break
+            }
+        }
+    }
+
+    // MARK: Sending
+
+    func frames(_ length: Int) -> Int {
+        (length + 2 + configuration.l2capMPS - 1) / configuration.l2capMPS  // 2 bytes of SDU length
+    }
+
+    mutating func trySend(_ chunk: UnsafeRawBufferPointer, on id: Int) throws(FerryError) -> Bool {
+        guard let end = channels[id], !end.isClosing else {
+            throw FerryError(.closed, "this side closed the L2CAP channel")
+        }
+        if let reason = end.endReason { throw reason }
+        guard !chunk.isEmpty else {
+            throw FerryError(.emptyChunk, "an L2CAP channel was given an empty chunk; send at least one byte")
+        }
+        guard chunk.count <= configuration.l2capMTU else {
+            throw FerryError(
+                .chunkTooLarge,
+                "a chunk of \(chunk.count) bytes is above the L2CAP MTU; cut it to \(configuration.l2capMTU)")
+        }
+        guard let link = links[end.link] else { throw Self.disconnected }
+        let ring = end.ring ?? ValueRing(capacity: configuration.l2capCredits, slotSize: configuration.l2capMTU)
+        end.ring = ring
+        guard end.credits > 0, !ring.isFull else {
+            end.wantsReady = true
+            mayBeReadyEarly(.readyToSend(channel: id))
+            return false
+        }
+        ring.push(
+            chunk, length: chunk.count, attribute: AttributeID(rawValue: 0), order: 0, isIndication: false)
+        end.credits -= frames(chunk.count)
+        end.queuedFrames += frames(chunk.count)
+        resume(link)
+        wake()
+        return true
+    }
+
+    func queuedFrames(_ link: AirLink, _ direction: Direction) -> Int {
+        link.channels.reduce(0) { sum, id in
+            guard let end = channels[id], end.direction == direction else { return sum }
+            return sum + end.queuedFrames
+        }
+    }
+
+    func hasFrames(_ link: AirLink) -> Bool {
+        link.channels.contains { id in channels[id].map(canDeliver) ?? false }
+    }
+
+    private func canDeliver(_ end: ChannelEnd) -> Bool {
+        guard end.ring?.isEmpty == false else { return false }
+        return channels[end.other]?.takesChunks ?? false
+    }
+
+    /// Lets frames of a link's channels cross; a chunk of which all have is delivered.
+    mutating func transmitFrame(_ link: AirLink) -> Step? {
+        for index in link.channels.indices {
+            // Another channel begins in each turn, so that none starves the rest of a small budget.
+            let id = link.channels[(index + link.rotation) % link.channels.count]
+            guard let end = channels[id], canDeliver(end), let ring = end.ring,
+                let receiver = channels[end.other]?.receiver
+            else { continue }
+            let needed = frames(ring.first.length)
+            let budget = end.direction == .up ? link.up.budget : link.down.budget
+            let sent = min(needed - end.sentFrames, budget)
+            end.sentFrames += sent
+            end.queuedFrames -= sent
+            if end.direction == .up { link.up.budget -= sent } else { link.down.budget -= sent }
+            guard end.sentFrames == needed else { continue }
+            if link.faults != nil, chunkFails(link) { return nil }
+            delivering = Delivering(link: link.id, lane: .channel(id))
+            return .chunk(receiver, UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first)))
+        }
+        return nil
+    }
+
+    /// A chunk has been delivered: its credits come back, unless the receiver has paused.
+    mutating func concludeChunk(_ id: Int, _ link: AirLink) {
+        guard let end = channels[id], let ring = end.ring, !ring.isEmpty, let other = channels[end.other] else { return }
+        let cost = frames(ring.first.length)
+        ring.popFirst()
+        end.sentFrames = 0
+        if other.isReceiving { end.credits += cost } else { other.withheld += cost }
+        if end.isClosing, ring.isEmpty { endChannel(id, locally: true) }
+    }
+
+    /// Tells the channels of a link that credits have come back, at the end of its turn.
+    mutating func signalReadyToSend(_ link: AirLink) {
+        for id in link.channels {
+            guard let end = channels[id], end.wantsReady, end.credits > 0 else { continue }
+            end.wantsReady = false
+            signalReady(.readyToSend(channel: id))
+        }
+    }
+
+    mutating func setReceiving(_ isReceiving: Bool, channel id: Int) {
+        guard let end = channels[id] else { return }
+        end.isReceiving = isReceiving
+        guard isReceiving, let other = channels[end.other], let link = links[end.link] else { return }
+        other.credits += end.withheld
+        end.withheld = 0
+        signalReadyToSend(link)
+        resume(link)
+        wake()
+    }
+
+    // MARK: Ending
+
+    static let disconnected = FerryError(.disconnected, "the connection below the L2CAP channel has ended")
+
+    /// The owner closes the channel: it ends once what is queued has been delivered, or after the supervision timeout.
+    mutating func closeChannel(_ id: Int) {
+        guard let end = channels[id], !end.isClosing, end.endReason == nil else { return }
+        end.isClosing = true
+        if end.ring?.isEmpty ?? true {
+            endChannel(id, locally: true)
+        } else {
+            setTimer(after: configuration.supervisionTimeout, .forcedClose(channel: id))
+        }
+        wake()
+    }
+
+    /// Ends both sides of a channel now.
+    mutating func endChannel(_ id: Int, locally: Bool) {
+        guard let end = channels[id], end.endReason == nil else { return }
+        finish(end, FerryError(.closed, "this side closed the L2CAP channel"))
+        if let other = channels[end.other] {
+            finish(other, FerryError(.disconnected, "the peer closed the L2CAP channel"))
+        }
+        links[end.link]?.channels.removeAll { $0 == id || $0 == end.other }
+    }
+
+    /// The connection below a channel has ended.
+    mutating func channelLinkEnded(_ id: Int, _ ending: Ending) {
+        guard let end = channels[id] else { return }
+        let reason = end.direction == .up ? ending.centralReason : ending.peripheralReason
+        if reason.code == .disconnectedLocally || end.isClosing {
+            finish(end, FerryError(.closed, "this side ended the connection below the L2CAP channel", cause: reason))
+        } else {
+            finish(end, FerryError(.disconnected, Self.disconnected.message, cause: reason))
+        }
+    }
+
+    private mutating func finish(_ end: ChannelEnd, _ reason: FerryError) {
+        guard end.endReason == nil else { return }
+        end.endReason = reason
+        end.ring = nil
+        events.append(.channelEnded(end.id))
+        wake()
+    }
+
+    /// The receiver's last call, or nil while there is no receiver.
+    mutating func channelEnded(_ id: Int) -> Step? {
+        guard let end = channels[id], let reason = end.endReason, !end.isTold else { return nil }
+        guard let receiver = end.receiver else {
+            if end.isAbandoned { channels[id] = nil }
+            return nil
+        }
+        end.isTold = true
+        end.receiver = nil
+        if end.isAbandoned { channels[id] = nil }
+        return .call { receiver.linkDidClose(reason) }
+    }
+
+    /// Nobody refers to the channel any more: it closes.
+    mutating func abandonChannel(_ id: Int) {
+        guard let end = channels[id] else { return }
+        end.isAbandoned = true
+        if end.endReason == nil {
+            closeChannel(id)
+        } else if end.isTold || end.receiver == nil {
+            channels[id] = nil
+        }
+    }
 }

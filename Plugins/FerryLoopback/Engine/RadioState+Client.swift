@@ -115,13 +115,15 @@ extension RadioState {
     mutating func signalReadyToWrite(_ client: Client) {
         guard client.wantsReady else { return }
         client.wantsReady = false
-        events.append(.readyToWrite(client: client.id))
+        signalReady(.readyToWrite(client: client.id))
     }
 
     /// Sets both sides' ATT_MTU and tells the central's owners.
     mutating func changeMTU(_ link: AirLink, to attMTU: Int) {
-        guard attMTU != link.attMTU else { return }
+        let reported = reportedMTU(link)
         link.attMTU = attMTU
+        link.hasExchangedMTU = true
+        guard attMTU != reported else { return }
         for id in link.clients {
             clients[id]?.attMTU = attMTU
             events.append(.client(id) { $0.peripheralDidChangeMTU(attMTU) })
@@ -154,6 +156,7 @@ extension RadioState {
         let ring = ring(of: &link.up)
         guard !ring.isFull else {
             client.wantsReady = true
+            mayBeReadyEarly(.readyToWrite(client: id))
             return false
         }
         ring.push(
@@ -168,6 +171,7 @@ extension RadioState {
     ) -> Bool {
         guard !client.hasWriteOutstanding else {
             client.wantsReady = true
+            mayBeReadyEarly(.readyToWrite(client: client.id))
             return false
         }
         client.hasWriteOutstanding = true

@@ -55,7 +55,7 @@ extension RadioState {
             link.requests[index].completion = .none
             finish(sent, .failure(reason))
         }
-        for id in link.channels where channels[id]?.client == client.id { endChannel(id, locally: true) }
+        for id in link.channels where channels[id]?.owner == client.id { endChannel(id, locally: true) }
         finish(client, reason)
         updateReceiving(link)
     }
@@ -63,6 +63,30 @@ extension RadioState {
     private mutating func finish(_ client: Client, _ reason: BluetoothError) {
         client.endReason = reason
         events.append(.clientEnded(client.id))
+    }
+
+    /// The owner's last event, or nil while there is no owner to tell.
+    mutating func clientEnded(_ id: Int) -> Step? {
+        guard let client = clients[id], let reason = client.endReason, !client.isTold else { return nil }
+        guard let sink = client.sink else {
+            if client.isAbandoned { clients[id] = nil }
+            return nil
+        }
+        client.isTold = true
+        client.sink = nil
+        if client.isAbandoned { clients[id] = nil }
+        return .call { sink.peripheralDidDisconnect(reason) }
+    }
+
+    /// Nobody refers to the connection any more: it ends.
+    mutating func abandon(client id: Int) {
+        guard let client = clients[id] else { return }
+        client.isAbandoned = true
+        if client.endReason == nil {
+            disconnect(client: id)
+        } else if client.isTold || client.sink == nil {
+            clients[id] = nil
+        }
     }
 
     private mutating func failRequests(
@@ -243,6 +267,7 @@ extension RadioState {
             if link.pausedOwners.remove(id) != nil { updateReceiving(link) }
             for channel in link.channels where channels[channel]?.owner == id { endChannel(channel, locally: true) }
         }
+        released.append(owner.sink)
         peripherals[id] = nil
         node.peripherals.removeAll { $0 == id }
         for central in centrals.values { central.seen[id] = nil }
@@ -258,6 +283,7 @@ extension RadioState {
         for client in clients.values.filter({ $0.owner == id }).sorted(by: { $0.id < $1.id }) {
             disconnect(client: client.id)
         }
+        released.append(owner.sink)
         centrals[id] = nil
         nodes[owner.node].centrals.removeAll { $0 == id }
         wake()

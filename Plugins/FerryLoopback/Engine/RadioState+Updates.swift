@@ -63,8 +63,9 @@ extension RadioState {
         return held < max(1, configuration.transmitQueueDepth / max(1, node.sharers))
     }
 
-    private func refuse(_ owner: PeripheralOwner) -> Bool {
+    private mutating func refuse(_ owner: PeripheralOwner) -> Bool {
         owner.wantsReady = true
+        mayBeReadyEarly(.readyToUpdate(peripheral: owner.id))
         return false
     }
 
@@ -104,7 +105,7 @@ extension RadioState {
         for id in node.peripherals {
             guard let owner = peripherals[id], owner.wantsReady else { continue }
             owner.wantsReady = false
-            events.append(.readyToUpdate(peripheral: id))
+            signalReady(.readyToUpdate(peripheral: id))
         }
     }
 

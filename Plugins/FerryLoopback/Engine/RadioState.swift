@@ -17,10 +17,15 @@ struct RadioState {
     var channels: [Int: ChannelEnd] = [:]
     var pendingConnections: [PendingConnection] = []
     var openRequests: [UInt64: OpenRequest] = [:]
-    var faults: FaultInjector
+    /// For ready signals; values have one for each link.
+    var readyFaults: FaultInjector?
+    var injected: [LoopbackRadio.Faults.Kind: Int] = [:]
+    var linkCount: UInt64 = 0
 
     var events: Deque<Event> = []
     var timers: [(deadline: Timestamp, timer: Timer)] = []
+    /// Owners that the radio has let go of; they are released after unlocking, because their last words may be calls.
+    var released: [any Sendable] = []
 
     // The pump's own.
     var turns: Deque<Int> = []
@@ -34,7 +39,7 @@ struct RadioState {
     init(time: any TimeSource, configuration: LoopbackRadio.Configuration) {
         self.time = time
         self.configuration = configuration
-        faults = FaultInjector(configuration.faults)
+        readyFaults = FaultInjector(configuration.faults, stream: 0)
     }
 
     /// A number that no other role, link, client, channel or request has.
@@ -67,6 +72,7 @@ struct Surroundings {
     var rssi: Int?
     var isInRange = true
     var isBonded = false
+    var faults: LoopbackRadio.Faults?
 }
 
 /// One adapter.
@@ -154,6 +160,10 @@ final class Client {
     var attMTU = 23
     /// Why it has ended, once it has.
     var endReason: BluetoothError?
+    /// The owner has been told of the end.
+    var isTold = false
+    /// Nobody refers to the connection any more.
+    var isAbandoned = false
 
     init(id: Int, link: Int, owner: Int, peer: PeerID) {
         self.id = id
@@ -190,6 +200,7 @@ enum Timer {
     case transactions(link: Int)
     case forcedEnd(link: Int)
     case forcedClose(channel: Int)
+    case lateReady(Event)
 }
 
 /// Something to tell an owner, if it is still there when its turn comes.
@@ -198,6 +209,7 @@ enum Event {
     case central(Int, @Sendable (any CentralRoleEvents) -> Void)
     case client(Int, @Sendable (any PeripheralConnectionEvents) -> Void)
     case clientEnded(Int)
+    case channelOpened(owner: Int, Int)
     case channelEnded(Int)
     case readyToUpdate(peripheral: Int)
     case readyToWrite(client: Int)
