@@ -52,7 +52,7 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
 
     /// The message as JSON in UTF-8, keys sorted, slashes as they are.
     ///
-    /// - Throws: ``FerryError`` with `encodingFailed`, naming the coding path; the coder's error is its cause.
+    /// - Throws: `FerryError` with `encodingFailed`, naming the coding path; the coder's error is its cause.
     public func encode(_ message: Message) throws(FerryError) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -71,7 +71,7 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
 
     /// The message in `payload`.
     ///
-    /// - Throws: ``FerryError`` with `decodingFailed`: for malformed JSON the line, column and byte; for JSON of another
+    /// - Throws: `FerryError` with `decodingFailed`: for malformed JSON the line, column and byte; for JSON of another
     ///   shape the coding path, with the coder's error as its cause.
     public func decode(_ payload: [UInt8]) throws(FerryError) -> Message {
         var check = JSONSyntaxCheck(payload, maximumDepth: maximumDepth)

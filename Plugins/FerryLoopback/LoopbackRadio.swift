@@ -23,7 +23,7 @@ public final class LoopbackRadio: Sendable {
 
     /// Makes a radio.
     ///
-    /// - Throws: ``FerryError`` with `invalidConfiguration`, naming the setting and its range.
+    /// - Throws: `FerryError` with `invalidConfiguration`, naming the setting and its range.
     public init(time: any TimeSource = SystemTime(), configuration: Configuration) throws(FerryError) {
         try configuration.validate()
         self.time = time

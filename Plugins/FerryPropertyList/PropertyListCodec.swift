@@ -55,7 +55,7 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
 
     /// The message as a property list.
     ///
-    /// - Throws: ``FerryError`` with `encodingFailed`, naming the coding path; the coder's error is its cause.
+    /// - Throws: `FerryError` with `encodingFailed`, naming the coding path; the coder's error is its cause.
     public func encode(_ message: Message) throws(FerryError) -> [UInt8] {
         let encoder = PropertyListEncoder()
         switch format {
@@ -71,7 +71,7 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
 
     /// The message in `payload`, which is in either format.
     ///
-    /// - Throws: ``FerryError`` with `decodingFailed`: for a malformed property list what is wrong and where; for one of
+    /// - Throws: `FerryError` with `decodingFailed`: for a malformed property list what is wrong and where; for one of
     ///   another shape the coding path, with the coder's error as its cause.
     public func decode(_ payload: [UInt8]) throws(FerryError) -> Message {
         if payload.starts(with: "bplist0".utf8) {

@@ -15,7 +15,7 @@ public struct ZlibCompression: Compression {
 
         /// Makes a level from zlib's number.
         ///
-        /// - Throws: ``FerryError`` with `invalidConfiguration` outside 0...9.
+        /// - Throws: `FerryError` with `invalidConfiguration` outside 0...9.
         public init(_ rawValue: Int) throws(FerryError) {
             guard (0...9).contains(rawValue) else {
                 throw FerryError(
@@ -50,7 +50,7 @@ public struct ZlibCompression: Compression {
     /// Appends `plain` as one raw deflate stream.
     ///
     /// - Returns: false when the stream would need more than `budget` bytes.
-    /// - Throws: ``FerryError`` with `invalidConfiguration` when libz cannot start.
+    /// - Throws: `FerryError` with `invalidConfiguration` when libz cannot start.
     public func compress(_ plain: RawSpan, into output: inout [UInt8], budget: Int) throws(FerryError) -> Bool {
         guard budget > 0 else { return false }
         var deflater = try Deflater(level: level.rawValue, dictionary: dictionary)
@@ -59,7 +59,7 @@ public struct ZlibCompression: Compression {
 
     /// The plain form of one raw deflate stream.
     ///
-    /// - Throws: ``FerryError`` with `corruptCompression`, naming libz's reason and the place in the stream;
+    /// - Throws: `FerryError` with `corruptCompression`, naming libz's reason and the place in the stream;
     ///   `invalidConfiguration` when libz cannot start.
     public func decompress(_ compressed: RawSpan, plainCount: Int) throws(FerryError) -> [UInt8] {
         // One length and one distance code of one bit each stand for at most 258 bytes: 1032 bytes in 8 bits.

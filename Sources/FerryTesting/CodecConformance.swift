@@ -1,6 +1,6 @@
 public import Ferry
 
-/// Checks a ``Codec`` against its contract, in any test library:
+/// Checks a ``/Ferry/Codec`` against its contract, in any test library:
 ///
 /// ```swift
 /// @Test func conforms() throws {

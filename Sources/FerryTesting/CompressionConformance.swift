@@ -1,6 +1,6 @@
 public import Ferry
 
-/// Checks a ``Compression`` against its contract, in any test library:
+/// Checks a ``/Ferry/Compression`` against its contract, in any test library:
 ///
 /// ```swift
 /// @Test func conforms() throws { try CompressionConformance(ZlibCompression()).check() }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// One end of a pair of links in memory, for tests of whatever sits on a link.
 ///
-/// Nothing moves by itself: chunks wait in the sender's transmit queue until ``deliver(_:)`` takes them to the other
+/// Nothing moves by itself: chunks wait in the sender's transmit queue until ``deliver(_:signalsReady:)`` takes them to the other
 /// end. A test thus decides at every chunk what happens next, and can do to it what radios do.
 public final class MemoryLink: Link {
     /// What becomes of a chunk on its way.
@@ -65,7 +65,7 @@ public final class MemoryLink: Link {
         if let reason { receiver.linkDidClose(reason) }
     }
 
-    /// Queues a chunk for ``deliver(_:)``.
+    /// Queues a chunk for ``deliver(_:signalsReady:)``.
     public func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
         let outcome = state.withLock { state -> Result<Bool, FerryError> in
             if let reason = state.reason { return .failure(reason) }
@@ -84,7 +84,7 @@ public final class MemoryLink: Link {
         return try outcome.get()
     }
 
-    /// Notes the wish; ``deliver(_:)`` at the other end honours it.
+    /// Notes the wish; ``deliver(_:signalsReady:)`` at the other end honours it.
     public func setReceiving(_ isReceiving: Bool) { state.withLock { $0.isReceiving = isReceiving } }
 
     /// Delivers what waits at this end and ends both.

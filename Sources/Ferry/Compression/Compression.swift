@@ -1,7 +1,7 @@
 /// Makes payloads smaller. Both sides of a channel use the same compression with the same settings.
 ///
 /// A compression sees one payload at a time and keeps nothing between them. The channel adds the envelope that says
-/// whether it was used (``CompressionEnvelope``) and checks sizes and ratio before it asks for decompression.
+/// whether it was used and checks sizes and ratio before it asks for decompression.
 public protocol Compression: Sendable {
     /// Appends `plain`, compressed, to `output`, adding at most `budget` bytes.
     ///

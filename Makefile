@@ -1,0 +1,29 @@
+# Each of these works on a fresh Debian 12 with Swift 6.3 in PATH, and says what it does.
+
+.PHONY: run test bench docs format lint setup
+
+# A business card crosses a virtual Bluetooth LE radio. ARGS="..." is handed on: make run ARGS="--chunk 64 --log"
+run: setup
+	swift run business-card $(ARGS)
+
+# Everything that must hold; see scripts/test for the steps.
+test: setup
+	scripts/test
+
+# Speed and allocations, from the package in Benchmarks.
+bench: setup
+	scripts/bench
+
+# The documentation of every library, in .docs; warnings are errors.
+docs: setup
+	scripts/docs
+
+format:
+	scripts/format
+
+lint:
+	scripts/lint
+
+# Installs the one library that the build needs, when it is missing.
+setup:
+	scripts/setup
