@@ -12,8 +12,8 @@ struct Card: Sendable, Hashable {
 
     /// The card that is sent unless a file is given: long enough that 20-byte chunks fill a transmit queue of 8.
     static let example = Card(
-        firstName: "Ada", lastName: "Lovelace", organization: "Analytical Engine Society",
-        location: "12 St James's Square, London", contact: "ada.lovelace@analytical-engine.example")
+        firstName: "Ada", lastName: "Lovelace", organization: "Society for the Analytical Engine",
+        location: "12 St James's Square, London SW1Y 4JH", contact: "ada.lovelace@analytical-engine.example")
 
     /// Whether no field holds anything but white space.
     var isBlank: Bool {

@@ -1,68 +1,49 @@
-import Foundation
+import Ferry
+import FerryJSON
+import FerryPropertyList
 
-// JSON and property lists: the decoders are Foundation's; here is what they do not tell, which is where a file is wrong.
+// JSON and property lists are read by the same codecs that read messages: they say where a file is wrong, and bound how
+// deep and how large it can make itself.
 
 extension CardFormat {
     static func readJSON(_ bytes: [UInt8]) throws(CardError) -> Card {
-        try requireText(bytes)
-        let data = Data(bytes)
-        do {
-            // JSONDecoder does not say where it stumbled; the older parser does.
-            _ = try JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)
-        } catch {
-            throw CardError("this is not valid JSON: \(JSONPlace(error, in: bytes))")
-        }
-        return try decode { try JSONDecoder().decode(StrictCard.self, from: data) }
+        try read(bytes, "JSON", with: JSONCodec<StrictCard>())
     }
 
     static func readPropertyList(_ bytes: [UInt8]) throws(CardError) -> Card {
-        if !bytes.starts(with: "bplist".utf8) {
-            try requireText(bytes)
-            try PropertyListOutline.check(bytes)
-        }
-        return try decode { try PropertyListDecoder().decode(StrictCard.self, from: Data(bytes)) }
+        try read(bytes, "a property list", with: PropertyListCodec<StrictCard>(maximumExpandedSize: 16 << 20))
     }
 
-    private static func requireText(_ bytes: [UInt8]) throws(CardError) {
-        do { _ = try UTF8Span(validating: bytes.span) } catch {
-            let place = error.byteOffsets.lowerBound
-            throw CardError("line \(bytes.lineNumber(at: place)): byte \(place) is not UTF-8 text")
-        }
-    }
-
-    private static func decode(_ decode: () throws -> StrictCard) throws(CardError) -> Card {
+    private static func read(
+        _ bytes: [UInt8], _ format: String, with codec: some Codec<StrictCard>
+    ) throws(CardError) -> Card {
         do {
-            return try decode().card
-        } catch let error as CardError {
-            throw error
-        } catch let error as DecodingError {
-            throw CardError(Self.explain(error))
+            return try codec.decode(bytes).card
+        } catch let error as FerryError {
+            switch error.cause {
+            case let error as CardError: throw error
+            case DecodingError.typeMismatch(_, let context)?:
+                guard let field = context.codingPath.first?.stringValue else {
+                    throw CardError("the file holds something else than a dictionary of fields")
+                }
+                throw CardError("\(field) is not text")
+            default: throw CardError("this is not \(format) that can be read: \(detail(of: error.message))")
+            }
         } catch {
             throw CardError("\(error)")
         }
     }
 
-    private static func explain(_ error: DecodingError) -> String {
-        switch error {
-        case .typeMismatch(_, let context):
-            guard let field = context.codingPath.first?.stringValue else {
-                return "the file holds something else than a dictionary of fields"
-            }
-            return "\(field) is not text"
-        case .dataCorrupted(let context):
-            let cause = context.underlyingError as NSError?
-            // The parser's "on line 1" is there whatever the line.
-            let detail = (cause?.userInfo["NSDebugDescription"] as? String)?
-                .replacing(/\ (on|at) line \d+/, with: "")
-            return "this is not a valid property list: \(detail ?? context.debugDescription)"
-        default:
-            return "\(error)"
-        }
+    /// The codecs speak of a message and a peer, "it has X at line 3. Check that ...": of a file, X says it all.
+    private static func detail(of message: String) -> String {
+        let start = message.firstRange(of: "it has ")?.upperBound ?? message.startIndex
+        let end = message.firstRange(of: ". Check that ")?.lowerBound ?? message.endIndex
+        return start < end ? String(message[start..<end]) : message
     }
 }
 
 /// A card in a file that a person wrote: a field that a card does not have is a slip of the pen.
-private struct StrictCard: Decodable {
+private struct StrictCard: Codable, Sendable {
     let card: Card
 
     private struct Name: CodingKey {
@@ -79,28 +60,6 @@ private struct StrictCard: Decodable {
         }
         card = try Card(from: decoder)
     }
-}
 
-/// Where and why the JSON parser stumbled, in words.
-private struct JSONPlace: CustomStringConvertible {
-    let description: String
-
-    init(_ error: any Error, in bytes: [UInt8]) {
-        let detail = (error as NSError).userInfo["NSDebugDescription"] as? String ?? "\(error)"
-        guard let match = detail.firstMatch(of: /,? ?(?:around|starting from) character (\d+)\.?$/),
-            let place = Int(match.1)
-        else {
-            description = detail.hasSuffix(".") ? String(detail.dropLast()) : detail
-            return
-        }
-        let what = detail[..<match.range.lowerBound]
-        let at = min(place, bytes.count)
-        let lineStart = bytes[..<at].lastIndex(of: 0x0A).map { $0 + 1 } ?? 0
-        description = "\(what) in line \(bytes.lineNumber(at: at)), byte \(at - lineStart + 1)"
-    }
-}
-
-extension [UInt8] {
-    /// The line, counted from 1, that the byte at `offset` is in.
-    func lineNumber(at offset: Int) -> Int { 1 + self[..<Swift.min(offset, count)].count { $0 == 0x0A } }
+    func encode(to encoder: any Encoder) throws { try card.encode(to: encoder) }
 }

@@ -3,12 +3,101 @@ import ArgumentParser
 @main
 struct BusinessCardCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "business-card", abstract: "Sends a business card across a small link, chunk by chunk.")
+        commandName: "business-card",
+        abstract: "Sends a business card across a small link, chunk by chunk.",
+        usage: "business-card [<subcommand>] [<options>]",
+        discussion: """
+            Without a subcommand, server and client are both in this process, at the two ends of a virtual Bluetooth \
+            radio: the card is encoded, cut into chunks, sent as notifications as fast as the radio takes them, put \
+            together again and compared.
+
+            serve and receive are the two roles, one to a process. They need a transport that reaches another process.
+            """,
+        subcommands: [ExchangeCommand.self, ServeCommand.self, ReceiveCommand.self],
+        defaultSubcommand: ExchangeCommand.self)
+}
+
+/// Both roles in one process.
+struct ExchangeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "exchange", abstract: "Both roles in this process (default).",
+        usage: "business-card [exchange] [<options>]")
 
     @OptionGroup var options: CardOptions
 
     func run() async throws {
-        let card = try options.card.map { path throws(CardError) in try CardFile.load(path) } ?? .example
-        print(card.displayName)
+        try await Runner.run { console in
+            let card = try options.loadCard() ?? .example
+            try await options.roles(console).exchange(card, savingTo: options.save)
+        }
+    }
+}
+
+/// The server's role.
+struct ServeCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "serve", abstract: "Hands the card to everybody who comes; with --save, takes theirs.",
+        usage: "business-card serve [<options>]")
+
+    @OptionGroup var options: CardOptions
+
+    func validate() throws { try options.requireOtherProcesses(for: "serve") }
+
+    func run() async throws {
+        try await Runner.run { console in
+            let card = try options.loadCard() ?? .example
+            let transport = try options.transport.open(options.radio)("server")
+            try await options.roles(console).serve(card, over: transport, savingTo: options.save)
+        }
+    }
+}
+
+/// The client's role.
+struct ReceiveCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "receive", abstract: "Takes a card from a server; with --card, sends one back.",
+        usage: "business-card receive [<options>]")
+
+    @OptionGroup var options: CardOptions
+
+    func validate() throws { try options.requireOtherProcesses(for: "receive") }
+
+    func run() async throws {
+        try await Runner.run { console in
+            let card = try options.loadCard()
+            let transport = try options.transport.open(options.radio)("client")
+            try await options.roles(console).receive(over: transport, reply: card, savingTo: options.save)
+        }
+    }
+}
+
+extension CardOptions {
+    /// Reads the card, after making sure that what arrives can be saved.
+    func loadCard() throws(CardError) -> Card? {
+        if let save { try CardFile.checkDestination(save) }
+        guard let card else { return nil }
+        return try CardFile.load(card)
+    }
+
+    var recipe: Recipe { Recipe(framing: framing, codec: codec, compresses: compress, chunkSize: chunk) }
+
+    var radio: RadioSettings { RadioSettings(interval: interval, chunkSize: chunk ?? 20, rssi: rssi) }
+
+    func roles(_ console: Console) -> Roles {
+        Roles(
+            transport: transport, radio: radio, recipe: recipe, timeout: timeout, showsChunks: log, console: console)
+    }
+
+    /// Refuses a role alone on a transport that ends with the process.
+    func requireOtherProcesses(for role: String) throws {
+        guard !transport.reachesOtherProcesses else { return }
+        let others = TransportChoice.all.filter(\.reachesOtherProcesses).map(\.name)
+        let help =
+            others.isEmpty
+            ? "This build has no transport that leaves it."
+            : "Choose one that leaves it with --transport: \(others.joined(separator: ", "))."
+        throw ValidationError(
+            "\(role) would meet nobody: the \(transport.name) transport is a virtual radio within one process. \(help) "
+                + "Run business-card without a subcommand to see both roles at once.")
     }
 }

@@ -1,5 +1,8 @@
 import ArgumentParser
 import Ferry
+import FerryJSON
+import FerryPropertyList
+import FerryZlib
 
 /// What both sides of an exchange must agree on.
 struct Recipe: Sendable {
@@ -8,6 +11,14 @@ struct Recipe: Sendable {
     var compresses = false
     /// The most bytes in a chunk; nil for the framing's default.
     var chunkSize: Int?
+
+    /// Opens a channel for cards over a link.
+    func open(over link: any Link, time: any TimeSource = SystemTime()) throws(FerryError) -> MessageChannel<Card> {
+        let framing = try framing.make(chunkSize: chunkSize)
+        return MessageChannel(
+            over: link, codec: codec.make(), framing: framing,
+            compression: compresses ? ZlibCompression() : nil, chunkSize: chunkSize, time: time)
+    }
 }
 
 /// How chunks become messages again.
@@ -16,15 +27,19 @@ enum FramingChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
 
     func make(chunkSize: Int?) throws(FerryError) -> any Framing {
         switch self {
-        case .eom: try EndOfMessageFraming(chunkSize: chunkSize ?? 20)
+        case .eom: try EndOfMessageFraming(chunkSize: chunkBound(chunkSize))
         case .length: LengthPrefixFraming()
         }
     }
 
+    /// The most bytes in a chunk, or nil for what the link takes. Those who use a marker use 20, the value that fits
+    /// every Bluetooth LE connection.
+    func chunkBound(_ chosen: Int?) -> Int? { chosen ?? (self == .eom ? 20 : nil) }
+
     var title: String {
         switch self {
-        case .eom: "eom: the marker EOM after the last chunk"
-        case .length: "length: the message's length before the first byte"
+        case .eom: "the marker EOM after the last chunk"
+        case .length: "the message's length before its first byte"
         }
     }
 }
@@ -32,6 +47,14 @@ enum FramingChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
 /// How cards become bytes.
 enum CodecChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
     case json, plist, xml
+
+    func make() -> any Codec<Card> {
+        switch self {
+        case .json: JSONCodec<Card>()
+        case .plist: PropertyListCodec<Card>(format: .binary)
+        case .xml: PropertyListCodec<Card>(format: .xml)
+        }
+    }
 
     var title: String {
         switch self {

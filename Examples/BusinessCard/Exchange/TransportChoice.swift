@@ -1,5 +1,7 @@
 import ArgumentParser
+import Ferry
 import FerryBluetooth
+import FerryLoopback
 
 /// A transport by the name that people type. The one place to add another to: a line in ``all``.
 struct TransportChoice: Sendable {
@@ -9,6 +11,9 @@ struct TransportChoice: Sendable {
     let reachesOtherProcesses: Bool
     /// The words for a report.
     let title: @Sendable (RadioSettings) -> String
+    /// Opens the radio. What it returns makes a transport for a role, each with an adapter of its own.
+    let open: @Sendable (RadioSettings) throws -> @Sendable (_ role: String) -> any Transport
+
     /// Every transport of this build.
     static let all = [loopback]
 
@@ -16,8 +21,20 @@ struct TransportChoice: Sendable {
     static let loopback = TransportChoice(
         name: "loopback", reachesOtherProcesses: false,
         title: { settings in
-            let pause = settings.interval == .zero ? "no pause" : "\(settings.interval.inMilliseconds)"
+            let pause = settings.interval == .zero ? "no pause" : "\(settings.interval.forPeople)"
             return "loopback, \(pause) between connection events, \(RadioSettings.loopbackRSSI) dBm"
+        },
+        open: { settings in
+            var configuration = LoopbackRadio.Configuration()
+            configuration.connectionInterval = settings.interval
+            configuration.packetsPerEvent = RadioSettings.packetsPerEvent
+            configuration.rssi = RadioSettings.loopbackRSSI
+            // A longer chunk than usual needs a longer ATT_MTU, of which a value leaves 3 bytes to ATT.
+            configuration.attMTU = max(configuration.attMTU, min(517, settings.chunkSize + 3))
+            let radio = try LoopbackRadio(configuration: configuration)
+            let gatt = GATTConfiguration(
+                service: CardService.service, characteristic: CardService.characteristic, rssi: settings.rssi)
+            return { role in GATTTransport(adapter: radio.makeAdapter(name: role), configuration: gatt) }
         })
 
     /// The names of ``all``, for messages.

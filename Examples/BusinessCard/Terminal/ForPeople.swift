@@ -20,3 +20,22 @@ extension String {
 
     private static var longestShown: Int { 200 }
 }
+
+extension String {
+    /// The text with spaces after it (or before it, for a negative width) up to a number of columns.
+    func padded(to width: Int) -> String {
+        let spaces = String(repeating: " ", count: max(0, abs(width) - count))
+        return width < 0 ? spaces + self : self + spaces
+    }
+}
+
+extension Duration {
+    /// The duration for a report: `7.5 ms`, or `1.25 s` from one second on.
+    var forPeople: String {
+        let (unit, scale) = self < .seconds(1) ? ("ms", 1e3) : ("s", 1.0)
+        let (seconds, attoseconds) = components
+        let value = ((Double(seconds) + Double(attoseconds) / 1e18) * scale * 100).rounded() / 100
+        let isWhole = value == value.rounded() && value.magnitude < 1e15
+        return "\(isWhole ? String(Int64(value)) : String(value)) \(unit)"
+    }
+}

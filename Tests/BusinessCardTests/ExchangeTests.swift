@@ -1,0 +1,216 @@
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import Foundation
+import Testing
+
+@testable import BusinessCard
+
+@Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
+    struct Way: Sendable, CustomTestStringConvertible {
+        var recipe: Recipe
+        var testDescription: String {
+            "\(recipe.framing) \(recipe.codec) \(recipe.compresses ? "compressed " : "")\(recipe.chunkSize ?? 0)"
+        }
+
+        static let all = FramingChoice.allCases.flatMap { framing in
+            CodecChoice.allCases.flatMap { codec in
+                [false, true].flatMap { compresses in
+                    [framing == .eom ? 4 : 1, nil, 20, 182, 244, 512].map { chunk in
+                        Way(recipe: Recipe(framing: framing, codec: codec, compresses: compresses, chunkSize: chunk))
+                    }
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Way.all)
+    func theCardArrivesWhateverTheWay(_ way: Way) async throws {
+        let output = Output()
+        try await roles(output, way.recipe).exchange(.example, savingTo: nil)
+        #expect(output.text.contains("The card that arrived equals the card that was sent."), "\(output.text)")
+    }
+
+    @Test func theReportCountsChunksAndWaits() async throws {
+        let output = Output()
+        var roles = roles(output, Recipe())
+        roles.radio.interval = .milliseconds(2)
+        try await roles.exchange(.example, savingTo: nil)
+        let facts = output.facts
+        // 194 bytes of JSON: nine chunks of 20, one of 14, and the marker.
+        #expect(facts["Message"] == "194 bytes")
+        #expect(facts["Chunks sent"] == "11 (9 x 20, 1 x 14, 1 x 3 bytes; 197 in all)")
+        #expect(facts["Codec"] == "JSON")
+        #expect(facts["Framing"] == "the marker EOM after the last chunk")
+        // A queue of 8 does not take 11 at once.
+        let waits = try #require(facts["Waited for ready"]?.split(separator: " ").first.flatMap { Int($0) })
+        #expect(waits > 0)
+    }
+
+    @Test func aLogShowsEveryChunkInOrder() async throws {
+        let output = Output()
+        var roles = roles(output, Recipe(chunkSize: 100))
+        roles.showsChunks = true
+        try await roles.exchange(Card(firstName: "Zoë", contact: "x"), savingTo: nil)
+        let lines = output.text.split(separator: "\n")
+        let sent = lines.filter { $0.contains("server  sent") }.map { $0.drop { $0 != "b" } }
+        let received = lines.filter { $0.contains("client  received") }.map { $0.drop { $0 != "b" } }
+        #expect(sent == ["bytes  {\"contact\":\"x\",\"fir...", "bytes  EOM"])
+        #expect(received == sent)
+    }
+
+    @Test(arguments: ["card.json", "card.plist", "card.vcf"])
+    func theCardIsSaved(_ name: String) async throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID())-\(name)").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let output = Output()
+        try await roles(output, Recipe()).exchange(.example, savingTo: path)
+        #expect(try CardFile.load(path) == .example)
+        #expect(output.facts["Saved"] == path)
+    }
+
+    @Test func aSignalOutsideTheWindowIsNamed() async throws {
+        let output = Output()
+        var roles = roles(output, Recipe())
+        roles.radio.rssi = -90 ... -60
+        roles.timeout = .milliseconds(200)
+        let error = await #expect(throws: FerryError.self) { try await roles.exchange(.example, savingTo: nil) }
+        #expect(error?.code == .timedOut)
+        #expect(error?.message.contains("-24 dBm") == true, "\(error?.message ?? "")")
+        roles.radio.rssi = -32 ... -15
+        roles.timeout = .seconds(30)
+        try await roles.exchange(.example, savingTo: nil)
+    }
+
+    @Test func cancellingEndsASlowExchange() async throws {
+        let (sending, hasBegun) = AsyncStream<Void>.makeStream()
+        let output = Output { if $0.contains("sent") { hasBegun.yield() } }
+        var roles = roles(output, Recipe(chunkSize: 4))
+        roles.radio.interval = .seconds(4)
+        roles.showsChunks = true
+        let exchange = Task { [roles] in try await roles.exchange(.example, savingTo: nil) }
+        for await _ in sending { break }
+        let start = ContinuousClock.now
+        exchange.cancel()
+        await #expect(throws: (any Error).self) { try await exchange.value }
+        #expect(start.duration(to: .now) < .seconds(10))
+        #expect(!output.text.contains("equals"))
+    }
+
+    private func roles(_ output: Output, _ recipe: Recipe) -> Roles {
+        Roles(
+            radio: RadioSettings(chunkSize: recipe.chunkSize ?? 20), recipe: recipe, timeout: .seconds(30),
+            console: output.console())
+    }
+}
+
+/// The roles one by one, as they would be in processes of their own.
+@Suite(.timeLimit(.minutes(1))) struct RoleTests {
+    private let transport: @Sendable (String) -> any Transport
+
+    init() throws { transport = try TransportChoice.loopback.open(RadioSettings()) }
+
+    @Test func aServerHandsItsCardToEveryVisitorAndTakesTheirs() async throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID()).json").path
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let (output, visitorOutput) = (Output(), Output())
+        var server = Roles(console: output.console())
+        server.timeout = .seconds(1)
+        async let serving: Void = server.serve(.example, over: transport("server"), savingTo: path)
+        let visitor = Roles(console: visitorOutput.console())
+        let theirs = Card(firstName: "Charles", lastName: "Babbage")
+        try await visitor.receive(over: transport("first"), reply: nil, savingTo: nil)
+        try await visitor.receive(over: transport("second"), reply: theirs, savingTo: nil)
+        try await serving
+        #expect(
+            visitorOutput.text.components(separatedBy: "Card that arrived\n  Name            Ada Lovelace").count == 3)
+        #expect(output.text.contains("2 visitors served, 0 failed."))
+        #expect(output.text.contains("Card from visitor 2\n  Name            Charles Babbage\n"))
+        #expect(try CardFile.load(path) == theirs)
+    }
+
+    @Test func aServerThatNobodyVisitsSaysSo() async {
+        var server = Roles(console: Output().console())
+        server.timeout = .milliseconds(50)
+        let error = await #expect(throws: CardError.self) {
+            try await server.serve(.example, over: transport("server"), savingTo: nil)
+        }
+        #expect(error?.description.contains("No visitor took the card within 50 ms.") == true)
+    }
+
+    @Test func aClientThatFindsNobodySaysSo() async {
+        var client = Roles(console: Output().console())
+        client.timeout = .milliseconds(50)
+        let error = await #expect(throws: FerryError.self) {
+            try await client.receive(over: transport("client"), reply: nil, savingTo: nil)
+        }
+        #expect(error?.code == .timedOut)
+    }
+
+    @Test func sidesWithDifferentCodecsAreToldApart() async throws {
+        let error = await #expect(throws: FerryError.self) {
+            try await handOver(with: Recipe(codec: .json), receivingWith: Recipe(codec: .plist))
+        }
+        #expect(error?.code == .decodingFailed)
+    }
+
+    @Test func sidesWithDifferentFramingsAreToldToCheck() async throws {
+        let error = await #expect(throws: CardError.self) {
+            // Without the marker at its end a message is never whole.
+            try await handOver(with: Recipe(framing: .length), receivingWith: Recipe(framing: .eom))
+        }
+        #expect(error?.description.contains("same --framing, --codec and --compress") == true)
+    }
+
+    @Test func aServerThatLeavesInTheMiddleIsReported() async throws {
+        let listener = try await transport("server").listen()
+        async let leaving: Void = {
+            for await link in listener.links {
+                link.activate(Ignorer())
+                let chunk = [UInt8]("{\"firstName\":".utf8)
+                _ = try link.trySend(chunk.span.bytes)
+                link.close()
+                break
+            }
+        }()
+        let link = try await transport("client").connect(timeout: .seconds(30))
+        let client = Party(role: "client", console: Output().console())
+        await #expect(throws: (any Error).self) { _ = try await client.receive(over: link) }
+        try await leaving
+    }
+
+    private final class Ignorer: LinkReceiver {
+        func linkIsReady() {}
+        func linkDidReceive(_ chunk: RawSpan) {}
+        func linkDidClose(_ reason: FerryError) {}
+    }
+
+    private func handOver(with sent: Recipe, receivingWith received: Recipe) async throws {
+        let listener = try await transport("server").listen()
+        let console = Output().console()
+        async let delivery: Party.Delivery? = {
+            for await link in listener.links {
+                let server = Party(role: "server", recipe: sent, timeout: .seconds(30), console: console)
+                return try await server.handOver(.example, over: link)
+            }
+            return nil
+        }()
+        let link = try await transport("client").connect(timeout: .seconds(30))
+        let client = Party(role: "client", recipe: received, timeout: .milliseconds(500), console: console)
+        let result: Result<Card, any Error>
+        do { result = .success(try await client.receive(over: link)) } catch { result = .failure(error) }
+        _ = try await delivery
+        _ = try result.get()
+    }
+}
+
+extension Output {
+    /// What stands behind each title.
+    var facts: [String: String] {
+        var facts: [String: String] = [:]
+        for line in text.split(separator: "\n") where line.count > 18 {
+            facts[line.prefix(18).trimmingCharacters(in: .whitespaces)] = String(line.dropFirst(18))
+        }
+        return facts
+    }
+}

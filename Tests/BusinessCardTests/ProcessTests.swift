@@ -1,0 +1,145 @@
+import Foundation
+import Synchronization
+import Testing
+
+@testable import BusinessCard
+
+/// The program itself, as people run it.
+@Suite(.timeLimit(.minutes(1))) struct ProcessTests {
+    @Test func withoutArgumentsACardCrossesTheRadio() throws {
+        let run = try Program().run([])
+        #expect(run.status == 0)
+        #expect(run.errors == "")
+        #expect(run.output.hasPrefix("Card to send\n  Name            Ada Lovelace\n"))
+        #expect(run.output.contains("\nTransport         loopback, 7.5 ms between connection events, -24 dBm\n"))
+        #expect(run.output.contains("\nChunks sent       11 (9 x 20, 1 x 14, 1 x 3 bytes; 197 in all)\n"))
+        #expect(run.output.contains("\nSending  194 of 194 bytes\n"))
+        #expect(run.output.contains("\nCard that arrived\n  Name            Ada Lovelace\n"))
+        #expect(run.output.hasSuffix("\nThe card that arrived equals the card that was sent.\n"))
+        #expect(!run.output.contains("\u{1B}"))
+        let waits = try #require(run.output.firstMatch(of: #/\nWaited for ready  (\d+) time/#))
+        #expect(try #require(Int(waits.1)) > 0)
+    }
+
+    @Test func aCardGoesFromFileToFile() throws {
+        try withFolder { folder in
+            try CardFile.save(CardFormatTests.full, to: folder + "/in.vcf")
+            let run = try Program().run([
+                "--card", folder + "/in.vcf", "--save", folder + "/out.plist", "--codec", "plist",
+            ])
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(try CardFile.load(folder + "/out.plist") == CardFormatTests.full)
+        }
+    }
+
+    @Test func aBadCardFileIsToldBeforeAnythingIsSent() throws {
+        try withFolder { folder in
+            try Data("{\n\"firstName\": Ada}".utf8).write(to: URL(fileURLWithPath: folder + "/bad.json"))
+            let run = try Program().run(["--card", folder + "/bad.json"])
+            #expect(run.status == 1)
+            #expect(run.output == "")
+            #expect(run.errors.hasPrefix("business-card: \(folder)/bad.json: "))
+            #expect(run.errors.contains("line 2"))
+            let missing = try Program().run(["--card", folder + "/none.json"])
+            #expect(missing.status == 1)
+            #expect(missing.errors.contains("No such file or directory"))
+            let unsaved = try Program().run(["--save", folder + "/none/card.json"])
+            #expect(unsaved.status == 1)
+            #expect(unsaved.output == "")
+            #expect(unsaved.errors.contains("there is no folder \(folder)/none"))
+        }
+    }
+
+    @Test func aSignalOutsideTheWindowFails() throws {
+        let run = try Program().run(["--rssi", "-90...-60", "--timeout", "0.2"])
+        #expect(run.status == 1)
+        #expect(run.errors.contains("-24 dBm"))
+        #expect(!run.output.contains("equals"))
+    }
+
+    @Test(arguments: [["--chunk", "0"], ["--frob"], ["serve"], ["receive"], ["--transport", "bluez"]])
+    func wrongUsageIsStatus64(_ arguments: [String]) throws {
+        let run = try Program().run(arguments)
+        #expect(run.status == 64)
+        #expect(run.output == "")
+        #expect(run.errors.contains("Error: "))
+    }
+
+    @Test func helpIsHelp() throws {
+        let run = try Program().run(["--help"])
+        #expect(run.status == 0)
+        for option in ["--card", "--save", "--framing", "--codec", "--compress", "--chunk", "--rssi", "--log"] {
+            #expect(run.output.contains(option))
+        }
+    }
+
+    @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143))])
+    func aSignalEndsItCleanly(_ signal: Int32, _ status: Int32) throws {
+        let start = ContinuousClock.now
+        let run = try Program().run(["--interval", "4000", "--chunk", "4", "--log"], signal: signal, after: "sent")
+        #expect(run.status == status)
+        #expect(run.reason == .exit)
+        #expect(run.errors == "business-card: interrupted\n" || run.errors == "")
+        #expect(!run.output.contains("equals"))
+        #expect(start.duration(to: .now) < .seconds(30))
+    }
+
+    @Test func aFullDiskIsNotASuccess() throws {
+        let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
+        let run = try Program().run([], output: full)
+        #expect(run.status == 1)
+        #expect(run.errors == "business-card: standard output could not be written\n")
+    }
+}
+
+/// Runs the built program, which the build puts beside the test bundle.
+private struct Program {
+    struct Run {
+        var status: Int32
+        var reason: Process.TerminationReason
+        var output: String
+        var errors: String
+    }
+
+    private let url: URL
+
+    init() throws {
+        let bundle = try #require(
+            CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executableURL?.path)
+        url = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("business-card")
+        try #require(FileManager.default.isExecutableFile(atPath: url.path), "\(url.path) has not been built")
+    }
+
+    /// Runs the program to its end.
+    ///
+    /// - Parameters:
+    ///   - signal: a signal to send once `mark` has been printed.
+    ///   - output: where its output goes instead of into the result.
+    func run(
+        _ arguments: [String], signal: Int32? = nil, after mark: String = "", output: FileHandle? = nil
+    ) throws -> Run {
+        let process = Process()
+        process.executableURL = url
+        process.arguments = arguments
+        let (outputPipe, errorPipe) = (Pipe(), Pipe())
+        if let output { process.standardOutput = output } else { process.standardOutput = outputPipe }
+        process.standardError = errorPipe
+        try process.run()
+        var printed = Data()
+        if output == nil {
+            while let more = try outputPipe.fileHandleForReading.read(upToCount: 1), !more.isEmpty {
+                printed += more
+                if let signal, String(decoding: printed, as: UTF8.self).hasSuffix(mark) {
+                    kill(process.processIdentifier, signal)
+                    break
+                }
+            }
+            printed += try outputPipe.fileHandleForReading.readToEnd() ?? Data()
+        }
+        let errors = try errorPipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return Run(
+            status: process.terminationStatus, reason: process.terminationReason,
+            output: String(decoding: printed, as: UTF8.self), errors: String(decoding: errors, as: UTF8.self))
+    }
+}
