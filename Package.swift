@@ -82,7 +82,12 @@ let package = Package(
                 "FerryLoopback",
             ]
         ),
-        .testTarget(name: "BusinessCardTests", dependencies: ["BusinessCard", "Ferry"]),
+        .testTarget(
+            name: "BusinessCardTests",
+            dependencies: [
+                "BusinessCard", "Ferry", "FerryBluetooth",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
     ]
 )
 

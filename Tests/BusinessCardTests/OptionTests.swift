@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryBluetooth
 import Testing
 
 @testable import BusinessCard

@@ -84,9 +84,10 @@ struct FaultyFraming: Framing {
         mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { base.cancel(id, at: now) }
 
         mutating func transmit(
-            atMost maximumChunkSize: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+            atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
+            _ offer: (RawSpan) throws(FerryError) -> Bool
         ) throws(FerryError) -> Transmission {
-            let size = fault == .ignoresTheChunkSize ? maximumChunkSize + 1 : maximumChunkSize
+            let size = maximumChunkSize() + (fault == .ignoresTheChunkSize ? 1 : 0)
             let fault = fault
             var isAccepted = true
             let outcome = try base.transmit(atMost: size, at: now) { (chunk) throws(FerryError) in

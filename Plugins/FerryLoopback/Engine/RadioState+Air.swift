@@ -119,7 +119,9 @@ extension RadioState {
         link.faults = FaultInjector(faults, stream: linkCount)
         if faults.wrongMTU != nil { count(.wrongMTU) }
         attach(pending, to: link)
-        if configuration.attMTU > 23 || faults.wrongMTU != nil, let first = link.clients.first, let client = clients[first] {
+        if configuration.attMTU > 23 || faults.wrongMTU != nil, let first = link.clients.first,
+            let client = clients[first]
+        {
             _ = request(.exchangeMTU, of: client, on: link, completion: .none)
         }
     }

@@ -140,7 +140,9 @@ extension RadioState {
 
     /// A chunk has been delivered: its credits come back, unless the receiver has paused.
     mutating func concludeChunk(_ id: Int, _ link: AirLink) {
-        guard let end = channels[id], let ring = end.ring, !ring.isEmpty, let other = channels[end.other] else { return }
+        guard let end = channels[id], let ring = end.ring, !ring.isEmpty, let other = channels[end.other] else {
+            return
+        }
         let cost = frames(ring.first.length)
         ring.popFirst()
         end.sentFrames = 0

@@ -42,7 +42,9 @@ extension RadioState {
         case .reorder: link.faults?.owesReorder = true
         default: break
         }
-        guard link.faults?.owesReorder == true, !link[keyPath: lane].repeatsFirst, ring.swapFirstTwo() else { return value }
+        guard link.faults?.owesReorder == true, !link[keyPath: lane].repeatsFirst, ring.swapFirstTwo() else {
+            return value
+        }
         link.faults?.owesReorder = false
         count(.reorder)
         return UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
