@@ -28,7 +28,7 @@ final class LoopbackPeripheralRole: PeripheralRole {
     }
 
     func startAdvertising(_ advertisement: Advertisement) async throws(BluetoothError) -> AdvertisingReport {
-        let report = fit(advertisement)
+        let report = advertisement.fitted(to: .coreBluetooth)
         try radio.locked { (radio) throws(BluetoothError) in
             let owner = try radio.openPeripheral(id)
             try radio.nodes[node].requirePower()
@@ -36,12 +36,6 @@ final class LoopbackPeripheralRole: PeripheralRole {
             radio.kickAdvertising(owner)
         }
         return report
-    }
-
-    /// What goes on the air of an advertisement.
-    private func fit(_ advertisement: Advertisement) -> AdvertisingReport {
-        AdvertisingReport(
-            advertised: AdvertisementData(localName: advertisement.localName, services: advertisement.services))
     }
 
     func stopAdvertising() { radio.locked { $0.peripherals[id]?.advertisement = nil } }
