@@ -81,7 +81,12 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
             ]
         ),
-        .testTarget(name: "BusinessCardTests", dependencies: ["BusinessCard", "Ferry"]),
+        .testTarget(
+            name: "BusinessCardTests",
+            dependencies: [
+                "BusinessCard", "Ferry", "FerryBluetooth",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
     ]
 )
 
