@@ -34,9 +34,11 @@ extension CardFormat {
         }
     }
 
-    /// The codecs speak of a message and a peer, "it has X at line 3. Check that ...": of a file, X says it all.
+    /// The codecs speak of a message and a peer, "The received ... it has X at line 3. Check that ...": of a file, X says
+    /// it all.
     private static func detail(of message: String) -> String {
-        let start = message.firstRange(of: "it has ")?.upperBound ?? message.startIndex
+        let leads = ["it has ", "The received binary property list "]
+        let start = leads.lazy.compactMap { message.firstRange(of: $0)?.upperBound }.first ?? message.startIndex
         let end = message.firstRange(of: ". Check that ")?.lowerBound ?? message.endIndex
         return start < end ? String(message[start..<end]) : message
     }

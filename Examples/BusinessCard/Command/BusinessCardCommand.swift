@@ -1,11 +1,12 @@
 import ArgumentParser
 
+/// Both roles in one process, unless a subcommand picks one.
 @main
 struct BusinessCardCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "business-card",
         abstract: "Sends a business card across a small link, chunk by chunk.",
-        usage: "business-card [<subcommand>] [<options>]",
+        usage: "business-card [serve | receive] [<options>]",
         discussion: """
             Without a subcommand, server and client are both in this process, at the two ends of a virtual Bluetooth \
             radio: the card is encoded, cut into chunks, sent as notifications as fast as the radio takes them, put \
@@ -13,15 +14,7 @@ struct BusinessCardCommand: AsyncParsableCommand {
 
             serve and receive are the two roles, one to a process. They need a transport that reaches another process.
             """,
-        subcommands: [ExchangeCommand.self, ServeCommand.self, ReceiveCommand.self],
-        defaultSubcommand: ExchangeCommand.self)
-}
-
-/// Both roles in one process.
-struct ExchangeCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
-        commandName: "exchange", abstract: "Both roles in this process (default).",
-        usage: "business-card [exchange] [<options>]")
+        subcommands: [ServeCommand.self, ReceiveCommand.self])
 
     @OptionGroup var options: CardOptions
 
