@@ -73,7 +73,7 @@ public final class LoopbackRadio: Sendable {
     /// Has other things go wrong on the connections that two adapters make from now on than
     /// ``Configuration/faults`` says; nil for what it says. Ready signals are not concerned: they belong to no connection.
     ///
-    /// - Throws: ``FerryError`` with `invalidConfiguration`.
+    /// - Throws: ``/Ferry/FerryError`` with `invalidConfiguration`.
     public func setFaults(
         _ faults: Faults?, between a: LoopbackAdapter, and b: LoopbackAdapter
     ) throws(FerryError) {

@@ -1,6 +1,7 @@
 public import Ferry
 
-/// Checks a framing against what ``FramingSession`` promises, however its chunks are cut, refused, merged and handed in.
+/// Checks a framing against what ``/Ferry/FramingSession`` promises, however its chunks are cut, refused, merged and
+/// handed in.
 ///
 /// A framing that sends one way only, as the two simple framings do, passes ``verify(_:chunkSizes:)``. One that
 /// acknowledges passes ``verifyExchange(_:chunkSizes:)``, where both sides may send and time passes when neither can go

@@ -4,8 +4,8 @@ import Synchronization
 
 /// One end of a pair of links in memory, for tests of whatever sits on a link.
 ///
-/// Nothing moves by itself: chunks wait in the sender's transmit queue until ``deliver(_:signalsReady:)`` takes them to the other
-/// end. A test thus decides at every chunk what happens next, and can do to it what radios do.
+/// Nothing moves by itself: chunks wait in the sender's transmit queue until ``deliver(_:signalsReady:)`` takes them to
+/// the other end. A test thus decides at every chunk what happens next, and can do to it what radios do.
 public final class MemoryLink: Link {
     /// What becomes of a chunk on its way.
     public enum Fate: Sendable, Hashable {
