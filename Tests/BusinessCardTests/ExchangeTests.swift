@@ -31,16 +31,16 @@ import Testing
 
     @Test func theReportCountsChunksAndWaits() async throws {
         let output = Output()
-        var roles = roles(output, Recipe())
+        var roles = roles(output, Recipe(chunkSize: 8))
         roles.radio.interval = .milliseconds(2)
         try await roles.exchange(.example, savingTo: nil)
         let facts = output.facts
-        // 194 bytes of JSON: nine chunks of 20, one of 14, and the marker.
-        #expect(facts["Message"] == "194 bytes")
-        #expect(facts["Chunks sent"] == "11 (9 x 20, 1 x 14, 1 x 3 bytes; 197 in all)")
+        // 227 bytes of JSON: 28 chunks of 8, one of 3, and the marker.
+        #expect(facts["Message"] == "227 bytes")
+        #expect(facts["Chunks sent"] == "30 (28 x 8, 2 x 3 bytes; 230 in all)")
         #expect(facts["Codec"] == "JSON")
         #expect(facts["Framing"] == "the marker EOM after the last chunk")
-        // A queue of 8 does not take 11 at once.
+        // A queue of 8 does not take 30 at once.
         let waits = try #require(facts["Waited for ready"]?.split(separator: " ").first.flatMap { Int($0) })
         #expect(waits > 0)
     }
@@ -84,7 +84,7 @@ import Testing
         let (sending, hasBegun) = AsyncStream<Void>.makeStream()
         let output = Output { if $0.contains("sent") { hasBegun.yield() } }
         var roles = roles(output, Recipe(framing: .length, chunkSize: 1))
-        roles.radio.interval = .milliseconds(50)  // four bytes each: 2.5 s in all
+        roles.radio.interval = .milliseconds(50)  // two bytes each: 6 s in all
         roles.showsChunks = true
         let exchange = Task { [roles] in try await roles.exchange(.example, savingTo: nil) }
         for await _ in sending { break }

@@ -10,10 +10,12 @@ struct Card: Sendable, Hashable {
     /// How to get in touch: an e-mail address, a telephone number, an address on the web, or plain words.
     var contact = ""
 
-    /// The card that is sent unless a file is given: long enough that 20-byte chunks fill a transmit queue of 8.
+    /// The card that is sent unless a file is given: long enough that its 20-byte chunks do not fit a transmit queue of
+    /// 8, even if the radio takes a few out of it meanwhile.
     static let example = Card(
-        firstName: "Ada", lastName: "Lovelace", organization: "Society for the Analytical Engine",
-        location: "12 St James's Square, London SW1Y 4JH", contact: "ada.lovelace@analytical-engine.example")
+        firstName: "Ada", lastName: "Lovelace", organization: "Society for the Promotion of the Analytical Engine",
+        location: "12 St James's Square, London SW1Y 4JH, United Kingdom",
+        contact: "ada.lovelace@analytical-engine.example")
 
     /// Whether no field holds anything but white space.
     var isBlank: Bool {

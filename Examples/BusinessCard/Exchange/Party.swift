@@ -31,7 +31,8 @@ struct Party: Sendable {
         var reply: Card?
     }
 
-    /// Sends a card over a new link and waits for the peer to leave, who leaves when it has the card.
+    /// Sends a card over a new link and waits for the peer to leave, who leaves when it has the card. One that stays is
+    /// left after the timeout.
     ///
     /// - Parameter expectsReply: whether to wait for a card that the peer sends back.
     func handOver(_ card: Card, over link: any Link, expectsReply: Bool = false) async throws -> Delivery {

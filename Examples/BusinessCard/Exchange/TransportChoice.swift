@@ -57,8 +57,8 @@ struct RadioSettings: Sendable {
 
     /// Two devices side by side.
     static let loopbackRSSI = -24
-    /// As many as phones manage at short intervals.
-    static let packetsPerEvent = 4
+    /// Few enough that a short message takes several connection events, as it does with modest peripherals.
+    static let packetsPerEvent = 2
 }
 
 /// The identifiers of the business-card service.
