@@ -68,6 +68,12 @@ let package = Package(
             path: "Examples/BusinessCard"
         ),
 
+        // The README's ten lines, kept true by being built and run.
+        .executableTarget(
+            name: "Embedding", dependencies: ["Ferry", "FerryBluetooth", "FerryJSON", "FerryLoopback"],
+            path: "Examples/Embedding"
+        ),
+
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
