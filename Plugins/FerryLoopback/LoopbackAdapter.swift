@@ -40,17 +40,18 @@ public final class LoopbackAdapter: BluetoothAdapter {
 
     /// Opens the peripheral role.
     public func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole {
-        let id = radio.locked { radio in
+        let owner = radio.locked { radio in
             let id = radio.nextID()
             let node = radio.nodes[index]
             let state = node.state
+            let owner = PeripheralOwner(id: id, node: index, sink: events)
             node.peripherals.append(id)
-            radio.peripherals[id] = PeripheralOwner(id: id, node: index, sink: events)
+            radio.peripherals[id] = owner
             radio.events.append(.peripheral(id) { $0.peripheralAdapterDidChange(state) })
             radio.wake()
-            return id
+            return owner
         }
-        return LoopbackPeripheralRole(radio: radio, node: index, id: id)
+        return LoopbackPeripheralRole(radio: radio, owner)
     }
 
     /// Opens the central role.

@@ -6,11 +6,13 @@ final class LoopbackPeripheralRole: PeripheralRole {
     private let radio: LoopbackRadio
     private let node: Int
     private let id: Int
+    private let owner: PeripheralOwner
 
-    init(radio: LoopbackRadio, node: Int, id: Int) {
+    init(radio: LoopbackRadio, _ owner: PeripheralOwner) {
         self.radio = radio
-        self.node = node
-        self.id = id
+        self.owner = owner
+        node = owner.node
+        id = owner.id
     }
 
     func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {
@@ -45,15 +47,14 @@ final class LoopbackPeripheralRole: PeripheralRole {
     ) throws(BluetoothError) -> Bool {
         try value.withUnsafeBytes { (bytes) throws(BluetoothError) in
             try radio.locked { (radio) throws(BluetoothError) in
-                try radio.tryUpdate(bytes, of: characteristic, for: recipients, owner: id)
+                try radio.tryUpdate(bytes, of: characteristic, for: recipients, owner)
             }
         }
     }
 
     func maximumUpdateValueLength(for central: PeerID) -> Int? {
         radio.locked { radio in
-            radio.nodes[node].linkByCentral[central].flatMap { radio.links[$0] }
-                .map { min(radio.reportedMTU($0) - 3, 512) }
+            owner.link(to: central, in: radio).map { min(radio.reportedMTU($0) - 3, 512) }
         }
     }
 
@@ -63,7 +64,7 @@ final class LoopbackPeripheralRole: PeripheralRole {
 
     func setReceiving(_ isReceiving: Bool, from central: PeerID) {
         radio.locked { radio in
-            guard let link = radio.nodes[node].linkByCentral[central].flatMap({ radio.links[$0] }) else { return }
+            guard let link = owner.link(to: central, in: radio) else { return }
             if isReceiving { link.pausedOwners.remove(id) } else { link.pausedOwners.insert(id) }
             radio.updateReceiving(link)
         }

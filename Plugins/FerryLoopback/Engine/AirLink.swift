@@ -47,6 +47,9 @@ final class AirLink {
     /// What goes wrong with its values, if anything is to.
     var faults: FaultInjector?
 
+    /// The connection is over; what still refers to the link must not use it.
+    var hasEnded = false
+
     /// Whether it counts among the sharers of the peripheral's transmit queue.
     var isSharer = false
 
@@ -83,7 +86,7 @@ struct Subscribed {
     let characteristic: AttributeID
     let owner: Int
     var kind: Subscription
-    var clients: [Int]
+    var clients: [Client]
 }
 
 /// Why a link ends, for each side.

@@ -9,13 +9,24 @@ struct Database {
         let characteristics: [AttributeID]
     }
 
-    struct Characteristic {
+    final class Characteristic {
         let id: AttributeID
         let owner: Int
         let service: AttributeID
         let definition: CharacteristicDefinition
         /// In the order of the definition, then those that the adapter adds.
         let descriptors: [AttributeID]
+
+        init(
+            id: AttributeID, owner: Int, service: AttributeID, definition: CharacteristicDefinition,
+            descriptors: [AttributeID]
+        ) {
+            self.id = id
+            self.owner = owner
+            self.service = service
+            self.definition = definition
+            self.descriptors = descriptors
+        }
 
         var properties: CharacteristicProperties { definition.properties }
     }

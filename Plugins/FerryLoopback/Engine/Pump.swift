@@ -43,7 +43,7 @@ struct UnsafeBytes: @unchecked Sendable {
 /// The value that is being delivered.
 struct Delivering {
     enum Lane { case up, down, channel(Int) }
-    let link: Int
+    let link: AirLink
     let lane: Lane
     var isIndication = false
 }
@@ -69,11 +69,11 @@ extension RadioState {
             while let event = events.popFirst() {
                 if let step = step(for: event) { return step }
             }
-            guard let id = turns.first else {
+            guard let link = turns.first else {
                 isRunning = false
                 return nil
             }
-            guard let link = links[id] else {
+            guard !link.hasEnded else {
                 turns.removeFirst()
                 continue
             }
@@ -152,7 +152,7 @@ extension RadioState {
         func budget(_ queued: Int) -> Int { isTimed ? configuration.packetsPerEvent ?? queued : queued }
         link.up.budget = budget(queued(link, .up))
         link.down.budget = budget(queued(link, .down))
-        turns.append(link.id)
+        turns.append(link)
         wake()
     }
 
@@ -185,7 +185,7 @@ extension RadioState {
     private mutating func transmit(_ link: AirLink) -> Step? {
         guard link.isInRange else { return nil }
         let event = configuration.connectionInterval == .zero ? nil : link.eventNumber
-        while events.isEmpty, links[link.id] != nil {
+        while events.isEmpty, !link.hasEnded {
             if link.rotation % 2 == 0, let step = transmitFrame(link) { return step }
             switch link.up.budget > 0 ? link.up.next(during: event) : .nothing {
             case .nothing: break
@@ -237,14 +237,12 @@ extension RadioState {
             bytes = spoilt
         }
         let entry = ring.first
-        delivering = Delivering(link: link.id, lane: .down, isIndication: entry.isIndication)
+        delivering = Delivering(link: link, lane: .down, isIndication: entry.isIndication)
         guard !link.down.losesFirst else { return .nothing }
         guard let index = link.subscription(to: entry.attribute) else { return .nothing }
         let subscribers = link.subscriptions[index].clients
-        if subscribers.count == 1, let sink = clients[subscribers[0]]?.sink {
-            return .update(sink, entry.attribute, bytes)
-        }
-        return .updateSeveral(subscribers.compactMap { clients[$0]?.sink }, entry.attribute, bytes)
+        if subscribers.count == 1, let sink = subscribers[0].sink { return .update(sink, entry.attribute, bytes) }
+        return .updateSeveral(subscribers.compactMap(\.sink), entry.attribute, bytes)
     }
 
     private mutating func deliverWrite(_ link: AirLink) -> Step? {
@@ -255,7 +253,7 @@ extension RadioState {
             bytes = spoilt
         }
         let entry = ring.first
-        delivering = Delivering(link: link.id, lane: .up)
+        delivering = Delivering(link: link, lane: .up)
         guard !link.up.losesFirst else { return .nothing }
         guard let characteristic = nodes[link.peripheral].database.characteristics[entry.attribute],
             writeError(characteristic, on: link) == nil, let owner = peripherals[characteristic.owner]
@@ -265,7 +263,8 @@ extension RadioState {
 
     /// The value has been delivered: its place is free, or waits for the confirmation.
     private mutating func conclude(_ delivered: Delivering) {
-        guard let link = links[delivered.link] else { return }
+        let link = delivered.link
+        guard !link.hasEnded else { return }
         switch delivered.lane {
         case .up where link.up.repeatsFirst: return
         case .down where link.down.repeatsFirst: return

@@ -45,8 +45,8 @@ extension RadioState {
 
     private mutating func detach(_ client: Client, from link: AirLink, _ reason: BluetoothError) {
         for index in link.subscriptions.indices.reversed()
-        where link.subscriptions[index].clients.contains(client.id) {
-            unsubscribe(client.id, index, on: link)
+        where link.subscriptions[index].clients.contains(where: { $0 === client }) {
+            unsubscribe(client, index, on: link)
         }
         link.clients.removeAll { $0 == client.id }
         failRequests(link, reason) { $0.client == client.id && !$0.isSent }
@@ -104,6 +104,7 @@ extension RadioState {
             given ?? link.ending
             ?? Ending(centralReason: Self.notConnected, peripheralReason: Self.notConnected)
         links[link.id] = nil
+        link.hasEnded = true
         let node = nodes[link.peripheral]
         node.links.removeAll { $0 == link.id }
         if node.linkByCentral[link.centralName] == link.id { node.linkByCentral[link.centralName] = nil }
@@ -268,6 +269,7 @@ extension RadioState {
             for channel in link.channels where channels[channel]?.owner == id { endChannel(channel, locally: true) }
         }
         released.append(owner.sink)
+        peripherals[id]?.isClosed = true
         peripherals[id] = nil
         node.peripherals.removeAll { $0 == id }
         for central in centrals.values { central.seen[id] = nil }

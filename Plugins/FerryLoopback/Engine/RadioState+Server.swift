@@ -35,6 +35,7 @@ extension RadioState {
             case .success(let characteristic): ask(characteristic.owner, link, parts: parts)
             }
         case .configure(let attribute, let subscription, let client):
+            guard let client = clients[client] else { return answer(link, .success(.done)) }
             answer(link, configure(attribute, subscription, client: client, on: link))
         }
     }
@@ -122,7 +123,7 @@ extension RadioState {
     // MARK: Subscriptions
 
     private mutating func configure(
-        _ attribute: AttributeID, _ wanted: Subscription?, client: Int, on link: AirLink
+        _ attribute: AttributeID, _ wanted: Subscription?, client: Client, on link: AirLink
     ) -> Result<Outcome, ATTError> {
         guard let characteristic = nodes[link.peripheral].database.characteristics[attribute] else {
             return .failure(.invalidHandle)
@@ -141,7 +142,9 @@ extension RadioState {
             return .failure(error)
         }
         if let index {
-            if !link.subscriptions[index].clients.contains(client) { link.subscriptions[index].clients.append(client) }
+            if !link.subscriptions[index].clients.contains(where: { $0 === client }) {
+                link.subscriptions[index].clients.append(client)
+            }
             guard link.subscriptions[index].kind != wanted else { return .success(.done) }
             link.subscriptions[index].kind = wanted
         } else {
@@ -156,14 +159,14 @@ extension RadioState {
     }
 
     /// Ends one client's part in a subscription; the peripheral is told when it was the last.
-    mutating func unsubscribe(_ client: Int, _ index: Int, on link: AirLink) {
-        link.subscriptions[index].clients.removeAll { $0 == client }
+    mutating func unsubscribe(_ client: Client, _ index: Int, on link: AirLink) {
+        link.subscriptions[index].clients.removeAll { $0 === client }
         guard link.subscriptions[index].clients.isEmpty else { return }
         let ended = link.subscriptions.remove(at: index)
         countSharer(link)
         let central = link.centralName
-        events.append(
-            .peripheral(ended.owner) { $0.peripheral(central, didUnsubscribeFrom: ended.characteristic) })
+        let characteristic = ended.characteristic
+        events.append(.peripheral(ended.owner) { $0.peripheral(central, didUnsubscribeFrom: characteristic) })
     }
 
     // MARK: Encryption

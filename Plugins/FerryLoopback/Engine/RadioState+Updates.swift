@@ -4,12 +4,22 @@ import FerryBluetooth
 // The peripheral's transmit queue: one for all centrals, shared by the rule that `Configuration.transmitQueueDepth` states.
 extension RadioState {
     mutating func tryUpdate(
-        _ value: UnsafeRawBufferPointer, of attribute: AttributeID, for recipients: UpdateRecipients, owner id: Int
+        _ value: UnsafeRawBufferPointer, of attribute: AttributeID, for recipients: UpdateRecipients,
+        _ owner: PeripheralOwner
     ) throws(BluetoothError) -> Bool {
-        guard let owner = peripherals[id] else { throw Self.roleClosed }
+        guard !owner.isClosed else { throw Self.roleClosed }
         let node = nodes[owner.node]
+        // The hot path: a subscription says that everything below holds.
+        if case .one(let central) = recipients, let link = owner.link(to: central, in: self),
+            let index = link.subscription(to: attribute), link.subscriptions[index].owner == owner.id
+        {
+            guard hasPlace(link, on: node) else { return refuse(owner) }
+            queue(value, for: link, link.subscriptions[index])
+            wake()
+            return true
+        }
         try node.requirePower()
-        guard let characteristic = node.database.characteristics[attribute], characteristic.owner == id else {
+        guard let characteristic = node.database.characteristics[attribute], characteristic.owner == owner.id else {
             throw BluetoothError(
                 .unknownAttribute,
                 "the characteristic \(attribute.rawValue) is not published by this role; publish its service first")
@@ -21,12 +31,10 @@ extension RadioState {
         }
         switch recipients {
         case .one(let central):
-            guard let link = node.linkByCentral[central].flatMap({ links[$0] }) else {
+            guard owner.link(to: central, in: self) != nil else {
                 throw BluetoothError(.notConnected, "the central \(central) is not connected")
             }
-            guard let index = link.subscription(to: attribute) else { return true }
-            guard hasPlace(link, on: node) else { return refuse(owner) }
-            queue(value, for: link, link.subscriptions[index])
+            return true
         case .all:
             return queue(value, of: attribute, for: node.links, owner, node)
         case .some(let centrals):
@@ -36,8 +44,6 @@ extension RadioState {
             }
             return queue(value, of: attribute, for: chosen, owner, node)
         }
-        wake()
-        return true
     }
 
     /// A place of each recipient, or none at all.

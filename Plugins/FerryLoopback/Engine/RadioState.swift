@@ -28,7 +28,7 @@ struct RadioState {
     var released: [any Sendable] = []
 
     // The pump's own.
-    var turns: Deque<Int> = []
+    var turns: Deque<AirLink> = []
     var delivering: Delivering?
     var isRunning = false
     var isWakeSet = false
@@ -113,19 +113,30 @@ struct PublishedPSM {
     let encryptionRequired: Bool
 }
 
-/// One open peripheral role.
-final class PeripheralOwner {
+/// One open peripheral role. Its variables are read and written with the radio's lock held only, which makes it sendable:
+/// the role's object keeps it at hand.
+final class PeripheralOwner: @unchecked Sendable {
     let id: Int
     let node: Int
     let sink: any PeripheralRoleEvents
     var advertisement: AdvertisementData?
     var isAdvertisingTimerSet = false
     var wantsReady = false
+    var isClosed = false
+    /// The link that was asked for last: senders mostly stay with one central for many values.
+    private var recentLink: AirLink?
 
     init(id: Int, node: Int, sink: any PeripheralRoleEvents) {
         self.id = id
         self.node = node
         self.sink = sink
+    }
+
+    /// The link to a central, from memory if it is the same as last time.
+    func link(to central: PeerID, in radio: RadioState) -> AirLink? {
+        if let recentLink, !recentLink.hasEnded, recentLink.centralName == central { return recentLink }
+        recentLink = radio.nodes[node].linkByCentral[central].flatMap { radio.links[$0] }
+        return recentLink
     }
 }
 
