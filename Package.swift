@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "FerryPropertyList", targets: ["FerryPropertyList"]),
         .library(name: "FerryZlib", targets: ["FerryZlib"]),
         .library(name: "FerryLoopback", targets: ["FerryLoopback"]),
+        .library(name: "FerrySimulator", targets: ["FerrySimulator"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
     ],
     dependencies: [
@@ -41,6 +42,12 @@ let package = Package(
         // Conformance kits that any plugin can run.
         .target(
             name: "FerryTesting",
+            dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
+        ),
+
+        // A model of the radio in virtual time.
+        .target(
+            name: "FerrySimulator",
             dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
         ),
 
@@ -81,6 +88,7 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
             ]
         ),
+        .testTarget(name: "FerrySimulatorTests", dependencies: ["Ferry", "FerryBluetooth", "FerrySimulator"]),
         .testTarget(name: "BusinessCardTests", dependencies: ["BusinessCard", "Ferry"]),
     ]
 )
