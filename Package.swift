@@ -88,7 +88,9 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
             ]
         ),
-        .testTarget(name: "FerrySimulatorTests", dependencies: ["Ferry", "FerryBluetooth", "FerrySimulator"]),
+        .testTarget(
+            name: "FerrySimulatorTests",
+            dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator"]),
         .testTarget(name: "BusinessCardTests", dependencies: ["BusinessCard", "Ferry"]),
     ]
 )

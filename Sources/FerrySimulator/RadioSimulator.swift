@@ -82,11 +82,22 @@ public struct RadioSimulator: LinkLayerModel {
         throws(FerryError)
     {
         try loss.validate()
-        guard let index = index(of: connection) else { return }
-        wake(at: now.nanoseconds)
         var changed = parameters
         changed.loss = loss
-        connections[index].table = AirTable(changed)
+        setTable(AirTable(changed), on: connection, at: now)
+    }
+
+    /// Out of range every packet is lost, until the supervision timeout ends the connection.
+    public mutating func setInRange(_ isInRange: Bool, on connection: LinkLayerConnection, at now: Timestamp) {
+        var changed = parameters
+        changed.loss = .packetErrorRate(1)
+        setTable(isInRange ? table : AirTable(changed), on: connection, at: now)
+    }
+
+    private mutating func setTable(_ table: AirTable, on connection: LinkLayerConnection, at now: Timestamp) {
+        guard let index = index(of: connection) else { return }
+        wake(at: now.nanoseconds)
+        connections[index].table = table
         isLossless = connections.allSatisfy { $0.table.isLossless }
     }
 

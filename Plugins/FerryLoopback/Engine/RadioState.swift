@@ -19,6 +19,10 @@ struct RadioState {
     var openRequests: [UInt64: OpenRequest] = [:]
     var faults: FaultInjector
 
+    /// The model of the link layer, and when its timer is set for.
+    var linkLayer: (any LinkLayerModel)?
+    var linkLayerDeadline: Timestamp?
+
     var events: Deque<Event> = []
     var timers: [(deadline: Timestamp, timer: Timer)] = []
 
@@ -34,6 +38,7 @@ struct RadioState {
     init(time: any TimeSource, configuration: LoopbackRadio.Configuration) {
         self.time = time
         self.configuration = configuration
+        linkLayer = configuration.linkLayer
         faults = FaultInjector(configuration.faults)
     }
 
@@ -186,6 +191,7 @@ enum Timer {
     case wake
     case advertising(peripheral: Int)
     case connectionEvent(link: Int)
+    case linkLayer
     case supervision(link: Int, token: Int)
     case transactions(link: Int)
     case forcedEnd(link: Int)

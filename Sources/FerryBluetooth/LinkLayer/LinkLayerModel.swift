@@ -13,6 +13,9 @@ public protocol LinkLayerModel: Sendable {
     /// Closes a connection and forgets what is queued on it; no event follows. Unknown ones are ignored.
     mutating func close(_ connection: LinkLayerConnection, at now: Timestamp)
 
+    /// Moves the ends of a connection out of one another's range, or back. Out of range nothing arrives.
+    mutating func setInRange(_ isInRange: Bool, on connection: LinkLayerConnection, at now: Timestamp)
+
     /// Queues one unit in the host of `sender`. Ignored when the connection is not open.
     mutating func enqueue(
         _ unit: LinkLayerUnit, from sender: LinkLayerRole, on connection: LinkLayerConnection, at now: Timestamp)
