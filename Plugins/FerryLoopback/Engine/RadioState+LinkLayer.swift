@@ -26,11 +26,12 @@ extension RadioState {
         guard let deadline = linkLayer?.deadline else { return }
         if let armed = linkLayerDeadline, armed <= deadline { return }
         linkLayerDeadline = deadline
-        timers.append((deadline, .linkLayer))
+        timers.append((deadline, .linkLayer(deadline)))
     }
 
-    /// Lets what has crossed by now be delivered.
-    mutating func linkLayerDue() {
+    /// Lets what has crossed by now be delivered. A timer that an earlier one has replaced does nothing.
+    mutating func linkLayerDue(_ deadline: Timestamp) {
+        guard deadline == linkLayerDeadline else { return }
         linkLayerDeadline = nil
         let now = time.now
         while let event = linkLayer?.poll(at: now) {

@@ -191,7 +191,7 @@ enum Timer {
     case wake
     case advertising(peripheral: Int)
     case connectionEvent(link: Int)
-    case linkLayer
+    case linkLayer(Timestamp)
     case supervision(link: Int, token: Int)
     case transactions(link: Int)
     case forcedEnd(link: Int)
