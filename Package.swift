@@ -19,11 +19,16 @@ let package = Package(
         .library(name: "FerryPropertyList", targets: ["FerryPropertyList"]),
         .library(name: "FerryZlib", targets: ["FerryZlib"]),
         .library(name: "FerryLoopback", targets: ["FerryLoopback"]),
+        .library(name: "FerrySimulator", targets: ["FerrySimulator"]),
+        // A library product leaves no file of its own name behind, so `ferry` and `Ferry` can stand side by side also
+        // where file names differ in case only; the target has another name because its folder would clash.
+        .executable(name: "ferry", targets: ["FerryCommand"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
+        .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -44,6 +49,12 @@ let package = Package(
             dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
         ),
 
+        // A model of the radio in virtual time.
+        .target(
+            name: "FerrySimulator",
+            dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
+        ),
+
         // Plugins: each depends on seams, never on another plugin.
         .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),
         .target(name: "FerryPropertyList", dependencies: ["Ferry"], path: "Plugins/FerryPropertyList"),
@@ -56,6 +67,17 @@ let package = Package(
             name: "FerryLoopback",
             dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")],
             path: "Plugins/FerryLoopback"
+        ),
+
+        // The command line: measures links and advises.
+        .executableTarget(
+            name: "FerryCommand",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator", "FerryZlib",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "DequeModule", package: "swift-collections"),
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+            ]
         ),
 
         // The business-card exchange: where people start.
@@ -88,6 +110,9 @@ let package = Package(
                 "FerryLoopback",
             ]
         ),
+        .testTarget(
+            name: "FerrySimulatorTests",
+            dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator"]),
         .testTarget(
             name: "BusinessCardTests",
             dependencies: [

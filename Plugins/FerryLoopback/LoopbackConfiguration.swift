@@ -1,4 +1,5 @@
 import Ferry
+public import FerryBluetooth
 
 extension LoopbackRadio {
     /// How a ``LoopbackRadio`` behaves. Everything has a default that suits a test which wants to be quick; values
@@ -21,6 +22,10 @@ extension LoopbackRadio {
         /// event; 1 or more. Default nil: all that are queued when the event begins. It is not used when
         /// ``connectionInterval`` is zero.
         public var packetsPerEvent: Int?
+
+        /// A model of the link layer, which then decides when packets cross, and whether; ``connectionInterval`` and
+        /// ``packetsPerEvent`` are not used. All connections of the radio share its air. Default nil.
+        public var linkLayer: (any LinkLayerModel)?
 
         /// ATT_MTU after the exchange, which begins as soon as a connection is made; before it is done ATT_MTU is 23.
         /// 23 to 517, default 185 as on many phones.

@@ -134,6 +134,7 @@ extension RadioState {
         case .wake: isWakeSet = false
         case .advertising(let id): advertisingDue(id)
         case .connectionEvent(let id): connectionEventDue(id)
+        case .linkLayer(let deadline): linkLayerDue(deadline)
         case .supervision(let id, let token): supervisionDue(id, token: token)
         case .transactions(let id): transactionsDue(id)
         case .forcedEnd(let id): forcedEndDue(id)

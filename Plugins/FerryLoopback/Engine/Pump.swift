@@ -125,7 +125,9 @@ extension RadioState {
     /// Gives a link a turn as soon as it may have one, if there is anything that can go.
     mutating func resume(_ link: AirLink) {
         guard !link.isInTurn, !link.isEventSet, hasSomething(link) else { return }
-        if configuration.connectionInterval == .zero {
+        if linkLayer != nil {
+            if hasDelivery(link) { beginTurn(link) }
+        } else if configuration.connectionInterval == .zero {
             beginTurn(link)
         } else {
             link.isEventSet = true
@@ -148,10 +150,12 @@ extension RadioState {
         link.isInTurn = true
         link.eventNumber += 1
         link.rotation += 1
-        let isTimed = configuration.connectionInterval != .zero
-        func budget(_ queued: Int) -> Int { isTimed ? configuration.packetsPerEvent ?? queued : queued }
-        link.up.budget = budget(queued(link, .up))
-        link.down.budget = budget(queued(link, .down))
+        if linkLayer == nil {
+            let isTimed = configuration.connectionInterval != .zero
+            func budget(_ queued: Int) -> Int { isTimed ? configuration.packetsPerEvent ?? queued : queued }
+            link.up.budget = budget(queued(link, .up))
+            link.down.budget = budget(queued(link, .down))
+        }
         turns.append(link)
         wake()
     }
@@ -184,7 +188,8 @@ extension RadioState {
     /// Lets the next packet of a link's turn cross. Nil when the turn is over, or when what crossed has left events.
     private mutating func transmit(_ link: AirLink) -> Step? {
         guard link.isInRange else { return nil }
-        let event = configuration.connectionInterval == .zero ? nil : link.eventNumber
+        let isTimed = linkLayer == nil && configuration.connectionInterval != .zero
+        let event = isTimed ? link.eventNumber : nil
         while events.isEmpty, !link.hasEnded {
             if link.rotation % 2 == 0, let step = transmitFrame(link) { return step }
             switch link.up.budget > 0 ? link.up.next(during: event) : .nothing {
@@ -284,7 +289,7 @@ extension RadioState {
     mutating func confirm(_ link: AirLink) {
         guard link.down.owesConfirmation, link.down.isReceiving else { return }
         link.down.owesConfirmation = false
-        link.up.append(.confirmation, during: link.eventNumber)
+        send(.confirmation, .up, on: link)
         resume(link)
         wake()
     }

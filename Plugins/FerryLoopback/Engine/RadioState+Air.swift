@@ -112,6 +112,9 @@ extension RadioState {
             centralName: peerID(of: pending.node, seenBy: pending.target),
             peripheralName: peerID(of: pending.target, seenBy: pending.node), anchor: time.now)
         links[link.id] = link
+        let now = time.now
+        linkLayer?.open(link.linkLayerName, at: now)
+        armLinkLayer()
         nodes[link.peripheral].links.append(link.id)
         nodes[link.peripheral].linkByCentral[link.centralName] = link.id
         linkCount += 1

@@ -55,7 +55,7 @@ extension RadioState {
         case .configure(let attribute, let subscription):
             pdu = .configure(attribute, subscription, client: request.client)
         }
-        link.up.append(.request(pdu), during: link.eventNumber)
+        send(.request(pdu), .up, on: link)
         link.requestDeadline = time.now + configuration.requestTimeout
         watchTransactions(link)
         resume(link)
@@ -161,6 +161,7 @@ extension RadioState {
         }
         ring.push(
             value, length: value.count, attribute: attribute, order: link.up.takeOrder(), isIndication: false)
+        announce(.attribute(pduLength: value.count + 3), .up, on: link)
         resume(link)
         wake()
         return true

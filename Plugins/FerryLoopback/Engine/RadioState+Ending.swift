@@ -36,8 +36,8 @@ extension RadioState {
     private mutating func startEnding(_ link: AirLink, _ direction: Direction, _ ending: Ending) {
         link.ending = ending
         switch direction {
-        case .up: link.up.append(.terminate, during: link.eventNumber)
-        case .down: link.down.append(.terminate, during: link.eventNumber)
+        case .up: send(.terminate, .up, on: link)
+        case .down: send(.terminate, .down, on: link)
         }
         setTimer(after: configuration.supervisionTimeout, .forcedEnd(link: link.id))
         resume(link)
@@ -105,6 +105,8 @@ extension RadioState {
             ?? Ending(centralReason: Self.notConnected, peripheralReason: Self.notConnected)
         links[link.id] = nil
         link.hasEnded = true
+        let now = time.now
+        linkLayer?.close(link.linkLayerName, at: now)
         let node = nodes[link.peripheral]
         node.links.removeAll { $0 == link.id }
         if node.linkByCentral[link.centralName] == link.id { node.linkByCentral[link.centralName] = nil }
@@ -181,6 +183,9 @@ extension RadioState {
         pairs[Pair(a, b), default: Surroundings()].isInRange = isInRange
         for link in sortedLinks where Pair(link.central, link.peripheral) == Pair(a, b) && link.isInRange != isInRange {
             link.isInRange = isInRange
+            let now = time.now
+            linkLayer?.setInRange(isInRange, on: link.linkLayerName, at: now)
+            armLinkLayer()
             link.supervisionToken += 1
             if isInRange {
                 resume(link)

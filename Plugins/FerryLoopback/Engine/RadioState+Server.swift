@@ -41,7 +41,7 @@ extension RadioState {
     }
 
     private mutating func answer(_ link: AirLink, _ response: Result<Outcome, ATTError>) {
-        link.down.append(.response(response), during: link.eventNumber)
+        send(.response(response), .down, on: link)
         resume(link)
     }
 

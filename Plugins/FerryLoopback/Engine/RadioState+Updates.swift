@@ -81,6 +81,7 @@ extension RadioState {
         ring.push(
             value, length: min(value.count, link.maximumValueLength), attribute: subscription.characteristic,
             order: link.down.takeOrder(), isIndication: isIndication)
+        announce(.attribute(pduLength: min(value.count, link.maximumValueLength) + 3), .down, on: link)
         if isIndication {
             link.down.isIndicating = true
             link.indicationDeadline = time.now + configuration.requestTimeout

@@ -22,6 +22,10 @@ struct RadioState {
     var injected: [LoopbackRadio.Faults.Kind: Int] = [:]
     var linkCount: UInt64 = 0
 
+    /// The model of the link layer, and when its timer is set for.
+    var linkLayer: (any LinkLayerModel)?
+    var linkLayerDeadline: Timestamp?
+
     var events: Deque<Event> = []
     var timers: [(deadline: Timestamp, timer: Timer)] = []
     /// Owners that the radio has let go of; they are released after unlocking, because their last words may be calls.
@@ -40,6 +44,7 @@ struct RadioState {
         self.time = time
         self.configuration = configuration
         readyFaults = FaultInjector(configuration.faults, stream: 0)
+        linkLayer = configuration.linkLayer
     }
 
     /// A number that no other role, link, client, channel or request has.
@@ -207,6 +212,7 @@ enum Timer {
     case wake
     case advertising(peripheral: Int)
     case connectionEvent(link: Int)
+    case linkLayer(Timestamp)
     case supervision(link: Int, token: Int)
     case transactions(link: Int)
     case forcedEnd(link: Int)

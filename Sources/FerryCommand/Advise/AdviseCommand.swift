@@ -1,0 +1,5 @@
+import ArgumentParser
+
+struct Advise: AsyncParsableCommand {
+    func run() async throws {}
+}

@@ -1,0 +1,141 @@
+import ArgumentParser
+import Ferry
+import FerryBluetooth
+import FerrySimulator
+import Foundation
+
+/// `ferry bench`: measures every combination of settings.
+struct Bench: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Measures goodput, waiting and latency of messages for every combination of settings.",
+        discussion: """
+            Real channels with their framing and backpressure run over a loopback radio. With --transport sim a model of
+            the link layer lies below it and time is virtual: hours of radio time take seconds, and the same seed gives
+            the same output. With --transport loopback the radio paces itself by connection events in real time.
+
+            Options that take a list measure every combination: --mtu 23,185,247 --interval 15,30.
+            """)
+
+    @OptionGroup var sweep: SweepOptions
+
+    @Option(name: .long, help: "What carries the messages: sim, loopback.")
+    var transport: TransportChoice = .sim
+
+    @Flag(name: .long, help: "Print JSON.")
+    var json = false
+
+    @Flag(name: .long, help: "Print comma-separated values.")
+    var csv = false
+
+    @Option(name: .long, help: ArgumentHelp("Write a page with charts.", valueName: "file.html"))
+    var report: String?
+
+    @Option(
+        name: .long, help: ArgumentHelp("Say what changed against an earlier --json output.", valueName: "file.json"))
+    var compare: String?
+
+    @Flag(name: .long, help: "Measure how many link-layer events a second the simulator works through, and end.")
+    var speed = false
+
+    enum TransportChoice: String, ExpressibleByArgument, CaseIterable { case sim, loopback }
+
+    func validate() throws {
+        if json && csv { throw ValidationError("Choose one of --json and --csv.") }
+        do {
+            _ = try sweep.points(defaultSeconds: 10)
+            if let compare { let _: BenchReport = try JSONFile.read(compare, "result of ferry bench --json") }
+        } catch { throw ValidationError(error.message) }
+    }
+
+    func run() async throws {
+        if speed { return try SimulatorSpeed.measure() }
+        do {
+            try await measure()
+        } catch let error as FerryError {
+            throw ValidationError(error.message)
+        }
+    }
+
+    private func measure() async throws {
+        let points = try sweep.points(defaultSeconds: transport == .sim ? 10 : 1)
+        let started = (ContinuousClock.now, cpuSeconds())
+        let progress = ProgressBar(total: points.count)
+        var results: [BenchResult] = []
+        for point in points {
+            progress.show(results.count)
+            results.append(try await measure(point).result)
+        }
+        progress.finish()
+        var result = BenchReport(transport: transport.rawValue, results: results)
+        let elapsed = started.0.duration(to: .now) / .seconds(1)
+        note("\(points.count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
+        if let report {
+            try addPictures(to: &result)
+            try JSONFile.write(ReportPage(report: result).html(), to: report)
+        }
+        try print(result)
+    }
+
+    private func measure(_ point: BenchSettings) async throws -> BenchOutcome {
+        switch transport {
+        case .sim: try BenchRun.simulate(point)
+        case .loopback: try await BenchRun.loopback(point)
+        }
+    }
+
+    /// The report's pictures that the sweep alone does not give: simulated, at its middle point.
+    private func addPictures(to report: inout BenchReport) throws {
+        guard let middle = ReportPage.reference(in: report.results) else { return }
+        for depth in [1, 2, 3, 4, 6, 8, 12, 16, 24, 32] {
+            var settings = middle
+            settings.queueDepth = depth
+            report.depthSweep.append(try BenchRun.simulate(settings).result)
+        }
+        var settings = middle
+        settings.centrals = 1
+        let steps = try BenchRun.simulate(settings, recordsTimeline: true).steps
+        report.timeline = TransferTimeline(settings: settings, steps: steps)
+    }
+
+    private func print(_ report: BenchReport) throws {
+        let table = ResultTable(results: report.results)
+        if json {
+            Swift.print(try JSONFile.text(report), terminator: "")
+        } else if csv {
+            Swift.print(table.commaSeparated(), terminator: "")
+        } else {
+            Swift.print(table.aligned(), terminator: "")
+        }
+        if let compare {
+            let before: BenchReport = try JSONFile.read(compare, "result of ferry bench --json")
+            let text = Comparison(before: before, after: report).text()
+            // Programs that read the results are not to meet it.
+            if json || csv { note(text) } else { Swift.print("\n" + text, terminator: "") }
+        }
+    }
+}
+
+/// For people, beside the output.
+func note(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
+
+/// Processor time that this process has used.
+func cpuSeconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }
+
+/// How fast the simulator is, on one core.
+enum SimulatorSpeed {
+    static func measure() throws {
+        for (name, loss) in [("lossless", PacketLoss.none), ("5 % damaged", .packetErrorRate(0.05))] {
+            var parameters = LinkParameters()
+            parameters.connectionInterval = .milliseconds(50)
+            parameters.loss = loss
+            let started = cpuSeconds()
+            let run = try FerrySimulator.measure(
+                .notifications(valueLength: 244), on: parameters, events: 40_000)
+            let seconds = cpuSeconds() - started
+            let rate = Double(run.workedEvents) / seconds
+            print(
+                "\(name): \(run.workedEvents) link-layer events (\(run.duration.milliseconds / 1_000) s of radio time) in "
+                    + "\(number(seconds, 2)) s: \(number(rate / 1e6, 2)) million a second")
+        }
+    }
+}

@@ -1,0 +1,100 @@
+/// What one point of a sweep gave. Everything in it is the same on every run with the same seed, when simulated.
+struct BenchResult: Codable, Sendable {
+    var settings: BenchSettings
+    /// Message bytes per second that arrived, in kbit/s (1000 bits), all centrals together.
+    var goodput: Double
+    /// The most that this link could carry if no time were lost between values, in kbit/s.
+    var linkLimit: Double
+    var messages: Int
+    var messageBytes: Int
+    /// Values handed to the link, and their bytes.
+    var chunks: Int
+    var chunkBytes: Int
+    var waiting: Waiting
+    var queue: QueueDepth
+    var latency: Latency
+    var fairness: Fairness
+
+    /// What part of the link's limit arrived, 0 to 1.
+    var shareOfLimit: Double { linkLimit > 0 ? goodput / linkLimit : 0 }
+
+    /// Framing bytes per message byte sent, compression counted in its favour.
+    var overheadPerMessage: Double {
+        messages > 0 ? Double(chunkBytes) / Double(messages) - Double(messageBytes) / Double(messages) : 0
+    }
+
+    /// How often and how long senders waited for the link to be ready.
+    struct Waiting: Codable, Sendable {
+        var count: Int
+        /// Milliseconds in all.
+        var total: Double
+        /// Part of the time, 0 to 1.
+        var share: Double
+        /// Probes that found space of which the link had not told.
+        var lostReadySignals: Int
+    }
+
+    /// Chunks between the sender's link and the receiver.
+    struct QueueDepth: Codable, Sendable {
+        var mean: Double
+        var maximum: Int
+    }
+
+    /// Time from `send` to the message's arrival, in milliseconds.
+    struct Latency: Codable, Sendable {
+        var median: Double
+        var p90: Double
+        var p99: Double
+        var p999: Double
+        var maximum: Double
+        /// Percentile and value, for the curve.
+        var curve: [[Double]]
+    }
+
+    /// How evenly several centrals are served.
+    struct Fairness: Codable, Sendable {
+        /// Jain's index: 1 when all get the same, 1/n when one gets everything.
+        var jainIndex: Double
+        /// Each central's goodput in kbit/s.
+        var goodputs: [Double]
+
+        init(_ goodputs: [Double]) {
+            self.goodputs = goodputs
+            let sum = goodputs.reduce(0, +)
+            let squares = goodputs.reduce(0) { $0 + $1 * $1 }
+            jainIndex = squares > 0 ? sum * sum / (Double(goodputs.count) * squares) : 1
+        }
+    }
+}
+
+/// One transfer, step by step, for the picture.
+struct TransferTimeline: Codable, Sendable {
+    var settings: BenchSettings
+    var steps: [Step]
+
+    struct Step: Codable, Sendable {
+        /// Milliseconds since the transfer began.
+        var time: Double
+        var kind: Kind
+        /// Chunks on their way after this step.
+        var depth: Int
+    }
+
+    enum Kind: String, Codable, Sendable {
+        case accepted
+        case refused
+        case ready
+        case delivered
+    }
+}
+
+/// A sweep's results, as they are written to a file.
+struct BenchReport: Codable, Sendable {
+    var tool = "ferry bench"
+    var formatVersion = 1
+    var transport: String
+    var results: [BenchResult]
+    /// Waiting against queue depth, for the report's chart: measured at one point when the sweep has one depth only.
+    var depthSweep: [BenchResult] = []
+    var timeline: TransferTimeline?
+}

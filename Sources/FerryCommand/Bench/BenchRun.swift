@@ -1,0 +1,230 @@
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import FerrySimulator
+import FerryZlib
+import Synchronization
+
+/// Measures one point: real channels over GATT links on a loopback radio, below it the simulated link layer.
+///
+/// Under virtual time everything runs on the calling thread and is the same on every run with the same seed.
+final class BenchRun: Sendable {
+    private let settings: BenchSettings
+    private let time: any TimeSource
+    private let radio: LoopbackRadio
+    private let recordsTimeline: Bool
+    private let log: MessageLog
+
+    static let layout = GATTConfiguration(
+        service: BluetoothUUID(0x6E2A_0001_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128),
+        characteristic: BluetoothUUID(0x6E2A_0002_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128))
+
+    /// - Parameter isPaced: whether the loopback radio paces by connection events of its own, without the simulator.
+    init(_ settings: BenchSettings, time: any TimeSource, isPaced: Bool, recordsTimeline: Bool) throws(FerryError) {
+        try settings.validate()
+        self.settings = settings
+        self.time = time
+        self.recordsTimeline = recordsTimeline
+        log = MessageLog(centrals: settings.centrals)
+        let parameters = try settings.linkParameters()
+        let profile = try settings.profile.controllerProfile()
+        var configuration = LoopbackRadio.Configuration()
+        configuration.attMTU = settings.attMTU
+        configuration.transmitQueueDepth = settings.queueDepth
+        configuration.supervisionTimeout = .seconds(32)
+        if isPaced {
+            configuration.connectionInterval = parameters.connectionInterval
+            configuration.packetsPerEvent = try LinkLimit.valuesPerEvent(settings)
+        } else {
+            configuration.linkLayer = try RadioSimulator(parameters, profile: profile, seed: settings.seed)
+        }
+        radio = try LoopbackRadio(time: time, configuration: configuration)
+    }
+
+    // MARK: Setting up
+
+    /// One central's two channels and the meters between them.
+    private struct Pair: Sendable {
+        let sender: MessageChannel<[UInt8]>
+        let receiver: MessageChannel<[UInt8]>
+        let meter: LinkMeter
+    }
+
+    /// Connects every central, one after the other, so that links pair up.
+    private func connect() async throws -> [Pair] {
+        let listener = try await GATTTransport(
+            adapter: radio.makeAdapter(), configuration: Self.layout, time: time
+        ).listen()
+        defer { listener.close() }
+        var incoming = listener.links.makeAsyncIterator()
+        var pairs: [Pair] = []
+        for number in 0..<settings.centrals {
+            let central = try await GATTTransport(
+                adapter: radio.makeAdapter(), configuration: Self.layout, time: time
+            ).connect(timeout: .seconds(60))
+            guard let peripheral = await incoming.next() else {
+                throw FerryError(.peerNotFound, "Central \(number) connected, and the peripheral has no link to it.")
+            }
+            try await waitForMTU(of: peripheral, central)
+            let meter = LinkMeter(time: time)
+            let isNotifying = settings.direction == .notify
+            let (from, to) = isNotifying ? (peripheral, central) : (central, peripheral)
+            pairs.append(
+                Pair(
+                    sender: channel(over: MeteredLink(from, outbound: meter)),
+                    receiver: channel(over: MeteredLink(to, inbound: meter)), meter: meter))
+        }
+        return pairs
+    }
+
+    private func waitForMTU(of links: any Link...) async throws {
+        let wanted = min(settings.attMTU - 3, 512)
+        for link in links {
+            for _ in 0..<1_000 where link.maximumChunkSize != wanted { try await time.sleep(for: .milliseconds(10)) }
+            guard link.maximumChunkSize == wanted else {
+                throw FerryError(.timedOut, "ATT_MTU \(settings.attMTU) was not agreed on within 10 s.")
+            }
+        }
+    }
+
+    private func channel(over link: any Link) -> MessageChannel<[UInt8]> {
+        let compression: (any Compression)? = settings.compression == .zlib ? ZlibCompression() : nil
+        return switch settings.framing {
+        case .length:
+            MessageChannel(over: link, codec: BytesCodec(), compression: compression, time: time)
+        case .eom:
+            MessageChannel(
+                over: link, codec: BytesCodec(), framing: EndOfMessageFraming(), compression: compression, time: time)
+        }
+    }
+
+    // MARK: Measuring
+
+    /// Sends messages over every pair for the measured time and gathers what came of it.
+    private func measure() async throws -> BenchOutcome {
+        let pairs = try await connect()
+        // A start on a whole second, so that the connection's set-up does not show in the figures.
+        let start = Timestamp(nanoseconds: (time.now.nanoseconds / 1_000_000_000 + 1) * 1_000_000_000)
+        try await time.sleep(until: start)
+        for pair in pairs { pair.meter.start(recording: recordsTimeline) }
+        let before = pairs.map(\.sender.statistics)
+        let outcome = try await withThrowingTaskGroup(of: Void.self) { [self] group in
+            for (index, pair) in pairs.enumerated() {
+                group.addTask { await self.receive(from: pair.receiver, index) }
+                group.addTask { await self.send(over: pair.sender, index) }
+            }
+            defer { group.cancelAll() }
+            try await waitForMessages()
+            return try self.gather(pairs, before, from: start)
+        }
+        for pair in pairs {
+            pair.sender.close()
+            pair.receiver.close()
+        }
+        return outcome
+    }
+
+    /// Lets the measured time pass. One message may take longer than that: waits for it, a hundred times as long at most.
+    private func waitForMessages() async throws {
+        let part = Duration.nanoseconds(Int64(settings.seconds * 1e9))
+        if !recordsTimeline { try await time.sleep(for: part) }
+        for _ in 0..<100 where log.received == 0 { try await time.sleep(for: part) }
+        guard log.received > 0 else {
+            throw FerryError(
+                .timedOut,
+                "No message of \(settings.messageSize) bytes arrived within \(settings.seconds * 101) s; "
+                    + "choose smaller messages or a better link.")
+        }
+    }
+
+    private func send(over channel: MessageChannel<[UInt8]>, _ index: Int) async {
+        let message = SampleText.bytes(count: settings.messageSize, seed: settings.seed)
+        repeat {
+            log.willSend(index, at: time.now)
+            do { try await channel.send(message) } catch { return }
+            log.didSend(index, channel.statistics)
+        } while !recordsTimeline && !Task.isCancelled
+    }
+
+    private func receive(from channel: MessageChannel<[UInt8]>, _ index: Int) async {
+        do {
+            for try await _ in channel.messages { log.didReceive(index, at: time.now) }
+        } catch {
+            // The channel has ended; what arrived until then counts.
+        }
+    }
+
+    private func gather(_ pairs: [Pair], _ before: [ChannelStatistics], from start: Timestamp) throws
+        -> BenchOutcome
+    {
+        let now = time.now
+        let elapsed = Double((now - start).wholeNanoseconds)
+        let entries = log.entries
+        var waiting = BenchResult.Waiting(count: 0, total: 0, share: 0, lostReadySignals: 0)
+        var depth = BenchResult.QueueDepth(mean: 0, maximum: 0)
+        for (index, pair) in pairs.enumerated() {
+            let (all, old) = (pair.sender.statistics, before[index])
+            waiting.count += all.waitsForReady - old.waitsForReady
+            waiting.total += (all.timeWaiting - old.timeWaiting).milliseconds
+            waiting.lostReadySignals += all.lostReadySignals - old.lostReadySignals
+            let own = pair.meter.depth(since: start)
+            depth.mean += own.mean / Double(pairs.count)
+            depth.maximum = max(depth.maximum, own.maximum)
+        }
+        waiting.share = min(1, waiting.total * 1e6 / elapsed / Double(pairs.count))
+        let goodputs = entries.map { entry in
+            guard let last = entry.lastReceived, last > start else { return 0.0 }
+            return Double(entry.received * settings.messageSize * 8) / (Double((last - start).wholeNanoseconds) / 1e6)
+        }
+        let sent = entries.map(\.sent).reduce(0, +)
+        let chunks = zip(entries, before).map { ($0.statistics?.chunksSent ?? $1.chunksSent) - $1.chunksSent }
+        let bytes = zip(entries, before).map { ($0.statistics?.bytesSent ?? $1.bytesSent) - $1.bytesSent }
+        let result = BenchResult(
+            settings: settings, goodput: goodputs.reduce(0, +), linkLimit: try LinkLimit.goodput(settings),
+            messages: sent, messageBytes: sent * settings.messageSize, chunks: chunks.reduce(0, +),
+            chunkBytes: bytes.reduce(0, +), waiting: waiting, queue: depth, latency: log.latency,
+            fairness: BenchResult.Fairness(goodputs))
+        let steps = pairs.first?.meter.steps(since: start) ?? []
+        return BenchOutcome(result: result, steps: recordsTimeline ? steps : [])
+    }
+}
+
+/// What one measurement gave.
+struct BenchOutcome: Sendable {
+    var result: BenchResult
+    /// What happened on the first link, when that was asked for.
+    var steps: [TransferTimeline.Step]
+}
+
+// MARK: - Running
+
+extension BenchRun {
+    /// Measures on the simulated radio, in virtual time, on the calling thread.
+    static func simulate(_ settings: BenchSettings, recordsTimeline: Bool = false) throws -> BenchOutcome {
+        let time = VirtualTime()
+        let run = try BenchRun(settings, time: time, isPaced: false, recordsTimeline: recordsTimeline)
+        let executor = ManualExecutor()
+        let holder = OutcomeHolder()
+        Task(executorPreference: executor) {
+            do { holder.set(.success(try await run.measure())) } catch { holder.set(.failure(error)) }
+        }
+        while true {
+            executor.drain()
+            if let result = holder.outcome { return try result.get() }
+            guard time.runNext() else {
+                throw FerryError(.timedOut, "The simulation has come to a halt: nothing is due and tasks still wait.")
+            }
+        }
+    }
+
+    /// Measures on the loopback radio, which paces by connection events of its own, in real time.
+    static func loopback(_ settings: BenchSettings) async throws -> BenchOutcome {
+        try await BenchRun(settings, time: SystemTime(), isPaced: true, recordsTimeline: false).measure()
+    }
+}
+
+private final class OutcomeHolder: Sendable {
+    private let value = Mutex<Result<BenchOutcome, any Error>?>(nil)
+    var outcome: Result<BenchOutcome, any Error>? { value.withLock { $0 } }
+    func set(_ outcome: Result<BenchOutcome, any Error>) { value.withLock { $0 = outcome } }
+}

@@ -1,0 +1,136 @@
+import Ferry
+import FerrySimulator
+
+/// One point of a sweep: everything that is measured together.
+struct BenchSettings: Codable, Hashable, Sendable {
+    var attMTU: Int
+    /// Connection interval in milliseconds.
+    var interval: Double
+    var phy: String
+    var dataLength: Int
+    var isEncrypted: Bool
+    var framing: FramingChoice
+    var compression: CompressionChoice
+    var messageSize: Int
+    var queueDepth: Int
+    var direction: DirectionChoice
+    var centrals: Int
+    /// Probability that a packet is damaged.
+    var packetErrorRate: Double
+    var profile: ControllerSettings
+    /// Simulated time, or real time on other transports, in seconds.
+    var seconds: Double
+    var seed: UInt64
+
+    /// The link's parameters, checked.
+    func linkParameters() throws(FerryError) -> LinkParameters {
+        guard let phy = PHY(rawValue: phy) else {
+            let all = PHY.allCases.map(\.rawValue).joined(separator: ", ")
+            throw FerryError(
+                .invalidConfiguration,
+                "The PHY '\(phy)' is not known: \(all) (Core Specification 5.4, Vol 6, Part A, 2).")
+        }
+        var parameters = LinkParameters()
+        guard interval > 0, interval <= 1e6 else {
+            throw FerryError(
+                .invalidConfiguration,
+                "A connection interval of \(interval) ms is not legal: 7.5 ms to 4000 ms in steps of 1.25 ms "
+                    + "(Core Specification 5.4, Vol 6, Part B, 4.5.1).")
+        }
+        parameters.connectionInterval = .microseconds(Int64((interval * 1_000).rounded()))
+        parameters.supervisionTimeout = .seconds(32)
+        parameters.phy = phy
+        parameters.dataLength = dataLength
+        parameters.isEncrypted = isEncrypted
+        parameters.attMTU = attMTU
+        if packetErrorRate != 0 { parameters.loss = .packetErrorRate(packetErrorRate) }
+        try parameters.validate()
+        return parameters
+    }
+
+    /// Checks what is not the link's.
+    func validate() throws(FerryError) {
+        _ = try linkParameters()
+        _ = try profile.controllerProfile()
+        try Self.check(messageSize, 0...(16 << 20), "message size", "Limits.maximumMessageSize")
+        try Self.check(queueDepth, 1...4_096, "queue depth", "LoopbackRadio.Configuration.transmitQueueDepth")
+        try Self.check(centrals, 1...20, "number of centrals", "one radio's simulated connections")
+        guard seconds >= 0.1, seconds <= 86_400 else {
+            throw FerryError(.invalidConfiguration, "A duration of \(seconds) s is not usable: 0.1 to 86400 (a day).")
+        }
+    }
+
+    private static func check(_ value: Int, _ range: ClosedRange<Int>, _ name: String, _ source: String)
+        throws(FerryError)
+    {
+        guard range.contains(value) else {
+            throw FerryError(
+                .invalidConfiguration,
+                "A \(name) of \(value) is not legal: \(range.lowerBound) to \(range.upperBound) (\(source)).")
+        }
+    }
+}
+
+/// The framings that can be compared.
+enum FramingChoice: String, Codable, CaseIterable, Sendable {
+    case length
+    case eom
+}
+
+/// The compressions that can be compared.
+enum CompressionChoice: String, Codable, CaseIterable, Sendable {
+    case none
+    case zlib
+}
+
+/// Who sends.
+enum DirectionChoice: String, Codable, CaseIterable, Sendable {
+    /// The peripheral notifies its centrals.
+    case notify
+    /// The centrals write to the peripheral without response.
+    case write
+}
+
+/// A controller profile as it stands in a file: measured on real hardware, or a copy of a built-in one.
+struct ControllerSettings: Codable, Hashable, Sendable {
+    var name: String
+    var source: String
+    var packetsPerEvent: Int?
+    /// In milliseconds.
+    var eventLength: Double?
+    var controllerBuffers: Int?
+    var reportsAtEventEnd: Bool?
+    /// In milliseconds.
+    var hostLatency: Double?
+
+    init(_ profile: ControllerProfile) {
+        name = profile.name
+        source = profile.source
+        packetsPerEvent = profile.packetsPerEvent
+        eventLength = profile.eventLength?.milliseconds
+        controllerBuffers = profile.controllerBuffers
+        reportsAtEventEnd = profile.reportsAtEventEnd
+        hostLatency = profile.hostLatency.milliseconds
+    }
+
+    /// The profile, checked.
+    func controllerProfile() throws(FerryError) -> ControllerProfile {
+        var profile = ControllerProfile(name: name, source: source)
+        profile.packetsPerEvent = packetsPerEvent
+        profile.eventLength = try eventLength.map { value throws(FerryError) in
+            try Self.duration(value, "event length")
+        }
+        if let controllerBuffers { profile.controllerBuffers = controllerBuffers }
+        if let reportsAtEventEnd { profile.reportsAtEventEnd = reportsAtEventEnd }
+        if let hostLatency { profile.hostLatency = try Self.duration(hostLatency, "host latency") }
+        try profile.validate()
+        return profile
+    }
+
+    private static func duration(_ milliseconds: Double, _ name: String) throws(FerryError) -> Duration {
+        guard milliseconds >= 0, milliseconds <= 1e6 else {
+            throw FerryError(.invalidConfiguration, "A profile's \(name) of \(milliseconds) ms is not usable.")
+        }
+        return .microseconds(Int64((milliseconds * 1_000).rounded()))
+    }
+}

@@ -1,0 +1,150 @@
+import ArgumentParser
+import Ferry
+import FerrySimulator
+import FoundationEssentials
+
+/// What to measure: each option takes one value or several, separated by commas; every combination is a point.
+struct SweepOptions: ParsableArguments {
+    @Option(name: .long, help: "ATT_MTU in bytes, 23 to 517.")
+    var mtu = CommaList([23, 185, 247, 517])
+
+    @Option(name: .long, help: "Connection interval in ms, 7.5 to 4000 in steps of 1.25.")
+    var interval = CommaList([30.0])
+
+    @Option(name: .long, help: "PHY: 1M, 2M, coded-S2, coded-S8.")
+    var phy = CommaList(["1M"])
+
+    @Option(name: .long, help: "Link-layer data length in bytes, 27 to 251.")
+    var dataLength = CommaList([251])
+
+    @Option(name: .long, help: "Framing: length, eom.")
+    var framing = CommaList(["length"])
+
+    @Option(name: .long, help: "Compression: none, zlib.")
+    var compression = CommaList(["none"])
+
+    @Option(name: .long, help: "Message size in bytes.")
+    var messageSize = CommaList([4_096])
+
+    @Option(name: .long, help: "Places in the transmit queue, 1 to 4096.")
+    var queueDepth = CommaList([8])
+
+    @Option(name: .long, help: "Centrals that share the air, 1 to 20.")
+    var centrals = CommaList([1])
+
+    @Option(name: .long, help: "Who sends: notify (the peripheral), write (the centrals).")
+    var direction = CommaList(["notify"])
+
+    @Option(name: .long, help: "Probability that a packet is damaged, 0 to 1.")
+    var errorRate = CommaList([0.0])
+
+    @Flag(name: .customLong("no-encryption"), help: "Packets carry no MIC.")
+    var isPlain = false
+
+    @OptionGroup var controller: ControllerOptions
+
+    @Option(name: .long, help: "Seconds to measure each point for: of simulated time, or real time otherwise.")
+    var seconds: Double?
+
+    @Option(name: .long, help: "Seed of damage and messages.")
+    var seed: UInt64 = 1
+
+    /// Most points in one sweep.
+    private static let mostPoints = 10_000
+
+    /// Every combination, checked.
+    func points(defaultSeconds: Double) throws(FerryError) -> [BenchSettings] {
+        let counts = [
+            ("mtu", mtu.elements.count), ("interval", interval.elements.count), ("phy", phy.elements.count),
+            ("data-length", dataLength.elements.count), ("framing", framing.elements.count),
+            ("compression", compression.elements.count), ("message-size", messageSize.elements.count),
+            ("queue-depth", queueDepth.elements.count), ("centrals", centrals.elements.count),
+            ("direction", direction.elements.count), ("error-rate", errorRate.elements.count),
+        ]
+        if let empty = counts.first(where: { $0.1 == 0 }) {
+            throw FerryError(
+                .invalidConfiguration, "The sweep is empty: --\(empty.0) names no value. Give at least one.")
+        }
+        var product = 1
+        for (_, count) in counts {
+            product = product.multipliedReportingOverflow(by: count).partialValue
+            guard product > 0, product <= Self.mostPoints else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "The sweep has more than \(Self.mostPoints) points; leave out some values.")
+            }
+        }
+        let profile = try controller.settings()
+        var points: [BenchSettings] = []
+        for phy in phy.elements {
+            for interval in interval.elements {
+                for mtu in mtu.elements {
+                    for length in dataLength.elements {
+                        for framing in framing.elements {
+                            for compression in compression.elements {
+                                for size in messageSize.elements {
+                                    for depth in queueDepth.elements {
+                                        for count in centrals.elements {
+                                            for direction in direction.elements {
+                                                for rate in errorRate.elements {
+                                                    points.append(
+                                                        BenchSettings(
+                                                            attMTU: mtu, interval: interval, phy: phy,
+                                                            dataLength: length, isEncrypted: !isPlain,
+                                                            framing: try Self.choice(framing, "framing"),
+                                                            compression: try Self.choice(compression, "compression"),
+                                                            messageSize: size,
+                                                            queueDepth: depth,
+                                                            direction: try Self.choice(direction, "direction"),
+                                                            centrals: count, packetErrorRate: rate, profile: profile,
+                                                            seconds: seconds ?? defaultSeconds, seed: seed))
+                                                }
+                                            }
+                                        }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        for point in points { try point.validate() }
+        return points
+    }
+
+    private static func choice<Choice: RawRepresentable<String> & CaseIterable>(_ name: String, _ option: String)
+        throws(FerryError) -> Choice
+    {
+        if let choice = Choice(rawValue: name) { return choice }
+        let all = Choice.allCases.map(\.rawValue).joined(separator: ", ")
+        throw FerryError(.invalidConfiguration, "The \(option) '\(name)' is not known. Choose from: \(all).")
+    }
+}
+
+/// Which controller the radio behaves like.
+struct ControllerOptions: ParsableArguments {
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Controller profile: \(ControllerProfile.all.map(\.name).joined(separator: ", ")).", valueName: "name"))
+    var controller = "ideal"
+
+    @Option(name: .long, help: ArgumentHelp("Controller profile from a JSON file, as measured.", valueName: "file"))
+    var profileFile: String?
+
+    /// The profile, checked.
+    func settings() throws(FerryError) -> ControllerSettings {
+        guard let profileFile else {
+            guard let profile = ControllerProfile.named(controller) else {
+                let all = ControllerProfile.all.map(\.name).joined(separator: ", ")
+                throw FerryError(
+                    .invalidConfiguration, "The controller '\(controller)' is not known. Choose from: \(all).")
+            }
+            return ControllerSettings(profile)
+        }
+        let settings: ControllerSettings = try JSONFile.read(profileFile, "controller profile")
+        _ = try settings.controllerProfile()
+        return settings
+    }
+}

@@ -1,0 +1,28 @@
+import Ferry
+import FoundationEssentials
+
+/// Reading and writing JSON, with errors that name the file.
+enum JSONFile {
+    static func read<Value: Decodable>(_ path: String, _ what: String) throws(FerryError) -> Value {
+        do {
+            return try JSONDecoder().decode(Value.self, from: Data(contentsOf: URL(filePath: path)))
+        } catch {
+            throw FerryError(.invalidConfiguration, "Cannot read a \(what) from '\(path)': \(error)")
+        }
+    }
+
+    /// Sorted keys and one form of each number, so that equal values are equal bytes.
+    static func text<Value: Encodable>(_ value: Value) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
+    }
+
+    static func write(_ text: String, to path: String) throws(FerryError) {
+        do {
+            try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
+        } catch {
+            throw FerryError(.invalidConfiguration, "Cannot write '\(path)': \(error)")
+        }
+    }
+}

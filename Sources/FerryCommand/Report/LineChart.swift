@@ -1,0 +1,105 @@
+/// Lines with marked points, as inline SVG that takes its colours from the page.
+struct LineChart {
+    struct Series {
+        var name: String
+        var points: [(x: Double, y: Double)]
+        /// Which of the page's colours.
+        var colour: Int
+    }
+
+    var title: String
+    var caption: String
+    var xLabel: String
+    var yLabel: String
+    var xScale = Axis.Scale.linear
+    var xTicks: [Double]?
+    var xTickText: (Double) -> String = { number($0, $0 == $0.rounded() ? 0 : 1) }
+    var yMaximum: Double?
+    var series: [Series]
+
+    private static let width = 560.0
+    private static let height = 320.0
+
+    func html() -> String {
+        let legend = series.map { "<span><i class=\"c\($0.colour)\"></i>\(escaped($0.name))</span>" }.joined()
+        return """
+            <figure class="card"><figcaption><h3>\(escaped(title))</h3><p>\(escaped(caption))</p></figcaption>
+            \(svg())
+            \(series.count > 1 ? "<div class=\"legend\">\(legend)</div>" : "")</figure>
+
+            """
+    }
+
+    private func svg() -> String {
+        let xs = series.flatMap { $0.points.map(\.x) }
+        let ys = series.flatMap { $0.points.map(\.y) }
+        guard let low = xs.min(), let high = xs.max(), let top = ys.max() else { return "<p>Nothing to show.</p>" }
+        let x = Axis(
+            scale: xScale, range: low...max(high, low), ticks: xTicks ?? Array(Set(xs)).sorted(), start: 64,
+            end: Self.width - 20)
+        let y = Axis.fromZero(to: yMaximum ?? top, start: Self.height - 48, end: 30)
+        var body = ""
+        for tick in y.ticks {
+            let place = text(y.place(tick))
+            body += "<line class=\"grid\" x1=\"64\" x2=\"\(text(Self.width - 20))\" y1=\"\(place)\" y2=\"\(place)\"/>"
+            body +=
+                "<text class=\"tick end\" x=\"56\" y=\"\(place)\" dy=\".32em\">\(label(tick, y.range.upperBound))</text>"
+        }
+        for tick in Self.thinned(x.ticks, on: x) {
+            let place = text(x.place(tick))
+            body +=
+                "<text class=\"tick mid\" x=\"\(place)\" y=\"\(text(Self.height - 30))\">\(escaped(xTickText(tick)))</text>"
+        }
+        body +=
+            "<text class=\"axis mid\" x=\"\(text((64 + Self.width - 20) / 2))\" y=\"\(text(Self.height - 8))\">"
+            + "\(escaped(xLabel))</text>"
+        body += "<text class=\"axis\" x=\"4\" y=\"10\">\(escaped(yLabel))</text>"
+        for line in series { body += drawing(of: line, x, y) }
+        return
+            "<svg viewBox=\"0 0 \(text(Self.width)) \(text(Self.height))\" role=\"img\" aria-label=\"\(escaped(title))\">"
+            + body + "</svg>"
+    }
+
+    private func drawing(of line: Series, _ x: Axis, _ y: Axis) -> String {
+        let places = line.points.map { "\(text(x.place($0.x))),\(text(y.place($0.y)))" }
+        var result = "<polyline class=\"line s\(line.colour)\" points=\"\(places.joined(separator: " "))\"/>"
+        for point in line.points {
+            let hint = "\(line.name): \(xTickText(point.x)), \(number(point.y, 1))"
+            result +=
+                "<circle class=\"f\(line.colour)\" cx=\"\(text(x.place(point.x)))\" cy=\"\(text(y.place(point.y)))\" r=\"4\">"
+                + "<title>\(escaped(hint))</title></circle>"
+        }
+        return result
+    }
+
+    /// Leaves out ticks whose texts would touch.
+    private static func thinned(_ ticks: [Double], on axis: Axis) -> [Double] {
+        var kept: [Double] = []
+        for tick in ticks.reversed() where kept.last.map({ axis.place($0) - axis.place(tick) >= 34 }) ?? true {
+            kept.append(tick)
+        }
+        return kept.reversed()
+    }
+
+    private func label(_ value: Double, _ top: Double) -> String {
+        number(value, top >= 20 ? 0 : top >= 2 ? 1 : 2)
+    }
+}
+
+/// A coordinate, to a tenth.
+func text(_ value: Double) -> String { number(value, 1) }
+
+/// Text within HTML or an attribute.
+func escaped(_ text: String) -> String {
+    var result = ""
+    for character in text {
+        switch character {
+        case "&": result += "&amp;"
+        case "<": result += "&lt;"
+        case ">": result += "&gt;"
+        case "\"": result += "&quot;"
+        default: result.append(character)
+        }
+    }
+    return result
+}

@@ -1,0 +1,217 @@
+/// A sweep's results as one self-contained page: no script, nothing to load.
+struct ReportPage {
+    let report: BenchReport
+
+    private var results: [BenchResult] { report.results }
+
+    /// The point that stands for the sweep where a chart needs one: the usual MTU and interval, or the nearest to them.
+    static func reference(in results: [BenchResult]) -> BenchSettings? {
+        func distance(_ settings: BenchSettings) -> Double {
+            abs(Double(settings.attMTU) - 247) * 100 + abs(settings.interval - 30)
+        }
+        return results.map(\.settings).min { distance($0) < distance($1) }
+    }
+
+    func html() -> String {
+        guard let reference = Self.reference(in: results) else { return "" }
+        return """
+            <!doctype html>
+            <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+            <title>ferry bench: choosing an ATT_MTU</title><style>\(ReportStyle.sheet)</style></head>
+            <body><main>
+            <h1>Which ATT_MTU, which interval?</h1>
+            <p class="lead">\(escaped(lead(reference)))</p>
+            \(keys())
+            <h2>Goodput against ATT_MTU</h2><div class="grid2">
+            \(goodputCharts(reference))</div>
+            <h2>Backpressure</h2><div class="grid2">
+            \(depthCharts())</div>
+            \(report.timeline.map { TimelineChart(timeline: $0).html() } ?? "")
+            <h2>Latency</h2><div class="grid2">
+            \(latencyChart(reference))\(intervalChart(reference))\(fairnessChart())</div>
+            <h2>Every point</h2><div class="card scroll">\(table())</div>
+            <footer>\(escaped(method))</footer>
+            </main></body></html>
+
+            """
+    }
+
+    // MARK: Words
+
+    private func lead(_ reference: BenchSettings) -> String {
+        let what = reference.direction == .notify ? "notifications" : "writes without response"
+        return
+            "\(results.count) combinations, each with messages of \(reference.messageSize) bytes sent as \(what) for "
+            + "\(short(reference.seconds)) s of \(report.transport == "sim" ? "simulated" : "real") time through real "
+            + "channels; controller profile \(reference.profile.name), "
+            + "\(reference.isEncrypted ? "encrypted" : "not encrypted")."
+    }
+
+    private var method: String {
+        report.transport == "sim"
+            ? "Simulated: connection events, air times, acknowledgement and retransmission follow the Core Specification; "
+                + "how many packets a controller puts into one event is the profile's, and no constant fits all "
+                + "controllers. The model reproduces published throughput figures within 3 %; see Documentation/Method.md "
+                + "for each of them, for what is not modelled, and for measuring real hardware."
+            : "Measured on the loopback radio in real time, paced by connection events."
+    }
+
+    private func keys() -> String {
+        guard let fastest = results.max(by: { $0.goodput < $1.goodput }),
+            let quickest = results.min(by: { $0.latency.p99 < $1.latency.p99 }),
+            let fullest = results.max(by: { $0.shareOfLimit < $1.shareOfLimit })
+        else { return "" }
+        func key(_ value: String, _ what: String, _ result: BenchResult) -> String {
+            let settings = result.settings
+            let at = "\(settings.phy), \(short(settings.interval)) ms, MTU \(settings.attMTU)"
+            return "<div class=\"card\"><b>\(escaped(value))</b><span>\(escaped(what))<br>\(escaped(at))</span></div>"
+        }
+        return "<div class=\"keys\">"
+            + key("\(number(fastest.goodput, 0)) kbit/s", "highest goodput", fastest)
+            + key("\(number(quickest.latency.p99, 1)) ms", "lowest 99th percentile of latency", quickest)
+            + key("\(number(fullest.shareOfLimit * 100, 1)) %", "of the link's limit, at best", fullest)
+            + "</div>"
+    }
+
+    // MARK: Charts
+
+    /// Results that differ from the reference in nothing but what `same` lets differ.
+    private func results(like reference: BenchSettings, _ vary: (inout BenchSettings, BenchSettings) -> Void)
+        -> [BenchResult]
+    {
+        results.filter { result in
+            var expected = reference
+            vary(&expected, result.settings)
+            return expected == result.settings
+        }
+    }
+
+    /// One chart per PHY, one line per interval; all with the same scale.
+    private func goodputCharts(_ reference: BenchSettings) -> String {
+        let shown = results(like: reference) { expected, other in
+            expected.phy = other.phy
+            expected.interval = other.interval
+            expected.attMTU = other.attMTU
+        }
+        let top = shown.map(\.goodput).max() ?? 1
+        return unique(shown.map(\.settings.phy)).map { phy in
+            let own = shown.filter { $0.settings.phy == phy }
+            let series = unique(own.map(\.settings.interval)).prefix(6).enumerated().map { index, interval in
+                LineChart.Series(
+                    name: "\(short(interval)) ms",
+                    points: own.filter { $0.settings.interval == interval }
+                        .map { (Double($0.settings.attMTU), $0.goodput) }.sorted { $0.0 < $1.0 },
+                    colour: index)
+            }
+            return LineChart(
+                title: "LE \(phy)", caption: goodputCaption(own), xLabel: "ATT_MTU in bytes", yLabel: "kbit/s",
+                yMaximum: top, series: Array(series)
+            ).html()
+        }.joined()
+    }
+
+    private func goodputCaption(_ results: [BenchResult]) -> String {
+        guard let best = results.max(by: { $0.goodput < $1.goodput }),
+            let worst = results.min(by: { $0.goodput < $1.goodput }), worst.goodput > 0
+        else { return "" }
+        return
+            "From \(number(worst.goodput, 0)) kbit/s at MTU \(worst.settings.attMTU), "
+            + "\(short(worst.settings.interval)) ms, to \(number(best.goodput, 0)) at MTU \(best.settings.attMTU), "
+            + "\(short(best.settings.interval)) ms: \(number(best.goodput / worst.goodput, 1)) times as much."
+    }
+
+    private func depthCharts() -> String {
+        let points = report.depthSweep
+        guard let settings = points.first?.settings else { return "" }
+        let ticks = points.map { Double($0.settings.queueDepth) }
+        let at = "\(settings.phy), \(short(settings.interval)) ms, MTU \(settings.attMTU)"
+        let share = LineChart(
+            title: "A queue that is too short leaves the air empty",
+            caption: "Part of the link's limit that arrives, by places in the transmit queue; \(at).",
+            xLabel: "places in the queue", yLabel: "% of limit", xScale: .logarithmic, xTicks: ticks, yMaximum: 100,
+            series: [
+                .init(
+                    name: "of limit",
+                    points: points.map { (Double($0.settings.queueDepth), $0.shareOfLimit * 100) }, colour: 0)
+            ])
+        let waits = LineChart(
+            title: "Waiting for ready",
+            caption: "Mean wait from a refusal until the link takes a chunk again; \(at).",
+            xLabel: "places in the queue", yLabel: "ms per wait", xScale: .logarithmic, xTicks: ticks,
+            series: [
+                .init(
+                    name: "wait",
+                    points: points.map { result in
+                        let count = Double(max(1, result.waiting.count))
+                        return (Double(result.settings.queueDepth), result.waiting.total / count)
+                    }, colour: 1)
+            ])
+        return share.html() + waits.html()
+    }
+
+    private func latencyChart(_ reference: BenchSettings) -> String {
+        let shown = results(like: reference) { expected, other in expected.attMTU = other.attMTU }
+        let series = shown.prefix(6).enumerated().map { index, result in
+            LineChart.Series(
+                name: "MTU \(result.settings.attMTU)",
+                points: result.latency.curve.filter { $0[0] > 0 && $0[0] < 99.95 }.map { ($0[0], $0[1]) },
+                colour: index)
+        }
+        return LineChart(
+            title: "From send to arrival",
+            caption:
+                "Latency of messages of \(reference.messageSize) bytes while the sender never pauses; \(reference.phy), "
+                + "\(short(reference.interval)) ms.",
+            xLabel: "percentile", yLabel: "ms", xScale: .percentiles, xTicks: [10, 50, 90, 99, 99.9],
+            series: Array(series)
+        ).html()
+    }
+
+    /// The 99th percentile against the interval, when there are several.
+    private func intervalChart(_ reference: BenchSettings) -> String {
+        let shown = results(like: reference) { expected, other in
+            expected.attMTU = other.attMTU
+            expected.interval = other.interval
+        }
+        guard unique(shown.map(\.settings.interval)).count > 1 else { return "" }
+        let series = unique(shown.map(\.settings.attMTU)).prefix(6).enumerated().map { index, attMTU in
+            LineChart.Series(
+                name: "MTU \(attMTU)",
+                points: shown.filter { $0.settings.attMTU == attMTU }
+                    .map { ($0.settings.interval, $0.latency.p99) }.sorted { $0.0 < $1.0 },
+                colour: index)
+        }
+        return LineChart(
+            title: "What a longer interval costs",
+            caption: "99th percentile of the same messages' latency by connection interval; \(reference.phy).",
+            xLabel: "connection interval in ms", yLabel: "ms", xTickText: short, series: Array(series)
+        ).html()
+    }
+
+    /// What each central gets, at the point with most of them.
+    private func fairnessChart() -> String {
+        guard let most = results.max(by: { $0.settings.centrals < $1.settings.centrals }), most.settings.centrals > 1
+        else { return "" }
+        let points = most.fairness.goodputs.enumerated().map { (Double($0 + 1), $1) }
+        return LineChart(
+            title: "Fairness between \(most.settings.centrals) centrals",
+            caption: "Each central's goodput; Jain's index \(number(most.fairness.jainIndex, 3)).",
+            xLabel: "central", yLabel: "kbit/s", series: [.init(name: "goodput", points: points, colour: 2)]
+        ).html()
+    }
+
+    private func table() -> String {
+        let rows = ResultTable(results: results).rows()
+        let best = results.indices.max { results[$0].goodput < results[$1].goodput }
+        let head = rows[0].map { "<th>\(escaped($0))</th>" }.joined()
+        let body = rows.dropFirst().enumerated().map { index, row in
+            "<tr\(index == best ? " class=\"best\"" : "")>" + row.map { "<td>\(escaped($0))</td>" }.joined() + "</tr>"
+        }
+        return "<table><thead><tr>\(head)</tr></thead><tbody>\(body.joined(separator: "\n"))</tbody></table>"
+    }
+
+    private func unique<Value: Hashable>(_ values: [Value]) -> [Value] {
+        var seen: Set<Value> = []
+        return values.filter { seen.insert($0).inserted }
+    }
+}
