@@ -71,10 +71,14 @@ import Testing
         let output = Output()
         var roles = roles(output, Recipe())
         roles.radio.rssi = -90 ... -60
-        roles.timeout = .milliseconds(200)
-        let error = await #expect(throws: FerryError.self) { try await roles.exchange(.example, savingTo: nil) }
-        #expect(error?.code == .timedOut)
-        #expect(error?.message.contains("-24 dBm") == true, "\(error?.message ?? "")")
+        var message = ""
+        for timeout in Self.patience where !message.contains("-24 dBm") {
+            roles.timeout = timeout
+            let error = await #expect(throws: FerryError.self) { try await roles.exchange(.example, savingTo: nil) }
+            #expect(error?.code == .timedOut)
+            message = error?.message ?? ""
+        }
+        #expect(message.contains("outside the signal-strength window -90...-60 dBm: -24 dBm"), "\(message)")
         roles.radio.rssi = -32 ... -15
         roles.timeout = .seconds(30)
         try await roles.exchange(.example, savingTo: nil)
@@ -93,6 +97,9 @@ import Testing
         #expect(!output.text.contains("equals"))
     }
 
+    /// Short at first; long if the machine is too busy for an advertisement to be heard so soon.
+    private static let patience: [Duration] = [.milliseconds(200), .seconds(2), .seconds(20)]
+
     private func roles(_ output: Output, _ recipe: Recipe) -> Roles {
         Roles(
             radio: RadioSettings(chunkSize: recipe.chunkSize ?? 20), recipe: recipe, timeout: .seconds(30),
@@ -109,14 +116,24 @@ import Testing
     @Test func aServerHandsItsCardToEveryVisitorAndTakesTheirs() async throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID()).json").path
         defer { try? FileManager.default.removeItem(atPath: path) }
-        let (output, visitorOutput) = (Output(), Output())
-        var server = Roles(console: output.console())
-        server.timeout = .seconds(1)
+        let (events, event) = AsyncStream<String>.makeStream()
+        let (output, visitorOutput) = (Output { event.yield($0) }, Output())
+        // The server's patience ends when this test says so.
+        let time = VirtualTime()
+        let server = Roles(console: output.console(), time: time)
         async let serving: Void = server.serve(.example, over: transport("server"), savingTo: path)
         let visitor = Roles(console: visitorOutput.console())
         let theirs = Card(firstName: "Charles", lastName: "Babbage")
         try await visitor.receive(over: transport("first"), reply: nil, savingTo: nil)
         try await visitor.receive(over: transport("second"), reply: theirs, savingTo: nil)
+        for await line in events where line.contains("Saved") { break }
+        let passing = Task {
+            while !Task.isCancelled {
+                time.advance(by: server.timeout)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+        defer { passing.cancel() }
         try await serving
         #expect(
             visitorOutput.text.components(separatedBy: "Card that arrived\n  Name            Ada Lovelace").count == 3)

@@ -52,10 +52,15 @@ import Testing
     }
 
     @Test func aSignalOutsideTheWindowFails() async throws {
-        let run = try await Program().run(["--rssi", "-90...-60", "--timeout", "0.2"])
-        #expect(run.status == 1)
-        #expect(run.errors.contains("-24 dBm"))
-        #expect(!run.output.contains("equals"))
+        var errors = ""
+        // Longer if the machine is too busy for an advertisement to be heard so soon.
+        for timeout in ["0.2", "2", "20"] where !errors.contains("-24 dBm") {
+            let run = try await Program().run(["--rssi", "-90...-60", "--timeout", timeout])
+            #expect(run.status == 1)
+            #expect(!run.output.contains("equals"))
+            errors = run.errors
+        }
+        #expect(errors.contains("outside the signal-strength window -90...-60 dBm: -24 dBm"))
     }
 
     @Test(arguments: [["--chunk", "0"], ["--frob"], ["serve"], ["receive"], ["--transport", "bluez"]])

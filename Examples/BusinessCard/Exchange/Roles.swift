@@ -8,13 +8,14 @@ struct Roles: Sendable {
     var timeout = Duration.seconds(30)
     var showsChunks = false
     var console: Console
+    var time: any TimeSource = SystemTime()
 
     private var report: Report { Report(console: console) }
 
     private func party(_ role: String, _ stopwatch: Stopwatch = Stopwatch()) -> Party {
         Party(
             role: role, recipe: recipe, timeout: timeout, console: console, showsChunks: showsChunks,
-            stopwatch: stopwatch)
+            time: time, stopwatch: stopwatch)
     }
 
     /// Server and client in one process: the card goes from one to the other.
@@ -100,8 +101,7 @@ struct Roles: Sendable {
     }
 
     private func nextVisitor(_ listener: LinkListener) async throws -> (any Link)? {
-        let time = SystemTime()
-        return try await time.race(until: time.now + timeout) {
+        try await time.race(until: time.now + timeout) {
             var links = listener.links.makeAsyncIterator()
             return await links.next()
         } ?? nil
