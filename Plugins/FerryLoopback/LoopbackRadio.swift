@@ -114,7 +114,8 @@ public final class LoopbackRadio: Sendable {
             return true
         }
         guard isRunner else { return }
-        while let step = locked({ $0.nextStep() }) { step.perform(on: self) }
+        var delivered = 1
+        while let step = locked({ $0.nextStep(after: delivered) }) { delivered = step.perform(on: self) }
     }
 }
 

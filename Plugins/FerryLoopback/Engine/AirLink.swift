@@ -1,6 +1,7 @@
 import DequeModule
 import Ferry
 import FerryBluetooth
+import Synchronization
 
 /// One connection between two adapters. Several owners of the central's adapter may share it.
 final class AirLink {
@@ -63,6 +64,9 @@ final class AirLink {
         self.peripheralName = peripheralName
         self.anchor = anchor
     }
+
+    /// Stops a run of values that the pump is delivering after the present one.
+    func interruptDelivery() { down.ring?.isInterrupted.store(true, ordering: .relaxed) }
 
     /// The most bytes of one value at present.
     var maximumValueLength: Int { min(attMTU - 3, 512) }

@@ -1,11 +1,12 @@
 import DequeModule
 import Ferry
 import FerryBluetooth
+import Synchronization
 
 /// What the pump carries out with no lock held.
 enum Step {
     case call(@Sendable () -> Void)
-    case update(any PeripheralConnectionEvents, AttributeID, UnsafeBytes)
+    case updates(any PeripheralConnectionEvents, AttributeID, ValueRun)
     case updateSeveral([any PeripheralConnectionEvents], AttributeID, UnsafeBytes)
     case write(any PeripheralRoleEvents, PeerID, AttributeID, UnsafeBytes)
     case chunk(any LinkReceiver, UnsafeBytes)
@@ -15,10 +16,12 @@ enum Step {
     case channelOpened(any PeripheralRoleEvents, Int)
     case nothing
 
-    func perform(on radio: LoopbackRadio) {
+    /// Carries it out; returns how many values have been delivered, where it delivers any.
+    func perform(on radio: LoopbackRadio) -> Int {
         switch self {
         case .call(let action): action()
-        case .update(let sink, let attribute, let value): sink.peripheralDidUpdate(attribute, value: value.bytes.bytes)
+        case .updates(let sink, let attribute, let run):
+            return run.deliver { sink.peripheralDidUpdate(attribute, value: $0.bytes) }
         case .updateSeveral(let sinks, let attribute, let value):
             for sink in sinks { sink.peripheralDidUpdate(attribute, value: value.bytes.bytes) }
         case .write(let sink, let central, let attribute, let value):
@@ -30,6 +33,44 @@ enum Step {
         case .channelOpened(let sink, let id): sink.peripheralDidOpen(LoopbackChannel(radio: radio, id: id))
         case .nothing: break
         }
+        return 1
+    }
+}
+
+/// Values of one characteristic that are delivered one after the other without the lock in between, which is what makes
+/// the radio quick.
+struct ValueRun: @unchecked Sendable {
+    private static var capacity: Int { 8 }
+    private let ring: ValueRing
+    private var values = InlineArray<8, UnsafeRawBufferPointer>(repeating: UnsafeRawBufferPointer(start: nil, count: 0))
+    private(set) var count = 1
+
+    init(_ first: UnsafeBytes) {
+        ring = first.ring
+        values[0] = first.bytes
+        ring.isInterrupted.store(false, ordering: .relaxed)
+    }
+
+    /// Takes along what follows the first value and is of the same kind, up to `limit` values in all and as long as it was
+    /// queued before `order`.
+    mutating func extend(to limit: Int, before order: UInt64) {
+        let first = ring.first
+        let limit = min(limit, Self.capacity, ring.count)
+        while count < limit {
+            let next = ring.entry(at: count)
+            guard next.order < order, next.attribute == first.attribute, !next.isIndication else { return }
+            values[count] = ring.bytes(of: next)
+            count += 1
+        }
+    }
+
+    /// Delivers until all have been or the run is interrupted; returns how many were delivered.
+    func deliver(_ body: (UnsafeRawBufferPointer) -> Void) -> Int {
+        for index in 0..<count {
+            body(values[index])
+            if ring.isInterrupted.load(ordering: .relaxed) { return index + 1 }
+        }
+        return count
     }
 }
 
@@ -40,12 +81,13 @@ struct UnsafeBytes: @unchecked Sendable {
     let bytes: UnsafeRawBufferPointer
 }
 
-/// The value that is being delivered.
+/// The value, or the run of values, that is being delivered.
 struct Delivering {
     enum Lane { case up, down, channel(Int) }
     let link: AirLink
     let lane: Lane
     var isIndication = false
+    var count = 1
 }
 
 // The pump: one at a time for the whole radio, so no two events overlap and a run under virtual time is repeatable.
@@ -54,10 +96,13 @@ extension RadioState {
     static let stepsPerRun = 8192
 
     /// The next thing to carry out, or nil when nothing is left to do. First of all the previous step is concluded.
-    mutating func nextStep() -> Step? {
+    ///
+    /// - Parameter count: how many values the previous step has delivered.
+    mutating func nextStep(after count: Int) -> Step? {
         if let delivered = delivering {
             delivering = nil
-            conclude(delivered)
+            for _ in 0..<count { conclude(delivered) }
+            if case .down = delivered.lane { delivered.link.down.budget += delivered.count - count }
         }
         stepsInRun += 1
         guard stepsInRun < Self.stepsPerRun else {
@@ -246,7 +291,15 @@ extension RadioState {
         guard !link.down.losesFirst else { return .nothing }
         guard let index = link.subscription(to: entry.attribute) else { return .nothing }
         let subscribers = link.subscriptions[index].clients
-        if subscribers.count == 1, let sink = subscribers[0].sink { return .update(sink, entry.attribute, bytes) }
+        if subscribers.count == 1, let sink = subscribers[0].sink {
+            var run = ValueRun(bytes)
+            if link.faults == nil, !entry.isIndication {
+                run.extend(to: link.down.budget + 1, before: link.down.control.first?.order ?? .max)
+                link.down.budget -= run.count - 1
+                delivering?.count = run.count
+            }
+            return .updates(sink, entry.attribute, run)
+        }
         return .updateSeveral(subscribers.compactMap(\.sink), entry.attribute, bytes)
     }
 

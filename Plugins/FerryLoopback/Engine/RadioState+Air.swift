@@ -143,6 +143,7 @@ extension RadioState {
     /// Whether the central's side takes values: only when all its owners do.
     mutating func updateReceiving(_ link: AirLink) {
         link.down.isReceiving = link.clients.allSatisfy { clients[$0]?.takesValues ?? true }
+        if !link.down.isReceiving { link.interruptDelivery() }
         link.up.isReceiving = link.pausedOwners.isEmpty
         confirm(link)
         resume(link)

@@ -49,6 +49,7 @@ extension RadioState {
             unsubscribe(client, index, on: link)
         }
         link.clients.removeAll { $0 == client.id }
+        link.interruptDelivery()
         failRequests(link, reason) { $0.client == client.id && !$0.isSent }
         for index in link.requests.indices where link.requests[index].client == client.id {
             let sent = link.requests[index]
@@ -105,6 +106,7 @@ extension RadioState {
             ?? Ending(centralReason: Self.notConnected, peripheralReason: Self.notConnected)
         links[link.id] = nil
         link.hasEnded = true
+        link.interruptDelivery()
         let now = time.now
         linkLayer?.close(link.linkLayerName, at: now)
         let node = nodes[link.peripheral]

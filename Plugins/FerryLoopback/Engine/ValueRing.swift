@@ -1,4 +1,5 @@
 import FerryBluetooth
+import Synchronization
 
 /// A bounded queue of values in memory that is taken once: pushing and popping allocate nothing.
 ///
@@ -31,6 +32,9 @@ final class ValueRing: @unchecked Sendable {
 
     deinit { storage.deallocate() }
 
+    /// Set, with the lock held, when a run of values that is being delivered has to stop after the present one.
+    let isInterrupted = Atomic(false)
+
     var isEmpty: Bool { count == 0 }
     var isFull: Bool { count == capacity }
 
@@ -41,6 +45,9 @@ final class ValueRing: @unchecked Sendable {
 
     /// The oldest value; only asked for when there is one.
     var first: Entry { entries[head] }
+
+    /// The value at a place from the oldest on; only asked for when there is one.
+    func entry(at index: Int) -> Entry { entries[position(index)] }
 
     /// Copies a value in, cut to the slot; only called when there is room.
     func push(_ bytes: UnsafeRawBufferPointer, length: Int, attribute: AttributeID, order: UInt64, isIndication: Bool) {
