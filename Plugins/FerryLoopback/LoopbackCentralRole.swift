@@ -13,6 +13,9 @@ final class LoopbackCentralRole: CentralRole {
         self.id = id
     }
 
+    /// A role that nobody refers to any more cannot be closed in any other way.
+    deinit { close() }
+
     func startScan(_ request: ScanRequest) throws(BluetoothError) {
         if let window = request.rssi, !window.overlaps(-127...20) {
             throw BluetoothError(

@@ -19,7 +19,7 @@ final class LoopbackConnection: PeripheralConnection {
         radio.locked { $0.activate(id, events) }
     }
 
-    var attMTU: Int { radio.locked { $0.clients[id]?.attMTU ?? 23 } }
+    var attMTU: Int { radio.read { $0.clients[id]?.attMTU ?? 23 } }
 
     func maximumWriteLength(_ type: WriteType) -> Int { min(attMTU - 3, 512) }
 

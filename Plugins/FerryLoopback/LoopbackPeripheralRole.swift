@@ -15,6 +15,9 @@ final class LoopbackPeripheralRole: PeripheralRole {
         id = owner.id
     }
 
+    /// A role that nobody refers to any more cannot be closed in any other way.
+    deinit { close() }
+
     func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {
         try radio.locked { (radio) throws(BluetoothError) in
             _ = try radio.openPeripheral(id)
@@ -53,7 +56,7 @@ final class LoopbackPeripheralRole: PeripheralRole {
     }
 
     func maximumUpdateValueLength(for central: PeerID) -> Int? {
-        radio.locked { radio in
+        radio.read { radio in
             owner.link(to: central, in: radio).map { min(radio.reportedMTU($0) - 3, 512) }
         }
     }

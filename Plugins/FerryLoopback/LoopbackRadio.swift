@@ -86,6 +86,9 @@ public final class LoopbackRadio: Sendable {
 
     // MARK: Lock and pump
 
+    /// Reads the state under the lock.
+    func read<Value: Sendable>(_ body: (borrowing RadioState) -> Value) -> Value { state.withLock { body($0) } }
+
     /// Works on the state under the lock, then sets the timers that this has asked for.
     func locked<Value: Sendable, Failure: Error>(
         _ body: (inout RadioState) throws(Failure) -> Value
@@ -99,7 +102,7 @@ public final class LoopbackRadio: Sendable {
             )
         }
         for (deadline, timer) in timers ?? [] {
-            time.schedule(at: deadline) { [weak self] in self?.fire(timer) }
+            time.schedule(at: deadline) { [self] in fire(timer) }
         }
         withExtendedLifetime(released) {}
         return try result.get()

@@ -138,9 +138,10 @@ final class PeripheralOwner: @unchecked Sendable {
     }
 
     /// The link to a central, from memory if it is the same as last time.
-    func link(to central: PeerID, in radio: RadioState) -> AirLink? {
+    func link(to central: PeerID, in radio: borrowing RadioState) -> AirLink? {
         if let recentLink, !recentLink.hasEnded, recentLink.centralName == central { return recentLink }
-        recentLink = radio.nodes[node].linkByCentral[central].flatMap { radio.links[$0] }
+        guard let id = radio.nodes[node].linkByCentral[central] else { return nil }
+        recentLink = radio.links[id]
         return recentLink
     }
 }
