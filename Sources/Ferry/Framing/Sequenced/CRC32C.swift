@@ -1,0 +1,23 @@
+internal import CFerryChecksum
+
+/// CRC-32C (Castagnoli), as in iSCSI (RFC 3720, 12.1 and B.4): it finds every burst of up to 32 wrong bits.
+///
+/// It guards against accidents, not against people: who can change a message can change its checksum too.
+package struct CRC32C: Sendable, Hashable {
+    /// The checksum of what was added so far.
+    package private(set) var value: UInt32 = 0
+
+    /// Of no bytes.
+    package init() {}
+
+    /// Adds bytes.
+    package mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress else { return }
+        value = ferry_crc32c(value, base, bytes.count)
+    }
+
+    /// Adds bytes.
+    package mutating func add(_ bytes: RawSpan) {
+        bytes.withUnsafeBytes { add($0) }
+    }
+}
