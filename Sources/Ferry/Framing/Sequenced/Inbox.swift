@@ -16,16 +16,16 @@ struct Inbox {
         var cost: Int { received + OutboundMessage.overhead }
     }
 
-    private var slots = ContiguousArray(repeating: Partial(), count: SequencedChunk.slotCount)
+    private(set) var slots = ContiguousArray(repeating: Partial(), count: SequencedChunk.slotCount)
     /// The slot whose bytes a body without a record goes on with, or -1.
-    private var current = -1
-    private var openBytes = 0
+    private(set) var current = -1
+    private(set) var openBytes = 0
     /// The costs of the messages that are delivered and not consumed, oldest first.
-    private var delivered: Deque<Int> = []
-    private var deliveredCost = 0
+    private(set) var delivered: Deque<Int> = []
+    private(set) var deliveredCost = 0
 
     /// The size of a chunk that states no length, or 0.
-    private var fullSize = 0
+    private(set) var fullSize = 0
     /// What has arrived and what may, in bytes of cost, since the session began.
     private(set) var charged: UInt64 = 0
     private(set) var granted: UInt64 = 0

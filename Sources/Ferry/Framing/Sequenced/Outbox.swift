@@ -9,15 +9,15 @@ struct Outbox {
     private(set) var messages: ContiguousArray<OutboundMessage> = []
     private var vacant: [Int32] = []
     private var indices: [MessageID: Int32] = [:]
-    private var levels = ContiguousArray(repeating: Level(), count: 4)
-    private var cancelling: Deque<Int32> = []
-    private var freeSlots = UInt32.max
+    private(set) var levels = ContiguousArray(repeating: Level(), count: 4)
+    private(set) var cancelling: Deque<Int32> = []
+    private(set) var freeSlots = UInt32.max
     /// The message whose bytes a chunk without a record goes on with, or -1.
-    private var current: Int32 = -1
+    private(set) var current: Int32 = -1
     /// Payload bytes of the messages that are begun and not yet cut to the end.
-    private var openBytes = 0
+    private(set) var openBytes = 0
     /// Messages that have something to be cut.
-    private var readyCount = 0
+    private(set) var readyCount = 0
 
     /// The size of a chunk that needs no length, or 0.
     var fullSize = 0

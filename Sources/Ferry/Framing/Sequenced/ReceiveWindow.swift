@@ -12,7 +12,7 @@ struct ReceiveWindow {
 
     /// The number of chunks taken, which is the number of the next one due.
     private(set) var next: UInt64 = 0
-    private var held: ContiguousArray<Held>
+    private(set) var held: ContiguousArray<Held>
     private(set) var heldCount = 0
     let size: Int
 

@@ -16,7 +16,9 @@ package struct SequencedHello: Hashable, Sendable {
     package var codec: UInt8
     /// How payloads become smaller; equal on both sides.
     package var compression: UInt8
-    /// The session that the sender has met, and how many of its chunks it has, modulo 2^32.
+    /// Whether the sender has the receiver's hello of this link.
+    package var hasMet = false
+    /// The session that the sender has met, on this link or an earlier one, and how many of its chunks it has, modulo 2^32.
     package var known: Known?
 
     /// A peer, and how much of what it sent is here.
@@ -27,7 +29,7 @@ package struct SequencedHello: Hashable, Sendable {
 
     func write(to writer: inout ChunkWriter) {
         writer.byte(SequencedChunk.Control.hello)
-        writer.byte(Self.version << 4 | (known == nil ? 0 : 1))
+        writer.byte(Self.version << 4 | (known == nil ? 0 : 1) | (hasMet ? 2 : 0))
         writer.word(session)
         writer.byte(window)
         writer.byte(maximumMessageSize.encoded)
@@ -42,7 +44,7 @@ package struct SequencedHello: Hashable, Sendable {
     static func parse(_ reader: inout ChunkReader) throws(FerryError) -> SequencedChunk? {
         guard let second = reader.byte() else { return nil }
         guard second >> 4 == version else { return .foreignHello(version: second >> 4) }
-        guard second & 0x0E == 0 else {
+        guard second & 0x0C == 0 else {
             throw FerryError(.malformedStream, "A hello has the flags \(second & 0x0F), which version 1 does not know.")
         }
         guard let session = reader.word(), let window = reader.byte(), let maximum = reader.byte(),
@@ -50,7 +52,8 @@ package struct SequencedHello: Hashable, Sendable {
         else { return nil }
         var hello = SequencedHello(
             session: session, window: window, maximumMessageSize: RoundedSize(encoded: maximum),
-            credit: RoundedSize(encoded: credit), codec: codec, compression: compression)
+            credit: RoundedSize(encoded: credit), codec: codec, compression: compression,
+            hasMet: second & 2 != 0)
         if second & 1 == 1 {
             guard let known = reader.word(), let count = reader.word() else { return nil }
             hello.known = Known(session: known, receivedCount: count)

@@ -134,6 +134,7 @@ extension SequencedFraming.Session {
         return SequencedHello(
             session: id, window: UInt8(configuration.window), maximumMessageSize: inbox.maximumSize,
             credit: inbox.openingCredit(), codec: configuration.codec, compression: configuration.compression,
+            hasMet: phase == .met || phase == .established,
             known: handshake.peer.map {
                 SequencedHello.Known(session: $0, receivedCount: UInt32(truncatingIfNeeded: arrivals.next))
             })
@@ -148,8 +149,8 @@ extension SequencedFraming.Session {
 
     private mutating func receive(_ hello: SequencedHello, at now: Timestamp) throws(FerryError) {
         if phase == .established {
-            // A late copy, unless the peer has not heard of us.
-            if hello.session == handshake.peer, hello.known?.session != id { handshake.isDue = true }
+            // A late copy, unless the peer still waits for our hello.
+            if hello.session == handshake.peer, !hello.hasMet { handshake.isDue = true }
             return
         }
         guard hello.codec == configuration.codec else {
@@ -160,16 +161,10 @@ extension SequencedFraming.Session {
         }
         guard let peer = handshake.peer else { return try meetAnew(hello, at: now) }
         if hello.session == peer {
-            switch hello.known?.session {
-            case id: return try resume(hello, at: now)
-            case nil where phase == .met: handshake.isDue = true
-            case nil: return try resume(hello, at: now)
-            default:
-                guard phase == .greeting else { return handshake.isDue = true }
-                forget()
-                try meetAnew(hello, at: now)
-            }
-            return
+            if hello.known == nil || hello.known?.session == id { return try resume(hello, at: now) }
+            guard phase == .greeting else { return handshake.isDue = true }
+            forget()
+            return try meetAnew(hello, at: now)
         }
         // A session's identifier only counts up: a lower one is a late copy of what it said before.
         if phase == .met, (1...255).contains(peer &- hello.session) { return }
@@ -205,13 +200,14 @@ extension SequencedFraming.Session {
             meet(hello)
         }
         silence = 0
-        if hello.known?.session == id {
+        if hello.hasMet {
             phase.move(.knownHelloAccepted)
             handshake.deadline = nil
         } else {
             phase.move(.helloAccepted)
         }
-        if handshake.stated != hello.session { handshake.isDue = true }
+        // The peer learns that its hello has come.
+        if isFirst || !hello.hasMet { handshake.isDue = true }
     }
 
     private mutating func meet(_ hello: SequencedHello) {
@@ -243,7 +239,6 @@ extension SequencedFraming.Session {
         }
         id &+= 1
         handshake.peer = nil
-        handshake.stated = nil
         handshake.isDue = true
         phase.move(.peerForgot)
     }

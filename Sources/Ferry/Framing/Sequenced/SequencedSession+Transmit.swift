@@ -61,7 +61,6 @@ extension SequencedFraming.Session {
         let hello = hello()
         guard try offerControl(offer, { hello.write(to: &$0) }) else { return .refused }
         handshake.isDue = false
-        handshake.stated = hello.known?.session
         if phase != .established {
             handshake.deadline = now + .milliseconds(500 << min(handshake.tries, 4))
             handshake.tries += 1

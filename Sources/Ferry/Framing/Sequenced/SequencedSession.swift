@@ -48,8 +48,6 @@ extension SequencedFraming {
             var isDue = false
             var deadline: Timestamp?
             var tries = 0
-            /// The peer's session as the latest hello on this link stated it.
-            var stated: UInt32?
             var refusal: SequencedRefusal?
             var isRefused = false
         }
@@ -162,7 +160,6 @@ extension SequencedFraming.Session {
         phase.move(.linkOpened)
         handshake.isDue = true
         handshake.tries = 0
-        handshake.stated = nil
         inbox.linkDidOpen()
     }
 
@@ -239,4 +236,8 @@ extension SequencedFraming.Session {
             "The peer has not answered \(silence - 1) times in a row. It may be out of range, busy, or not use the "
                 + "sequenced framing.")
     }
+}
+
+extension SequencedFraming.Session {
+    public var debugState: String { "\(phase) \(handshake) \(acknowledging) \(probing) w \(window.first) \(window.next) lost \(window.lostCount) lim \(window.limit) granted \(outbox.granted) charged \(outbox.charged) empty \(outbox.isEmpty) arr \(arrivals.next) held \(arrivals.heldCount) piece \(String(describing: sentPiece))" }
 }

@@ -15,8 +15,8 @@ enum SessionPhase: String, CaseIterable, Sendable {
     enum Event: String, CaseIterable, Sendable {
         case linkOpened = "link opens"
         case linkClosed = "link closes"
-        case helloAccepted = "hello that does not know us"
-        case knownHelloAccepted = "hello that knows us, or any other chunk"
+        case helloAccepted = "hello"
+        case knownHelloAccepted = "hello that has met us, or any other chunk"
         case peerForgot = "hello of another session"
         case incompatible = "hello we cannot accept"
     }
