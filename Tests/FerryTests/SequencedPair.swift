@@ -64,7 +64,14 @@ struct SequencedPair {
     /// A payload that says whose it is: side, number, and a pattern.
     static func payload(_ side: Int, _ number: Int, count: Int) -> [UInt8] {
         let seed = UInt8(truncatingIfNeeded: side * 101 + number * 31)
-        return (0..<count).map { $0 == 0 ? UInt8(number & 0xFF) : seed &+ UInt8(truncatingIfNeeded: $0 &* 7) }
+        return [UInt8](unsafeUninitializedCapacity: count) { bytes, initialized in
+            for index in 0..<count { bytes[index] = seed &+ UInt8(truncatingIfNeeded: index &* 7) }
+            if count > 2 {
+                bytes[1] = UInt8(truncatingIfNeeded: number)
+                bytes[2] = UInt8(truncatingIfNeeded: number >> 8)
+            }
+            initialized = count
+        }
     }
 
     mutating func send(from side: Int, count: Int, options: SendOptions = SendOptions()) {
@@ -186,11 +193,11 @@ struct SequencedPair {
     private mutating func received(_ payload: [UInt8], by side: Int) {
         unread[side].append(payload.count)
         let sender = 1 - side
-        // Numbers above 255 share their first byte with others, and empty messages share everything: any that is due will do.
-        let number = fates[sender].indices.first { number in
+        // Messages of less than three bytes may look alike: whichever may still come will do.
+        let matching = fates[sender].indices.filter { number in
             fates[sender][number].deliveries == 0 && fates[sender][number].payload == payload
         }
-        guard let number else {
+        guard let number = matching.first(where: { !fates[sender][$0].isCancelled }) ?? matching.first else {
             return note("side \(side) got \(payload.count) bytes that are nobody's, or twice")
         }
         if fates[sender][number].isCancelled { note("message \(number) arrived although it was cancelled") }

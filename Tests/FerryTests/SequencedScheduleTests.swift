@@ -1,4 +1,5 @@
 import Ferry
+import Foundation
 import Testing
 
 /// One run of random faults, from a seed.
@@ -33,6 +34,8 @@ struct SequencedSchedule {
         if pair.isOpen, random.chance(30) { pair.close() }
         pair.settle()
     }
+
+    var isBroken: Bool { pair.violation != nil || pair.ended != nil }
 
     private mutating func step() {
         let side = random.below(2)
@@ -97,21 +100,60 @@ struct SequencedSchedule {
 }
 
 @Suite struct SequencedScheduleTests {
-    @Test func everyMessageArrivesOnceOrIsTold() {
-        let count = scheduleCount
-        for seed in 0..<UInt64(count) {
+    /// Runs schedules; a failing one prints its seed and its shortest beginning that fails.
+    static func run(_ seeds: Range<UInt64>) -> (failure: String?, totals: SequencedStatistics) {
+        var totals = SequencedStatistics()
+        for seed in seeds {
             var schedule = SequencedSchedule(seed: seed)
             schedule.run(steps: 60)
-            guard schedule.pair.violation != nil || schedule.pair.ended != nil else { continue }
-            var again = SequencedSchedule(seed: seed)
-            again.isRecording = true
-            again.run(steps: 60)
-            let what = again.pair.violation ?? again.pair.ended.map { "\($0)" } ?? ""
-            for s in 0...1 { print("DBG", again.pair.sessions[s].debugState) }
-            Issue.record("seed \(seed): \(what)\n\(again.script.joined(separator: "\n"))")
-            return
+            for session in schedule.pair.sessions { totals += session.statistics }
+            guard schedule.isBroken else { continue }
+            for steps in 0...60 {
+                var replay = SequencedSchedule(seed: seed)
+                replay.isRecording = true
+                replay.run(steps: steps)
+                guard replay.isBroken else { continue }
+                let what = replay.pair.violation ?? replay.pair.ended.map { "\($0)" } ?? ""
+                return ("seed \(seed), \(steps) steps: \(what)\n\(replay.script.joined(separator: "\n"))", totals)
+            }
         }
+        return (nil, totals)
     }
 
-    private var scheduleCount: Int { 5_000 }
+    @Test func everyMessageArrivesOnceOrIsTold() async {
+        let count = UInt64(ProcessInfo.processInfo.environment["FERRY_SCHEDULES"].flatMap(UInt64.init) ?? 4_000)
+        let (failure, totals) = await withTaskGroup(of: (String?, SequencedStatistics).self) { group in
+            for part in 0..<UInt64(2) {
+                group.addTask { Self.run(part * count / 2..<(part + 1) * count / 2) }
+            }
+            var failure: String?
+            var totals = SequencedStatistics()
+            for await (broken, part) in group {
+                failure = failure ?? broken
+                totals += part
+            }
+            return (failure, totals)
+        }
+        #expect(failure == nil, "\(failure ?? "")")
+        print("\(count) schedules: \(totals)")
+        // The schedules have to reach what they are for.
+        #expect(totals.repeatedChunks > Int(count) / 2)
+        #expect(totals.doubledChunks > Int(count) / 10)
+        #expect(totals.earlyChunks > Int(count) / 10)
+        #expect(totals.damagedChunks > Int(count) / 20)
+        #expect(totals.resumptions > Int(count) / 20)
+    }
+}
+
+extension SequencedStatistics {
+    fileprivate static func += (total: inout SequencedStatistics, part: SequencedStatistics) {
+        total.dataChunks += part.dataChunks
+        total.repeatedChunks += part.repeatedChunks
+        total.acknowledgementChunks += part.acknowledgementChunks
+        total.doubledChunks += part.doubledChunks
+        total.earlyChunks += part.earlyChunks
+        total.damagedChunks += part.damagedChunks
+        total.timeouts += part.timeouts
+        total.resumptions += part.resumptions
+    }
 }

@@ -237,7 +237,3 @@ extension SequencedFraming.Session {
                 + "sequenced framing.")
     }
 }
-
-extension SequencedFraming.Session {
-    public var debugState: String { "\(phase) \(handshake) \(acknowledging) \(probing) w \(window.first) \(window.next) lost \(window.lostCount) lim \(window.limit) granted \(outbox.granted) charged \(outbox.charged) empty \(outbox.isEmpty) arr \(arrivals.next) held \(arrivals.heldCount) piece \(String(describing: sentPiece))" }
-}
