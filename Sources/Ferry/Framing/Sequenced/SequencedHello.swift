@@ -79,7 +79,7 @@ package struct RoundedSize: Hashable, Sendable {
             return
         }
         let exponent = min(31, Int.bitWidth - 1 - size.leadingZeroBitCount - 3)
-        encoded = UInt8(exponent << 3 | min(15, size >> exponent) - 8)
+        encoded = UInt8(exponent << 3 | (min(15, size >> exponent) - 8))
     }
 
     /// The size in bytes.
