@@ -1,10 +1,11 @@
 extension SequencedFraming.Session {
     /// Offers the next chunk: a hello first, then acknowledgements that are due, then what was lost, then what is new.
     public mutating func transmit(
-        atMost maximumChunkSize: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+        atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
+        _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
-        let size = min(maximumChunkSize, Self.maximumChunkSize)
-        guard phase != .suspended else { return .idle }
+        guard mayHaveChunk else { return .idle }
+        let size = min(maximumChunkSize(), Self.maximumChunkSize)
         guard size >= SequencedChunk.minimumChunkSize else {
             throw FerryError(
                 .chunkSizeTooSmall,
@@ -32,6 +33,16 @@ extension SequencedFraming.Session {
         }
         if let riding { return try acknowledge(riding, at: now, offer) }
         return try probe(at: now, offer)
+    }
+
+    private var mayHaveChunk: Bool {
+        switch phase {
+        case .suspended: false
+        case .greeting: handshake.isDue
+        case .refusing: true
+        case .met, .established:
+            handshake.isDue || acknowledging.isDue || window.lostCount > 0 || (window.hasRoom && !outbox.isEmpty)
+        }
     }
 
     private mutating func offerControl(
