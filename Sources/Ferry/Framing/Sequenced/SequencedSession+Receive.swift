@@ -23,8 +23,7 @@ extension SequencedFraming.Session {
         }
         // Before the peer's hello nothing else can be understood; it will come again.
         guard phase == .met || phase == .established else { return }
-        if phase == .met { phase.move(.knownHelloAccepted) }
-        handshake.deadline = nil
+        phase.move(.knownHelloAccepted)
         silence = 0
         switch chunk {
         case .data(let header): try receive(header, UnsafeRawBufferPointer(rebasing: bytes[header.bodyOffset...]), at: now)
@@ -200,12 +199,8 @@ extension SequencedFraming.Session {
             meet(hello)
         }
         silence = 0
-        if hello.hasMet {
-            phase.move(.knownHelloAccepted)
-            handshake.deadline = nil
-        } else {
-            phase.move(.helloAccepted)
-        }
+        phase.move(hello.hasMet ? .knownHelloAccepted : .helloAccepted)
+        handshake.deadline = nil
         // The peer learns that its hello has come.
         if isFirst || !hello.hasMet { handshake.isDue = true }
     }

@@ -72,7 +72,8 @@ extension SequencedFraming.Session {
         let hello = hello()
         guard try offerControl(offer, { hello.write(to: &$0) }) else { return .refused }
         handshake.isDue = false
-        if phase != .established {
+        // Once the peer is met its own hello repeats, until ours has come.
+        if phase == .greeting {
             handshake.deadline = now + .milliseconds(500 << min(handshake.tries, 4))
             handshake.tries += 1
         }
