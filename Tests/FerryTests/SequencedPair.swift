@@ -197,7 +197,9 @@ struct SequencedPair {
         let matching = fates[sender].indices.filter { number in
             fates[sender][number].deliveries == 0 && fates[sender][number].payload == payload
         }
-        guard let number = matching.first(where: { !fates[sender][$0].isCancelled }) ?? matching.first else {
+        let likely = matching.first { !fates[sender][$0].isCancelled && !fates[sender][$0].isFailed }
+        let possible = matching.first { !fates[sender][$0].isCancelled }
+        guard let number = likely ?? possible ?? matching.first else {
             return note("side \(side) got \(payload.count) bytes that are nobody's, or twice")
         }
         if fates[sender][number].isCancelled { note("message \(number) arrived although it was cancelled") }
