@@ -24,10 +24,13 @@ import Testing
             isBusy = false
             for side in 0...1 {
                 var chunks: [[UInt8]] = []
-                while try sessions[side].transmit(atMost: chunkSize, at: .zero, { chunk in
-                    chunks.append(chunk.withUnsafeBytes { Array($0) })
-                    return true
-                }) == .accepted {}
+                while try sessions[side].transmit(
+                    atMost: chunkSize, at: .zero,
+                    { chunk in
+                        chunks.append(chunk.withUnsafeBytes { Array($0) })
+                        return true
+                    }) == .accepted
+                {}
                 for chunk in chunks {
                     isBusy = true
                     lines.append((side == 0 ? "> " : "< ") + chunk.map { String(format: "%02x", $0) }.joined())

@@ -38,10 +38,13 @@ import Testing
     @discardableResult
     private func drain(_ session: inout Session, at now: Timestamp = .zero) throws -> [[UInt8]] {
         var chunks: [[UInt8]] = []
-        while try session.transmit(atMost: 20, at: now, { chunk in
-            chunks.append(chunk.withUnsafeBytes { Array($0) })
-            return true
-        }) == .accepted {}
+        while try session.transmit(
+            atMost: 20, at: now,
+            { chunk in
+                chunks.append(chunk.withUnsafeBytes { Array($0) })
+                return true
+            }) == .accepted
+        {}
         return chunks
     }
 

@@ -27,7 +27,6 @@ struct SequencedSchedule {
         pair.chunkSize = [20 + random.below(80), 20 + random.below(80)]
     }
 
-
     mutating func run(steps: Int) {
         pair.open()
         for _ in 0..<steps where pair.ended == nil && pair.violation == nil { step() }
@@ -52,7 +51,9 @@ struct SequencedSchedule {
             pair.cancel(from: side, number)
         case 14..<30:
             pair.space[side] = random.chance(50) ? nil : random.below(4)
-            if isRecording { script.append("pump \(side) with space \(pair.space[side].map(String.init) ?? "for all")") }
+            if isRecording {
+                script.append("pump \(side) with space \(pair.space[side].map(String.init) ?? "for all")")
+            }
             pair.pump(side)
         case 30..<34:
             if isRecording { script.append("consume \(side)") }
@@ -93,7 +94,10 @@ struct SequencedSchedule {
         } else {
             let isDoubled = random.chance(loss / 2)
             let cut = random.chance(loss / 4) ? random.below(pair.wires[side][index].count + 1) : nil
-            if isRecording { script.append("deliver \(index) of \(side)\(isDoubled ? " twice" : "")\(cut.map { " cut to \($0)" } ?? "")") }
+            if isRecording {
+                script.append(
+                    "deliver \(index) of \(side)\(isDoubled ? " twice" : "")\(cut.map { " cut to \($0)" } ?? "")")
+            }
             pair.deliver(from: side, at: index, keeping: isDoubled, cutTo: cut)
         }
     }

@@ -26,10 +26,12 @@ extension SequencedFraming.Session {
         phase.move(.knownHelloAccepted)
         silence = 0
         switch chunk {
-        case .data(let header): try receive(header, UnsafeRawBufferPointer(rebasing: bytes[header.bodyOffset...]), at: now)
+        case .data(let header):
+            try receive(header, UnsafeRawBufferPointer(rebasing: bytes[header.bodyOffset...]), at: now)
         case .acknowledgement(let block): try receive(block, at: now)
         case .probe: acknowledging.isDue = true
-        case .piece(let piece): try receive(piece, UnsafeRawBufferPointer(rebasing: bytes[piece.bodyOffset...]), at: now)
+        case .piece(let piece):
+            try receive(piece, UnsafeRawBufferPointer(rebasing: bytes[piece.bodyOffset...]), at: now)
         case .hello, .foreignHello, .refusal: break
         }
     }

@@ -52,7 +52,8 @@ public struct SequencedTrace: Sendable {
     }
 
     private mutating func describe(_ hello: SequencedHello, from side: Int) -> String {
-        var text = "hello of session \(hello.session), window \(hello.window), messages to "
+        var text =
+            "hello of session \(hello.session), window \(hello.window), messages to "
             + "\(hello.maximumMessageSize.bytes), credit \(hello.credit.bytes), codec \(hello.codec), compression "
             + "\(hello.compression)"
         if let known = hello.known {
