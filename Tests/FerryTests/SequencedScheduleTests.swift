@@ -40,7 +40,8 @@ struct SequencedSchedule {
         let side = random.below(2)
         switch random.below(100) {
         case 0..<12:
-            let count = random.chance(60) ? random.below(40) : random.below(400)
+            // Shorter ones could not be told apart.
+            let count = 3 + (random.chance(60) ? random.below(40) : random.below(400))
             let options = SendOptions(
                 priority: SendOptions.Priority(rawValue: UInt8(random.below(4))), weight: UInt8(1 + random.below(3)))
             if isRecording { script.append("send from \(side) \(count) bytes at \(options.priority.rawValue)") }

@@ -35,6 +35,16 @@ public struct SequencedFraming: Framing {
         Session(id: makeSessionID(), configuration: configuration, limits: limits)
     }
 
+    /// The session that a link's first chunk comes from, or nil when it is no hello of the sequenced framing.
+    ///
+    /// For transports that recognise a peer which comes back.
+    public static func sessionID(inHello chunk: RawSpan) -> UInt32? {
+        chunk.withUnsafeBytes { bytes in
+            guard case .hello(let hello)? = try? SequencedChunk.parse(bytes) else { return nil }
+            return hello.session
+        }
+    }
+
     /// What can be chosen.
     public struct Configuration: Sendable, Hashable {
         /// The most chunks that are out at once, and that are held when they come before their turn: 1 to 64. Default 48,
