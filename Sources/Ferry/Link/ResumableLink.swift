@@ -20,6 +20,7 @@ package final class ResumableLink: Link {
         var receiver: (any LinkReceiver)?
         var first: LinkPort?
         var isReceiving = true
+        var latestSize: Int
     }
 
     private let state: Mutex<State>
@@ -27,13 +28,16 @@ package final class ResumableLink: Link {
     private let onChange: @Sendable (FerryError?) -> Void
 
     package init(over port: LinkPort, onChange: @escaping @Sendable (FerryError?) -> Void) {
-        state = Mutex(State(below: .open(port.link), first: port))
+        state = Mutex(State(below: .open(port.link), first: port, latestSize: port.link.maximumChunkSize))
         self.onChange = onChange
     }
 
-    /// The link's below; while there is none, the smallest that is legal.
+    /// The link's below; while there is none, the last one's.
     package var maximumChunkSize: Int {
-        state.withLock { if case .open(let link) = $0.below { link.maximumChunkSize } else { 1 } }
+        state.withLock { state in
+            if case .open(let link) = state.below { state.latestSize = link.maximumChunkSize }
+            return state.latestSize
+        }
     }
 
     package func activate(_ receiver: any LinkReceiver) {
@@ -56,7 +60,7 @@ package final class ResumableLink: Link {
         case .open(let link):
             do {
                 return try link.trySend(chunk)
-            } catch where error.code == .chunkTooLarge || error.code == .emptyChunk {
+            } catch  where error.code == .chunkTooLarge || error.code == .emptyChunk {
                 throw error
             } catch {
                 // The link has ended and will say so.

@@ -60,15 +60,9 @@ public final class TappedLink: Link {
             receiver.linkDidClose(reason)
         }
 
-        func linkDidSuspend(_ reason: FerryError) {
-            observer.linkDidSuspend(reason)
-            receiver.linkDidSuspend(reason)
-        }
+        func linkDidSuspend(_ reason: FerryError) { receiver.linkDidSuspend(reason) }
 
-        func linkDidResume() {
-            observer.linkDidResume()
-            receiver.linkDidResume()
-        }
+        func linkDidResume() { receiver.linkDidResume() }
     }
 }
 
@@ -88,10 +82,6 @@ public protocol LinkObserver: AnyObject, Sendable {
     func linkDidReceive(_ chunk: RawSpan)
     /// The link ended; nothing follows.
     func linkDidClose(_ reason: FerryError)
-    /// The link lost its connection and may get another.
-    func linkDidSuspend(_ reason: FerryError)
-    /// The link has a connection again.
-    func linkDidResume()
 }
 
 extension LinkObserver {
@@ -105,8 +95,4 @@ extension LinkObserver {
     public func linkDidReceive(_ chunk: RawSpan) {}
     /// Does nothing.
     public func linkDidClose(_ reason: FerryError) {}
-    /// Does nothing.
-    public func linkDidSuspend(_ reason: FerryError) {}
-    /// Does nothing.
-    public func linkDidResume() {}
 }

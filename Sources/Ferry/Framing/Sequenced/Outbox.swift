@@ -95,15 +95,14 @@ struct Outbox {
         messages[index].acknowledged += segment.count
         let message = messages[index]
         if message.isCancelled { return }
-        if message.acknowledged == message.streamCount {
-            if !message.isReported { events.append(.sent(message.id)) }
-            return release(segment.message)
+        if !message.isReported {
+            if case .progress(message.id, _) = events.last { events.removeLast() }
+            let count = min(message.acknowledged, message.payload.count)
+            events.append(.progress(message.id, acceptedBytes: count))
         }
-        guard !message.isReported else { return }
-        let progress = FramingEvent.progress(
-            message.id, acceptedBytes: min(message.acknowledged, message.payload.count))
-        if case .progress(message.id, _) = events.last { events.removeLast() }
-        events.append(progress)
+        guard message.acknowledged == message.streamCount else { return }
+        if !message.isReported { events.append(.sent(message.id)) }
+        release(segment.message)
     }
 
     /// The link has taken a chunk for the first time: ends turns, and tells who asked for no more than that.
