@@ -34,8 +34,9 @@ let package = Package(
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
         .target(
             name: "Ferry",
-            dependencies: [.product(name: "DequeModule", package: "swift-collections")]
+            dependencies: ["CFerryChecksum", .product(name: "DequeModule", package: "swift-collections")]
         ),
+        .target(name: "CFerryChecksum"),
 
         // Bluetooth's vocabulary, the adapter seam, and the GATT link and transport over it.
         .target(

@@ -56,6 +56,10 @@ extension FerryError {
         public static let chunkSizeTooSmall = Code("chunkSizeTooSmall")
         /// The received chunks cannot be a stream of this framing: the two sides are out of step.
         public static let malformedStream = Code("malformedStream")
+        /// The two sides' framings cannot work together: another version, codec or compression.
+        public static let incompatiblePeer = Code("incompatiblePeer")
+        /// The peer no longer knows this session, so what became of a message cannot be learned any more.
+        public static let peerLostState = Code("peerLostState")
         /// The link went away, or fell silent, in the middle of a message.
         public static let truncatedMessage = Code("truncatedMessage")
 

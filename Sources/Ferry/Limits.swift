@@ -12,7 +12,7 @@ public struct Limits: Sendable, Hashable {
     /// would exceed it sends the message stored, so two channels with equal limits always understand each other.
     public var maximumCompressionRatio = 256
 
-    /// Most bytes of messages that wait to be sent before ``MessageChannel/send(_:timeout:progress:)`` refuses
+    /// Most bytes of messages that wait to be sent before ``MessageChannel/send(_:options:timeout:progress:)`` refuses
     /// another. Default 64 MiB. A single message within ``maximumMessageSize`` is always taken when none waits.
     public var maximumOutboundBytes = 64 << 20
 

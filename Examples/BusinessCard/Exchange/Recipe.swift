@@ -23,12 +23,13 @@ struct Recipe: Sendable {
 
 /// How chunks become messages again.
 enum FramingChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
-    case eom, length
+    case eom, length, sequenced
 
     func make(chunkSize: Int?) throws(FerryError) -> any Framing {
         switch self {
         case .eom: try EndOfMessageFraming(chunkSize: chunkBound(chunkSize))
         case .length: LengthPrefixFraming()
+        case .sequenced: SequencedFraming()
         }
     }
 
@@ -40,6 +41,7 @@ enum FramingChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
         switch self {
         case .eom: "the marker EOM after the last chunk"
         case .length: "the message's length before its first byte"
+        case .sequenced: "numbered chunks, acknowledged and sent again when lost"
         }
     }
 }

@@ -30,13 +30,16 @@ package final class ChannelCore: LinkReceiver {
     // MARK: Sending
 
     func send(
-        _ payload: [UInt8], timeout: Duration?, progress: (@Sendable (SendProgress) -> Void)?
+        _ payload: [UInt8], options: SendOptions = SendOptions(), timeout: Duration?,
+        progress: (@Sendable (SendProgress) -> Void)?
     ) async throws(FerryError) {
         if Task.isCancelled { throw ChannelState.cancelledBeforeSending }
         let id = makeID()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                submit(payload, as: id, timeout: timeout, progress: progress) { continuation.resume(returning: $0) }
+                submit(payload, as: id, options: options, timeout: timeout, progress: progress) {
+                    continuation.resume(returning: $0)
+                }
                 // The handler may have run before the message was there to be cancelled.
                 if Task.isCancelled { cancel(id) }
             }
@@ -52,7 +55,7 @@ package final class ChannelCore: LinkReceiver {
 
     /// Queues a payload; `completion` is called once, never from within this call's lock.
     package func submit(
-        _ payload: [UInt8], as id: MessageID, timeout: Duration? = nil,
+        _ payload: [UInt8], as id: MessageID, options: SendOptions = SendOptions(), timeout: Duration? = nil,
         progress: (@Sendable (SendProgress) -> Void)? = nil,
         completion: @escaping @Sendable (Result<Void, FerryError>) -> Void
     ) {
@@ -62,7 +65,7 @@ package final class ChannelCore: LinkReceiver {
             }
             let send = PendingSend(
                 totalBytes: payload.count, timer: timer, progress: progress, completion: completion)
-            return state.submit(payload, as: id, send, link, at: now)
+            return state.submit(payload, as: id, options, send, link, at: now)
         }
     }
 
@@ -123,6 +126,14 @@ package final class ChannelCore: LinkReceiver {
 
     package func linkDidClose(_ reason: FerryError) {
         change { state, _, now in state.linkDidClose(reason, at: now) }
+    }
+
+    package func linkDidSuspend(_ reason: FerryError) {
+        change { state, link, now in state.linkDidSuspend(reason, link, at: now) }
+    }
+
+    package func linkDidResume() {
+        change { state, link, now in state.open(link, at: now) }
     }
 
     package func finish(_ reason: FerryError) {

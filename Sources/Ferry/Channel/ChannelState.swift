@@ -44,10 +44,11 @@ struct ChannelState: ~Copyable, Sendable {
 
 extension ChannelState {
     mutating func submit(
-        _ payload: [UInt8], as id: MessageID, _ send: PendingSend, _ link: any Link, at now: Timestamp
+        _ payload: [UInt8], as id: MessageID, _ options: SendOptions, _ send: PendingSend, _ link: any Link,
+        at now: Timestamp
     ) -> Effects {
         do {
-            try admit(payload, as: id, at: now)
+            try admit(payload, as: id, options, at: now)
         } catch {
             send.timer?.cancel()
             return Effects(completing: send, .failure(error))
@@ -57,7 +58,9 @@ extension ChannelState {
         return pump(link, at: now)
     }
 
-    private mutating func admit(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {
+    private mutating func admit(
+        _ payload: [UInt8], as id: MessageID, _ options: SendOptions, at now: Timestamp
+    ) throws(FerryError) {
         if let closeReason {
             throw FerryError(closeReason.code, "The channel is closed; nothing was sent.", cause: closeReason)
         }
@@ -73,7 +76,7 @@ extension ChannelState {
                 "\(outboundBytes) bytes wait to be sent and the message has \(payload.count); "
                     + "Limits.maximumOutboundBytes is \(limits.maximumOutboundBytes). Await earlier sends first.")
         }
-        try session.enqueue(payload, as: id, at: now)
+        try session.enqueue(payload, as: id, options: options, at: now)
     }
 
     mutating func cancel(_ id: MessageID, at now: Timestamp) -> Effects {
@@ -295,6 +298,18 @@ extension ChannelState {
             ending = FerryError(error.code, error.message, cause: reason)
         }
         return finish(ending, at: now, closesLink: false)
+    }
+
+    /// The link has lost its connection. A framing that survives that waits for the next one; any other ends here.
+    mutating func linkDidSuspend(_ reason: FerryError, _ link: any Link, at now: Timestamp) -> Effects {
+        guard closeReason == nil else { return Effects() }
+        var ending = reason
+        do { try session.linkDidClose(at: now) } catch {
+            ending = FerryError(error.code, error.message, cause: reason)
+        }
+        guard session.survivesLinkLoss else { return finish(ending, at: now) }
+        refusedSince = nil
+        return drainEvents(link, at: now)
     }
 
     /// Ends the channel: senders are told, readers get what arrived whole and then the reason or a plain end.

@@ -52,18 +52,23 @@ public final class MessageChannel<Message: Sendable>: Sendable {
     /// Cancelling the task takes the message back as long as none of its bytes has left; after that the message is
     /// finished all the same, because half a message would put the peer out of step, and the call returns normally.
     ///
+    /// With ``SequencedFraming`` it returns when the peer has the whole message, messages are cancelled in the middle too,
+    /// and progress counts what the peer has acknowledged.
+    ///
     /// - Parameters:
     ///   - message: the value.
+    ///   - options: priority, share and receipt, for framings that have a choice.
     ///   - timeout: how long to wait at most; nil for as long as the link keeps taking chunks
     ///     (``Limits/outboundStallTimeout``). A message that has begun to leave is finished after its timeout too.
     ///   - progress: told how much the link has accepted, several chunks at a time. It must not block.
     /// - Throws: ``FerryError`` with `encodingFailed`, `messageTooLarge`, `queueFull`, `notText`, `cancelled`, `timedOut`,
     ///   or the reason why the channel is closed.
     public func send(
-        _ message: Message, timeout: Duration? = nil, progress: (@Sendable (SendProgress) -> Void)? = nil
+        _ message: Message, options: SendOptions = SendOptions(), timeout: Duration? = nil,
+        progress: (@Sendable (SendProgress) -> Void)? = nil
     ) async throws(FerryError) {
         let payload = try payload(for: message)
-        try await core.send(payload, timeout: timeout, progress: progress)
+        try await core.send(payload, options: options, timeout: timeout, progress: progress)
     }
 
     /// The messages that arrive, in order. It ends when this side closes the channel or the peer disconnects between two

@@ -34,6 +34,14 @@ public protocol FramingSession: Sendable {
     /// - Throws: ``FerryError`` when this framing cannot carry it; nothing has changed then.
     mutating func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError)
 
+    /// The same with a choice of priority, share and receipt, for framings that have one.
+    mutating func enqueue(
+        _ payload: [UInt8], as id: MessageID, options: SendOptions, at now: Timestamp
+    ) throws(FerryError)
+
+    /// Whether ``linkDidOpen(at:)`` may follow ``linkDidClose(at:)``, and unfinished messages go on then.
+    var survivesLinkLoss: Bool { get }
+
     /// Takes a message back if none of its bytes has been accepted. Returns whether it was.
     mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool
 
@@ -78,6 +86,14 @@ public protocol FramingSession: Sendable {
 }
 
 extension FramingSession {
+    /// Ignores the options: messages go whole, in the order of sending.
+    public mutating func enqueue(
+        _ payload: [UInt8], as id: MessageID, options: SendOptions, at now: Timestamp
+    ) throws(FerryError) {
+        try enqueue(payload, as: id, at: now)
+    }
+    /// False: what was under way ends with the link.
+    public var survivesLinkLoss: Bool { false }
     /// Nothing to wake for.
     public var deadline: Timestamp? { nil }
     /// Does nothing.

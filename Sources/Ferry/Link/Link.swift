@@ -44,4 +44,18 @@ public protocol LinkReceiver: AnyObject, Sendable {
 
     /// The link has ended; nothing follows. Called exactly once for each activated link.
     func linkDidClose(_ reason: FerryError)
+
+    /// The link has lost its connection and may get another: what was in flight is lost, and nothing is taken until
+    /// ``linkDidResume()``. Only links that reconnect call it (``ReconnectingTransport``).
+    func linkDidSuspend(_ reason: FerryError)
+
+    /// A suspended link has a connection again, to the same peer.
+    func linkDidResume()
+}
+
+extension LinkReceiver {
+    /// Takes the loss of the connection for the end.
+    public func linkDidSuspend(_ reason: FerryError) { linkDidClose(reason) }
+    /// Does nothing.
+    public func linkDidResume() {}
 }

@@ -59,6 +59,10 @@ public final class TappedLink: Link {
             observer.linkDidClose(reason)
             receiver.linkDidClose(reason)
         }
+
+        func linkDidSuspend(_ reason: FerryError) { receiver.linkDidSuspend(reason) }
+
+        func linkDidResume() { receiver.linkDidResume() }
     }
 }
 

@@ -1,0 +1,92 @@
+// Why C: the CRC instruction is out of Swift's reach, and at 10 million chunks a second the checksum is most of the work.
+
+#include "CFerryChecksum.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+static uint32_t table[8][256];
+static atomic_int table_is_ready;
+
+// Two threads may fill the table at once; they write the same values.
+static void prepare_table(void) {
+    if (atomic_load_explicit(&table_is_ready, memory_order_acquire)) { return; }
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++) { crc = (crc >> 1) ^ (0x82F63B78u & (0u - (crc & 1))); }
+        __atomic_store_n(&table[0][byte], crc, __ATOMIC_RELAXED);
+    }
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = __atomic_load_n(&table[0][byte], __ATOMIC_RELAXED);
+        for (int slice = 1; slice < 8; slice++) {
+            crc = __atomic_load_n(&table[0][crc & 0xFF], __ATOMIC_RELAXED) ^ (crc >> 8);
+            __atomic_store_n(&table[slice][byte], crc, __ATOMIC_RELAXED);
+        }
+    }
+    atomic_store_explicit(&table_is_ready, 1, memory_order_release);
+}
+
+uint32_t ferry_crc32c_by_table(uint32_t crc, const void *bytes, size_t count) {
+    prepare_table();
+    const uint8_t *next = bytes;
+    crc = ~crc;
+    for (; count >= 8; count -= 8, next += 8) {
+        uint32_t low = crc ^ ((uint32_t)next[0] | (uint32_t)next[1] << 8 | (uint32_t)next[2] << 16
+                              | (uint32_t)next[3] << 24);
+        crc = table[7][low & 0xFF] ^ table[6][(low >> 8) & 0xFF] ^ table[5][(low >> 16) & 0xFF] ^ table[4][low >> 24]
+            ^ table[3][next[4]] ^ table[2][next[5]] ^ table[1][next[6]] ^ table[0][next[7]];
+    }
+    for (; count > 0; count--, next++) { crc = table[0][(crc ^ *next) & 0xFF] ^ (crc >> 8); }
+    return ~crc;
+}
+
+#if defined(__x86_64__)
+
+#include <nmmintrin.h>
+
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
+    const uint8_t *next = bytes;
+    uint64_t wide = (uint32_t)~crc;
+    for (; count >= 8; count -= 8, next += 8) {
+        uint64_t word;
+        memcpy(&word, next, 8);
+        wide = _mm_crc32_u64(wide, word);
+    }
+    uint32_t narrow = (uint32_t)wide;
+    for (; count > 0; count--, next++) { narrow = _mm_crc32_u8(narrow, *next); }
+    return ~narrow;
+}
+
+static int has_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
+
+#elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
+
+#include <arm_acle.h>
+
+static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
+    const uint8_t *next = bytes;
+    crc = ~crc;
+    for (; count >= 8; count -= 8, next += 8) {
+        uint64_t word;
+        memcpy(&word, next, 8);
+        crc = __crc32cd(crc, word);
+    }
+    for (; count > 0; count--, next++) { crc = __crc32cb(crc, *next); }
+    return ~crc;
+}
+
+static int has_instruction(void) { return 1; }
+
+#else
+
+static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
+    return ferry_crc32c_by_table(crc, bytes, count);
+}
+
+static int has_instruction(void) { return 0; }
+
+#endif
+
+uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
+    return has_instruction() ? by_instruction(crc, bytes, count) : ferry_crc32c_by_table(crc, bytes, count);
+}

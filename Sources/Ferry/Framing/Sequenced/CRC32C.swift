@@ -1,0 +1,28 @@
+internal import CFerryChecksum
+
+/// CRC-32C (Castagnoli), as in iSCSI (RFC 3720, 12.1 and B.4): it finds every burst of up to 32 wrong bits.
+///
+/// It guards against accidents, not against people: who can change a message can change its checksum too.
+package struct CRC32C: Sendable, Hashable {
+    /// The checksum of what was added so far.
+    package private(set) var value: UInt32 = 0
+
+    /// Of no bytes.
+    package init() {}
+
+    /// Adds bytes.
+    package mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress else { return }
+        value = ferry_crc32c(value, base, bytes.count)
+    }
+
+    /// Adds bytes.
+    package mutating func add(_ bytes: RawSpan) {
+        bytes.withUnsafeBytes { add($0) }
+    }
+
+    /// The same without the processor's instruction, so that a test can compare the two.
+    package static func byTable(_ bytes: [UInt8]) -> UInt32 {
+        bytes.withUnsafeBytes { ferry_crc32c_by_table(0, $0.baseAddress, $0.count) }
+    }
+}

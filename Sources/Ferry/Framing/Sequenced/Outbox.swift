@@ -1,0 +1,416 @@
+import DequeModule
+
+/// The messages that wait to be sent or acknowledged, and the choice of which goes next.
+///
+/// Priorities are strict: the highest level that can send does. Within a level the open messages take turns of four
+/// chunks times their weight, and after each turn a waiting message may join. Nothing is cut in advance: ``cut`` makes
+/// one chunk, and ``undo`` takes the latest one back.
+struct Outbox {
+    private(set) var messages: ContiguousArray<OutboundMessage> = []
+    private var vacant: [Int32] = []
+    private var indices: [MessageID: Int32] = [:]
+    private(set) var levels = ContiguousArray(repeating: Level(), count: 4)
+    private(set) var cancelling: Deque<Int32> = []
+    private(set) var freeSlots = UInt32.max
+    /// The message whose bytes a chunk without a record goes on with, or -1.
+    private(set) var current: Int32 = -1
+    /// Payload bytes of the messages that are begun and not yet cut to the end.
+    private(set) var openBytes = 0
+    /// Messages that have something to be cut.
+    private(set) var readyCount = 0
+
+    /// The size of a chunk that needs no length, or 0.
+    var fullSize = 0
+    /// Credit used and given since the session began, in bytes.
+    private(set) var charged: UInt64 = 0
+    var granted: UInt64 = 0
+    /// The largest message the peer takes.
+    var peerMaximum = Int.max
+    /// How many messages of one priority take turns: 1 to 8.
+    let maximumOpen: Int
+
+    struct Level {
+        var active: Deque<Int32> = []
+        var waiting: Deque<Int32> = []
+        /// Chunks left of the turn of `active.first`.
+        var turn = 0
+        var hasJustAdmitted = false
+    }
+
+    init(maximumOpen: Int) { self.maximumOpen = maximumOpen }
+
+    /// Less room than this at the end of a chunk is left empty.
+    private static let worthwhile = 8
+    private static let chunksPerTurn = 4
+
+    private var credit: Int { Int(clamping: granted > charged ? granted - charged : 0) }
+
+    /// Whether a message waits, be it for credit.
+    var isEmpty: Bool { readyCount == 0 && cancelling.isEmpty }
+
+    // MARK: Coming and going
+
+    mutating func enqueue(_ message: OutboundMessage) {
+        let index: Int32
+        if let free = vacant.popLast() {
+            index = free
+            messages[Int(free)] = message
+        } else {
+            index = Int32(messages.count)
+            messages.append(message)
+        }
+        indices[message.id] = index
+        levels[message.level].waiting.append(index)
+        readyCount += 1
+    }
+
+    /// Takes a message back unless its last byte is in a chunk already.
+    mutating func cancel(_ id: MessageID) -> Bool {
+        guard let index = indices[id], !messages[Int(index)].isCut else { return false }
+        let level = messages[Int(index)].level
+        readyCount -= 1
+        indices[id] = nil
+        if messages[Int(index)].isBegun {
+            messages[Int(index)].isCancelled = true
+            if levels[level].active.first == index { levels[level].turn = 0 }
+            levels[level].active.removeAll { $0 == index }
+            cancelling.append(index)
+        } else {
+            levels[level].waiting.removeAll { $0 == index }
+            release(index)
+        }
+        return true
+    }
+
+    private mutating func release(_ index: Int32) {
+        indices[messages[Int(index)].id] = nil
+        messages[Int(index)].payload = []
+        vacant.append(index)
+    }
+
+    /// What the peer has been told has arrived. Returns whether the message is complete.
+    mutating func acknowledge(_ segment: Segment, _ events: inout Deque<FramingEvent>) {
+        let index = Int(segment.message)
+        if segment.kind == .cancel { return release(segment.message) }
+        messages[index].acknowledged += segment.count
+        let message = messages[index]
+        if message.isCancelled { return }
+        if !message.isReported {
+            if case .progress(message.id, _) = events.last { events.removeLast() }
+            let count = min(message.acknowledged, message.payload.count)
+            events.append(.progress(message.id, acceptedBytes: count))
+        }
+        guard message.acknowledged == message.streamCount else { return }
+        if !message.isReported { events.append(.sent(message.id)) }
+        release(segment.message)
+    }
+
+    /// The link has taken a chunk for the first time: ends turns, and tells who asked for no more than that.
+    mutating func handedOver(_ chunk: borrowing OutboundChunk, _ events: inout Deque<FramingEvent>) {
+        for place in 0..<chunk.segmentCount {
+            let segment = chunk.segments[place]
+            let index = Int(segment.message)
+            guard segment.kind != .cancel else { continue }
+            let level = messages[index].level
+            if place == 0, levels[level].active.first == segment.message {
+                levels[level].turn -= 1
+                if levels[level].turn <= 0, let first = levels[level].active.popFirst() {
+                    levels[level].active.append(first)
+                    levels[level].hasJustAdmitted = false
+                }
+            }
+            if messages[index].receipt == .handedOver, messages[index].isCut, !messages[index].isReported {
+                messages[index].isReported = true
+                events.append(.sent(messages[index].id))
+            }
+        }
+    }
+
+    /// Fails every waiting message that `isHopeless`.
+    mutating func failWaiting(
+        _ events: inout Deque<FramingEvent>, with error: (OutboundMessage) -> FerryError?
+    ) {
+        for level in levels.indices {
+            for index in levels[level].waiting {
+                guard let error = error(messages[Int(index)]) else { continue }
+                levels[level].waiting.removeAll { $0 == index }
+                readyCount -= 1
+                events.append(.failed(messages[Int(index)].id, error))
+                release(index)
+            }
+        }
+    }
+
+    /// The peer has forgotten everything: what is not acknowledged whole begins again. Every chunk has been undone before.
+    mutating func restart() {
+        charged = 0
+        granted = 0
+        current = -1
+        openBytes = 0
+        freeSlots = .max
+        for index in cancelling { release(index) }
+        cancelling = []
+        for level in levels.indices {
+            for index in levels[level].active.reversed() {
+                messages[Int(index)].isBegun = false
+                messages[Int(index)].cut = 0
+                messages[Int(index)].acknowledged = 0
+                levels[level].waiting.prepend(index)
+            }
+            levels[level].active = []
+            levels[level].turn = 0
+            levels[level].hasJustAdmitted = false
+        }
+    }
+
+    // MARK: Choosing
+
+    private func pick() -> Segment? {
+        if let index = cancelling.first { return Segment(kind: .cancel, message: index) }
+        guard credit > 0 else { return nil }
+        for level in levels.indices.reversed() {
+            let canBegin = canBegin(level)
+            if let first = levels[level].active.first {
+                if levels[level].turn > 0 || !canBegin || levels[level].hasJustAdmitted {
+                    return Segment(kind: first == current ? .goOn : .resume, message: first)
+                }
+            }
+            if canBegin, let first = levels[level].waiting.first { return Segment(kind: .begin, message: first) }
+        }
+        return nil
+    }
+
+    private func canBegin(_ level: Int) -> Bool {
+        guard let first = levels[level].waiting.first, levels[level].active.count < maximumOpen,
+            freeSlots != 0, credit > OutboundMessage.overhead + OutboundMessage.trailerCount
+        else { return false }
+        let count = messages[Int(first)].payload.count
+        if openBytes == 0 || openBytes + count <= peerMaximum { return true }
+        // The peer holds twice its maximum, the second half for what is more urgent than all that is open.
+        return openBytes + count <= peerMaximum * 2 && (level...3).allSatisfy { levels[$0].active.isEmpty }
+    }
+
+    // MARK: Cutting
+
+    /// Makes the next chunk of at most `size` bytes, or returns false.
+    mutating func cut(atMost size: Int, acknowledgementCount: Int, into chunk: inout OutboundChunk) -> Bool {
+        guard let first = pick() else { return false }
+        chunk = OutboundChunk()
+        chunk.currentBefore = current
+        chunk.fullSizeBefore = fullSize
+        chunk.chargedBefore = charged
+        let index = Int(first.message)
+        let rest = first.kind == .cancel ? 0 : messages[index].remaining
+        let isFree = acknowledgementCount == 0
+        let fixed = 2 + acknowledgementCount
+        if first.kind != .cancel {
+            let credit = first.kind == .begin ? credit - OutboundMessage.overhead : credit
+            if isFree, first.kind == .goOn, fullSize == size, rest >= size - 1, credit >= size - 1 {
+                append(first, count: size - 1, to: &chunk)
+                return finish(&chunk, .plain, [], header: 1)
+            }
+            let isAlone = readyCount == 1 && cancelling.isEmpty
+            let usesSlot = first.kind == .resume && isFree && !isAlone
+            let record = usesSlot ? 0 : recordCount(first)
+            let spare = size - fixed - record - rest
+            if spare >= 0, credit >= rest, isAlone || spare < Self.worthwhile {
+                append(first, count: rest, to: &chunk)
+                if usesSlot { return finish(&chunk, .slot, .end, header: 2) }
+                chunk.bodyCount += record
+                let flags: DataFlags = [.end, isAlone ? .push : [], first.kind == .goOn ? [] : .record]
+                return finish(&chunk, .flagged, flags, header: 2)
+            }
+            if isFree, fullSize == size, first.kind != .goOn, rest > size {
+                let record = first.kind == .resume ? 0 : record
+                let count = size - 2 - record
+                if credit >= count {
+                    append(first, count: count, to: &chunk)
+                    chunk.bodyCount += record
+                    if first.kind == .resume { return finish(&chunk, .slot, [], header: 2) }
+                    return finish(&chunk, .flagged, .record, header: 2)
+                }
+            }
+        }
+        fill(&chunk, beginningWith: first, room: size - fixed)
+        let field = Varint.encodedCount(UInt64(chunk.bodyCount) << 1)
+        chunk.setsFullSize = isFree && 2 + field + chunk.bodyCount == size
+        if chunk.setsFullSize { fullSize = size }
+        return finish(&chunk, .flagged, first.kind == .goOn ? .length : [.length, .record], header: 2 + field)
+    }
+
+    private func finish(
+        _ chunk: inout OutboundChunk, _ form: OutboundChunk.Form, _ flags: DataFlags, header: Int
+    ) -> Bool {
+        chunk.form = form
+        chunk.flags = flags
+        chunk.chunkCount = header + chunk.bodyCount
+        return true
+    }
+
+    /// Fills a body that states its length, with up to four messages.
+    private mutating func fill(_ chunk: inout OutboundChunk, beginningWith first: Segment, room: Int) {
+        let field = room - 1 < 64 ? 1 : (room - 2 < 8192 ? 2 : 3)
+        let capacity = room - field
+        var next: Segment? = first
+        while let segment = next {
+            let record = recordCount(segment)
+            var count = 0
+            if segment.kind != .cancel {
+                let credit = segment.kind == .begin ? credit - OutboundMessage.overhead : credit
+                count = min(messages[Int(segment.message)].remaining, capacity - chunk.bodyCount - record, credit)
+                guard count > 0 else { return }
+            }
+            chunk.bodyCount += record
+            append(segment, count: count, to: &chunk)
+            guard current == -1 || segment.kind == .cancel, chunk.segmentCount < OutboundChunk.maximumSegments,
+                capacity - chunk.bodyCount >= Self.worthwhile
+            else { return }
+            next = pick()
+            // A record never names the message that is current.
+            if next?.kind == .goOn { return }
+        }
+    }
+
+    private func recordCount(_ segment: Segment) -> Int {
+        switch segment.kind {
+        case .goOn: 0
+        case .resume, .cancel: 1
+        case .begin: 1 + Varint.encodedCount(UInt64(messages[Int(segment.message)].payload.count))
+        }
+    }
+
+    private mutating func append(_ segment: Segment, count: Int, to chunk: inout OutboundChunk) {
+        let index = Int(segment.message)
+        let level = messages[index].level
+        var segment = segment
+        segment.offset = messages[index].cut
+        segment.count = count
+        chunk.segments[chunk.segmentCount] = segment
+        chunk.segmentCount += 1
+        chunk.bodyCount += count
+        if segment.kind == .cancel {
+            cancelling.removeFirst()
+            close(index)
+            if current == segment.message { current = -1 }
+            return
+        }
+        if segment.kind == .begin {
+            levels[level].waiting.removeFirst()
+            levels[level].active.prepend(segment.message)
+            levels[level].turn = messages[index].weight * Self.chunksPerTurn
+            levels[level].hasJustAdmitted = true
+            messages[index].isBegun = true
+            messages[index].slot = UInt8(freeSlots.trailingZeroBitCount)
+            open(index)
+            charged += UInt64(OutboundMessage.overhead)
+        } else if levels[level].turn <= 0 {
+            levels[level].turn = messages[index].weight * Self.chunksPerTurn
+            levels[level].hasJustAdmitted = false
+        }
+        charged += UInt64(count)
+        messages[index].cut += count
+        current = segment.message
+        if messages[index].isCut {
+            levels[level].active.removeFirst()
+            levels[level].turn = 0
+            readyCount -= 1
+            close(index)
+            current = -1
+        }
+    }
+
+    private mutating func open(_ index: Int) {
+        freeSlots &= ~(1 << UInt32(messages[index].slot))
+        openBytes += messages[index].payload.count
+    }
+
+    private mutating func close(_ index: Int) {
+        freeSlots |= 1 << UInt32(messages[index].slot)
+        openBytes -= messages[index].payload.count
+    }
+}
+
+// MARK: - Writing
+
+extension Outbox {
+    /// Writes a chunk that was cut, for the first time or again.
+    mutating func write(
+        _ chunk: borrowing OutboundChunk, sequence: UInt8, _ acknowledgement: Acknowledgement?,
+        to writer: inout ChunkWriter
+    ) {
+        switch chunk.form {
+        case .plain:
+            writer.byte(sequence)
+        case .slot:
+            writer.byte(0xC0 | messages[Int(chunk.segments[0].message)].slot)
+            writer.byte(sequence | (chunk.flags.contains(.end) ? 0x80 : 0))
+        case .flagged:
+            let flags = acknowledgement == nil ? chunk.flags : chunk.flags.union(.acknowledgement)
+            writer.byte(0x80 | flags.rawValue)
+            writer.byte(sequence)
+            acknowledgement?.write(to: &writer)
+            if chunk.flags.contains(.length) {
+                writer.varint(UInt64(chunk.bodyCount) << 1 | (chunk.setsFullSize ? 1 : 0))
+            }
+        }
+        for place in 0..<chunk.segmentCount {
+            let segment = chunk.segments[place]
+            let index = Int(segment.message)
+            if chunk.form == .flagged {
+                let slot = messages[index].slot
+                switch segment.kind {
+                case .goOn: break
+                case .begin:
+                    writer.byte(Record.begin.byte(slot: slot))
+                    writer.varint(UInt64(messages[index].payload.count))
+                case .resume: writer.byte(Record.resume.byte(slot: slot))
+                case .cancel: writer.byte(Record.cancel.byte(slot: slot))
+                }
+            }
+            messages[index].write(segment.offset, segment.count, to: &writer)
+        }
+    }
+}
+
+// MARK: - Undoing
+
+extension Outbox {
+    /// Takes back the latest chunk that was cut and not undone.
+    mutating func undo(_ chunk: borrowing OutboundChunk) {
+        for place in (0..<chunk.segmentCount).reversed() { undo(chunk.segments[place]) }
+        current = chunk.currentBefore
+        fullSize = chunk.fullSizeBefore
+        charged = chunk.chargedBefore
+    }
+
+    private mutating func undo(_ segment: Segment) {
+        let index = Int(segment.message)
+        let level = messages[index].level
+        if segment.kind == .cancel {
+            cancelling.prepend(segment.message)
+            return open(index)
+        }
+        if messages[index].isCut {
+            open(index)
+            levels[level].active.prepend(segment.message)
+            readyCount += 1
+        }
+        messages[index].cut = segment.offset
+        guard segment.kind == .begin else { return }
+        messages[index].isBegun = false
+        close(index)
+        if messages[index].isCancelled {
+            cancelling.removeAll { $0 == segment.message }
+            return release(segment.message)
+        }
+        if levels[level].active.first == segment.message { levels[level].turn = 0 }
+        levels[level].active.removeAll { $0 == segment.message }
+        levels[level].waiting.prepend(segment.message)
+        levels[level].hasJustAdmitted = false
+    }
+
+    /// The messages whose last byte is in a chunk: nobody can know whether the peer has them once it forgot.
+    func uncertain() -> [MessageID] {
+        indices.values.filter { messages[Int($0)].isCut }.map { messages[Int($0)].id }.sorted()
+    }
+}

@@ -1,0 +1,42 @@
+/// The retransmission timeout from measured round trips: RFC 6298, sections 2 and 5, on times passed in. All in
+/// nanoseconds.
+///
+/// Three things differ from the RFC, which has the internet in mind: the floor is 250 ms rather than 1 s (a connection
+/// interval is 7.5 ms to 4 s), the ceiling 10 s rather than at least 60 s, for a person is waiting, and any progress ends
+/// the backing off, as the link below has its own congestion control.
+struct RoundTripEstimator: Hashable {
+    private var smoothed: Int64?
+    private var variation: Int64 = 0
+    private var backoff: Int64 = 0
+    /// The shortest round trip seen.
+    private(set) var shortest: Int64?
+
+    static let initial: Int64 = 1_000_000_000
+    static let floor: Int64 = 250_000_000
+    static let ceiling: Int64 = 10_000_000_000
+
+    /// How long to wait for an acknowledgement.
+    var timeout: Int64 {
+        let base = smoothed.map { max($0 + 4 * variation, Self.floor) } ?? Self.initial
+        return min(min(base, Self.ceiling) << backoff, Self.ceiling)
+    }
+
+    /// Takes the round trip of a chunk that was sent once (Karn's algorithm: a repeated one's says nothing).
+    mutating func measured(_ sample: Int64) {
+        let sample = min(max(sample, 0), 16 * Self.ceiling)
+        shortest = min(shortest ?? sample, sample)
+        if let old = smoothed {
+            variation = (3 * variation + abs(old - sample)) / 4
+            smoothed = (7 * old + sample) / 8
+        } else {
+            smoothed = sample
+            variation = sample / 2
+        }
+    }
+
+    /// The timer has come: wait twice as long next time.
+    mutating func expired() { backoff = min(backoff + 1, 6) }
+
+    /// The peer answered.
+    mutating func progressed() { backoff = 0 }
+}

@@ -1,0 +1,260 @@
+import Testing
+
+@testable import Ferry
+
+/// A peer that breaks the rules costs it the link, and us a bounded amount.
+@Suite struct SequencedHostileTests {
+    typealias Session = SequencedFraming.Session
+
+    private func session(_ change: (inout SequencedFraming.Configuration) -> Void = { _ in }) -> Session {
+        var configuration = SequencedFraming.Configuration()
+        change(&configuration)
+        return SequencedFraming(configuration) { 7 }.makeSession(limits: Limits())
+    }
+
+    private func hello(_ change: (inout SequencedHello) -> Void = { _ in }) -> [UInt8] {
+        var hello = SequencedHello(
+            session: 99, window: 48, maximumMessageSize: RoundedSize(roundingDown: 1 << 20),
+            credit: RoundedSize(roundingDown: 4096), codec: 0, compression: 0)
+        change(&hello)
+        var bytes = [UInt8](repeating: 0, count: 20)
+        let count = bytes.withUnsafeMutableBytes { buffer in
+            var writer = ChunkWriter(buffer)
+            hello.write(to: &writer)
+            return writer.count
+        }
+        return Array(bytes[..<count])
+    }
+
+    /// A session that has met a peer whose every chunk the test makes.
+    private func met(_ change: (inout SequencedFraming.Configuration) -> Void = { _ in }) throws -> Session {
+        var session = session(change)
+        session.linkDidOpen(at: .zero)
+        try session.receive(hello().span.bytes, at: .zero)
+        _ = try drain(&session)
+        return session
+    }
+
+    @discardableResult
+    private func drain(_ session: inout Session, at now: Timestamp = .zero) throws -> [[UInt8]] {
+        var chunks: [[UInt8]] = []
+        while try session.transmit(
+            atMost: 20, at: now,
+            { chunk in
+                chunks.append(chunk.withUnsafeBytes { Array($0) })
+                return true
+            }) == .accepted
+        {}
+        return chunks
+    }
+
+    private func refused(_ chunk: [UInt8], by session: inout Session) -> FerryError.Code? {
+        do {
+            try session.receive(chunk.span.bytes, at: .zero)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func acknowledgingWhatWasNeverSent() throws {
+        var session = try met()
+        #expect(refused([0xE0, 5, 1], by: &session) == .malformedStream)
+        session = try met()
+        #expect(refused([0xE0, 0x80, 1, 1, 1], by: &session) == .malformedStream)
+    }
+
+    @Test func creditThatOverflows() throws {
+        var session = try met()
+        #expect(refused([0xE0, 0] + [UInt8](repeating: 0xFF, count: 9) + [1], by: &session) == .malformedStream)
+        session = try met()
+        #expect(refused([0xE0, 0] + [UInt8](repeating: 0xFF, count: 11), by: &session) == .malformedStream)
+    }
+
+    @Test func moreThanThereIsCreditFor() throws {
+        var session = try met { $0.creditWindow = 1024 }
+        var code: FerryError.Code?
+        // Messages of 100 bytes, none of which is ever consumed.
+        for number in 0..<20 where code == nil {
+            let payload = [UInt8](repeating: 1, count: 100)
+            var checksum = CRC32C()
+            checksum.add(payload.span.bytes)
+            let trailer = (0..<4).map { UInt8(truncatingIfNeeded: checksum.value >> UInt32(8 * $0)) }
+            code = refused([0xA4, UInt8(number), 0, 100] + payload + trailer, by: &session)
+        }
+        #expect(code == .malformedStream)
+    }
+
+    @Test func endlessFirstChunks() throws {
+        var session = try met()
+        var code: FerryError.Code?
+        var count = 0
+        while code == nil, count < 1_000_000 {
+            // A message begins in the next slot: 16 MiB are announced, and one byte comes.
+            code = refused(
+                [0xA8, UInt8(count & 0x7F), 6 << 1, UInt8(count & 0x1F), 0x80, 0x80, 0x80, 0x08, 1], by: &session)
+            count += 1
+        }
+        #expect(code == .malformedStream)
+        #expect(count == 3)
+    }
+
+    @Test func tooLargeAMessage() throws {
+        var session = try met()
+        #expect(refused([0xA8, 0, 6 << 1, 0, 0x81, 0x80, 0x80, 0x08, 1], by: &session) == .messageTooLarge)
+    }
+
+    @Test func aWrongChecksum() throws {
+        var session = try met()
+        #expect(refused([0xA4, 0, 0, 1, 42, 1, 2, 3, 4], by: &session) == .malformedStream)
+        #expect(session.nextEvent() == nil)
+    }
+
+    @Test(arguments: [0x81, 0x8C, 0xE5, 0xFF] as [UInt8])
+    func unknownFlagsAndTypes(first: UInt8) throws {
+        var session = try met()
+        #expect(refused([first, 0, 0, 0], by: &session) == .malformedStream)
+    }
+
+    @Test func anUnknownHelloFlag() throws {
+        var chunk = hello()
+        chunk[1] |= 0x04
+        var session = session()
+        session.linkDidOpen(at: .zero)
+        #expect(refused(chunk, by: &session) == .malformedStream)
+    }
+
+    @Test func aForeignVersionIsRefusedByName() throws {
+        var chunk = hello()
+        chunk[1] = 0x20
+        var session = session()
+        session.linkDidOpen(at: .zero)
+        try session.receive(chunk.span.bytes, at: .zero)
+        var refusal: [UInt8] = []
+        _ = try session.transmit(atMost: 20, at: .zero) { chunk in
+            refusal = chunk.withUnsafeBytes { Array($0) }
+            return true
+        }
+        #expect(refusal == [0xE2, 1, 1])
+        let error = #expect(throws: FerryError.self) { try self.drain(&session) }
+        #expect(error?.code == .incompatiblePeer)
+        // And the refused side learns why.
+        var peer = self.session()
+        peer.linkDidOpen(at: .zero)
+        #expect(refused([0xE2, 1, 1], by: &peer) == .incompatiblePeer)
+    }
+
+    @Test(arguments: [(1, 0), (0, 1)] as [(UInt8, UInt8)])
+    func anotherCodecOrCompressionIsRefused(codec: UInt8, compression: UInt8) throws {
+        var session = session {
+            $0.codec = codec
+            $0.compression = compression
+        }
+        session.linkDidOpen(at: .zero)
+        try session.receive(hello().span.bytes, at: .zero)
+        var refusal: [UInt8] = []
+        let outcome = try session.transmit(atMost: 20, at: .zero) { chunk in
+            refusal = chunk.withUnsafeBytes { Array($0) }
+            return true
+        }
+        #expect(outcome == .accepted)
+        #expect(refusal == [0xE2, codec == 1 ? 2 : 3, 1])
+        #expect(throws: FerryError.self) { try self.drain(&session) }
+    }
+
+    @Test func aReplayedHelloChangesNothing() throws {
+        var session = try met()
+        try session.enqueue([1, 2, 3], as: MessageID(rawValue: 0), at: .zero)
+        let first = try drain(&session)
+        #expect(first.count == 1)
+        for _ in 0..<1000 {
+            try session.receive(hello().span.bytes, at: .zero)
+            // One answer at most to each, and no data again.
+            #expect(try drain(&session).allSatisfy { $0[0] == 0xE1 })
+        }
+    }
+
+    @Test func resumingAForeignSession() throws {
+        var session = try met()
+        try session.enqueue([1, 2, 3], as: MessageID(rawValue: 0), at: .zero)
+        try drain(&session)
+        session.linkDidClose(at: .zero)
+        session.linkDidOpen(at: .zero)
+        // The same peer claims to have what was never sent.
+        let lie = hello { $0.known = .init(session: 7, receivedCount: 5) }
+        #expect(refused(lie, by: &session) == .malformedStream)
+
+        session = try met()
+        try session.enqueue([1, 2, 3], as: MessageID(rawValue: 0), at: .zero)
+        try drain(&session)
+        session.linkDidClose(at: .zero)
+        session.linkDidOpen(at: .zero)
+        // Another peer claims to know a session of ours that never was.
+        let foreign = hello {
+            $0.session = 100
+            $0.known = .init(session: 1234, receivedCount: 1)
+        }
+        try session.receive(foreign.span.bytes, at: .zero)
+        guard case .failed(_, let error) = session.nextEvent() else {
+            Issue.record("nothing was told")
+            return
+        }
+        #expect(error.code == .peerLostState)
+        #expect(try drain(&session).allSatisfy { $0[0] == 0xE1 })
+    }
+
+    @Test func aMillionMessageIdentifiersAreBounded() throws {
+        var session = try met { $0.creditWindow = 64 << 10 }
+        var code: FerryError.Code?
+        var count = 0
+        while code == nil, count < 1_000_000 {
+            // An empty message: its checksum is 0.
+            code = refused([0xA4, UInt8(count & 0x7F), 0, 0, 0, 0, 0, 0], by: &session)
+            count += 1
+        }
+        #expect(code == .malformedStream)
+        #expect(count <= (64 << 10) / 16 + 1)
+    }
+
+    @Test func noiseNeverTraps() throws {
+        var random = SequencedRandom(seed: 1)
+        let corpus = try captured()
+        var trace = SequencedTrace()
+        for _ in 0..<20_000 {
+            var session = try met()
+            for _ in 0..<4 {
+                var chunk = corpus[random.below(corpus.count)]
+                for _ in 0..<random.below(4) where !chunk.isEmpty {
+                    chunk[random.below(chunk.count)] = UInt8(truncatingIfNeeded: random.next())
+                }
+                if random.chance(20) { chunk = Array(chunk.prefix(random.below(chunk.count + 1))) }
+                if random.chance(10) { chunk += chunk }
+                _ = trace.describe(chunk.span.bytes, from: .first)
+                if refused(chunk, by: &session) != nil { break }
+                _ = try? drain(&session)
+            }
+        }
+    }
+
+    /// The chunks of a busy exchange.
+    private func captured() throws -> [[UInt8]] {
+        var pair = SequencedPair([SequencedFraming.Configuration(), SequencedFraming.Configuration()])
+        var chunks: [[UInt8]] = []
+        pair.open()
+        for count in [0, 5, 100, 400] { pair.send(from: 0, count: count) }
+        pair.send(from: 1, count: 50)
+        for round in 0..<40 {
+            for side in 0...1 {
+                pair.pump(side)
+                chunks += pair.wires[side]
+                if round == 2, !pair.wires[side].isEmpty { pair.wires[side].removeFirst() }
+                while !pair.wires[side].isEmpty { pair.deliver(from: side) }
+            }
+            pair.now = pair.nextDeadline ?? pair.now
+            pair.wake(0)
+            pair.wake(1)
+        }
+        #expect(chunks.count > 30)
+        return chunks
+    }
+}
