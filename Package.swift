@@ -19,6 +19,7 @@ let package = Package(
         .library(name: "FerryPropertyList", targets: ["FerryPropertyList"]),
         .library(name: "FerryZlib", targets: ["FerryZlib"]),
         .library(name: "FerryLoopback", targets: ["FerryLoopback"]),
+        .library(name: "BluetoothHost", targets: ["BluetoothHost"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
     ],
     dependencies: [
@@ -37,6 +38,10 @@ let package = Package(
             name: "FerryBluetooth",
             dependencies: ["Ferry", .product(name: "DequeModule", package: "swift-collections")]
         ),
+
+        // A Bluetooth LE host as protocol logic: no I/O, no clock, nothing of Ferry's.
+        .target(
+            name: "BluetoothHost", dependencies: [.product(name: "DequeModule", package: "swift-collections")]),
 
         // Conformance kits that any plugin can run.
         .target(
@@ -76,6 +81,7 @@ let package = Package(
 
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
+        .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
         .testTarget(name: "FerryPropertyListTests", dependencies: ["Ferry", "FerryTesting", "FerryPropertyList"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
