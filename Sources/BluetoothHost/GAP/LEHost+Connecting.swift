@@ -69,13 +69,10 @@ extension LEHost {
         let isExtended = controller.usesExtendedAdvertising
         commands.enqueue(
             HCICommand(isExtended ? .leExtendedCreateConnection : .leCreateConnection, for: .connect) {
-                if isExtended {
-                    $0 += [0x00, 0x01, peer.kind.rawValue] + peer.bytes + [0x01]  // no filter, own random, LE 1M
-                } else {
-                    $0.append(u16: 96)
-                }
+                // No filter, own address random, LE 1M; listening all the time, in windows of 60 ms.
+                if isExtended { $0 += [0x00, 0x01, peer.kind.rawValue] + peer.bytes + [0x01] }
                 $0.append(u16: 96)
-                $0.append(u16: isExtended ? 96 : 48)
+                $0.append(u16: 96)
                 if !isExtended { $0 += [0x00, peer.kind.rawValue] + peer.bytes + [0x01] }
                 $0.append(u16: interval.lowerBound)
                 $0.append(u16: interval.upperBound)
