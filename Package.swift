@@ -20,11 +20,17 @@ let package = Package(
         .library(name: "FerryZlib", targets: ["FerryZlib"]),
         .library(name: "FerryLoopback", targets: ["FerryLoopback"]),
         .library(name: "BluetoothHost", targets: ["BluetoothHost"]),
+        .library(name: "FerryHCI", targets: ["FerryHCI"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
+    ],
+    traits: [
+        // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
+        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO")
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -63,6 +69,16 @@ let package = Package(
             path: "Plugins/FerryLoopback"
         ),
 
+        .target(
+            name: "FerryHCI",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "BluetoothHost",
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["HCI"])),
+            ],
+            path: "Plugins/FerryHCI"
+        ),
+
         // The business-card exchange: where people start.
         .executableTarget(
             name: "BusinessCard",
@@ -87,6 +103,9 @@ let package = Package(
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
+        .testTarget(
+            name: "FerryHCITests",
+            dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI"]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

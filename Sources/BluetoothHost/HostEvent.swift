@@ -14,6 +14,8 @@ public struct CreditChannelID: Sendable, Hashable {
 public struct ServerRequestID: Sendable, Hashable {
     /// Counts from 1.
     public let rawValue: UInt64
+    /// Names the request with that number.
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
 /// Names an operation that the application began.

@@ -13,6 +13,7 @@ struct HostPair: ~Copyable {
     var now: Int64 = 1_000
     private var peripheralHost: LEHost
     private var centralHost: LEHost
+    private var up: [[ConnectionID]] = [[], []]
     /// Everything that has happened on each side.
     var log: [[HostEvent]] = [[], []]
     /// Bytes that came with values, write commands and SDUs, on each side.
@@ -70,6 +71,8 @@ struct HostPair: ~Copyable {
             switch event {
             case .valueReceived(_, _, let bytes), .writeCommand(_, _, let bytes), .channelReceived(_, let bytes):
                 received[side].append(batch.withBytes(bytes) { [UInt8](copying: $0) })
+            case .connected(let id, _, _): up[side].append(id)
+            case .disconnected(let id, _): up[side].removeAll { $0 == id }
             default: break
             }
         }
@@ -117,14 +120,7 @@ struct HostPair: ~Copyable {
     }
 
     /// Connections that are up, in order.
-    func peers(_ side: Int) -> [ConnectionID] {
-        var up: [ConnectionID] = []
-        for event in log[side] {
-            if case .connected(let id, _, _) = event { up.append(id) }
-            if case .disconnected(let id, _) = event { up.removeAll { $0 == id } }
-        }
-        return up
-    }
+    func peers(_ side: Int) -> [ConnectionID] { up[side] }
 
     func connection(_ side: Int) throws -> ConnectionID { try #require(peers(side).last) }
 

@@ -102,7 +102,7 @@ struct SeededGenerator: RandomNumberGenerator {
     func randomFramesNeitherTrapNorHang(seed: UInt64) throws {
         var random = SeededGenerator(state: seed)
         var rounds = 0
-        while rounds < 4_000 { rounds += try exchangeRandomFrames(&random, atMost: 4_000 - rounds) }
+        while rounds < 2_000 { rounds += try exchangeRandomFrames(&random, atMost: 2_000 - rounds) }
     }
 
     /// Until one side has had enough of the other; returns how many.
@@ -152,7 +152,7 @@ struct SeededGenerator: RandomNumberGenerator {
         var random = SeededGenerator(state: seed)
         var pair = HostPair()
         _ = try pair.connect()
-        for _ in 0..<4_000 {
+        for _ in 0..<2_000 {
             var packet: [UInt8]
             if Bool.random(using: &random), let event = Self.events.randomElement(using: &random) {
                 packet = [4] + event

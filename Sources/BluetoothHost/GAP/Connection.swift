@@ -77,11 +77,13 @@ struct Connection: Sendable {
 
     /// The earliest thing this connection waits for.
     var deadline: Int64? {
+        // While it is being ended nothing else counts.
+        if let closing { return closing.deadline }
         var earliest = Int64.max
         if let requestDeadline { earliest = min(earliest, requestDeadline) }
         if let indicationDeadline { earliest = min(earliest, indicationDeadline) }
-        if let closing { earliest = min(earliest, closing.deadline) }
         for request in signalRequests { earliest = min(earliest, request.deadline) }
+        for channel in channels { earliest = min(earliest, channel.drainDeadline ?? .max) }
         return earliest == .max ? nil : earliest
     }
 

@@ -128,6 +128,9 @@ extension LEHost {
         return true
     }
 
+    /// Whether a characteristic's value can be notified or indicated.
+    public func hasConfiguration(_ handle: UInt16) -> Bool { database.configuration(of: handle) != nil }
+
     private func isSubscribed(_ index: Int, _ configuration: UInt16, _ recipients: [ConnectionID]?) -> Bool {
         guard connections[index].closing == nil, connections[index].configurations[configuration] != nil else {
             return false

@@ -26,6 +26,8 @@ struct CreditChannel: Sendable {
     /// Whether credits are given back as frames are read.
     var isReceiving = true
     var wantsReady = false
+    /// When a channel that is closed once its queue is empty is closed anyway.
+    var drainDeadline: Int64?
 
     /// Lengths and bytes of SDUs on their way out, back to back; `head` is where the unsent part begins.
     private var queue: [UInt8] = []

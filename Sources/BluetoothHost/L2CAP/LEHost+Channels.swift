@@ -39,7 +39,8 @@ extension LEHost {
     /// ``maximumSDU(_:)``.
     public mutating func trySend(_ sdu: RawSpan, on channel: CreditChannelID) -> Bool? {
         guard let (index, place) = find(channel), connections[index].channels[place].state == .open,
-            sdu.byteCount > 0, sdu.byteCount <= connections[index].channels[place].remoteMTU
+            connections[index].channels[place].drainDeadline == nil, sdu.byteCount > 0,
+            sdu.byteCount <= connections[index].channels[place].remoteMTU
         else { return nil }
         return connections[index].channels[place].trySend(sdu)
     }
@@ -50,12 +51,6 @@ extension LEHost {
         return connections[index].channels[place].remoteMTU
     }
 
-    /// Bytes of SDUs that have not left yet.
-    public func queuedBytes(_ channel: CreditChannelID) -> Int {
-        guard let (index, place) = find(channel) else { return 0 }
-        return connections[index].channels[place].queuedCount
-    }
-
     /// Stops giving the peer credits, or goes on.
     public mutating func setReceiving(_ isReceiving: Bool, on channel: CreditChannelID, at now: Int64) {
         guard let (index, place) = find(channel) else { return }
@@ -63,14 +58,31 @@ extension LEHost {
         returnCredits(index, place, at: now)
     }
 
-    /// Closes a channel; ``HostEvent/channelClosed(_:)`` follows when the peer has agreed.
+    /// How long a channel that is closed may go on sending what is queued, in nanoseconds.
+    static let drainTime: Int64 = 5_000_000_000
+
+    /// Closes a channel once what is queued has left, or after 5 s; ``HostEvent/channelClosed(_:)`` follows when the peer
+    /// has agreed.
     public mutating func closeChannel(_ channel: CreditChannelID, at now: Int64) {
-        guard let (index, place) = find(channel), connections[index].channels[place].state == .open else { return }
-        close(index, place, at: now)
+        guard let (index, place) = find(channel), connections[index].channels[place].state == .open,
+            connections[index].channels[place].drainDeadline == nil
+        else { return }
+        connections[index].channels[place].drainDeadline = now + Self.drainTime
+        closeDrained(index, at: now)
+    }
+
+    /// Closes channels that were to be closed and have nothing left to send, or have had their time.
+    mutating func closeDrained(_ index: Int, at now: Int64) {
+        for place in connections[index].channels.indices {
+            let channel = connections[index].channels[place]
+            guard let deadline = channel.drainDeadline, channel.queuedCount == 0 || deadline <= now else { continue }
+            close(index, place, at: now)
+        }
     }
 
     private mutating func close(_ index: Int, _ place: Int, at now: Int64) {
         connections[index].channels[place].state = .closing
+        connections[index].channels[place].drainDeadline = nil
         let channel = connections[index].channels[place]
         ask(
             index, .disconnectionRequest(destination: channel.remote, source: channel.local),

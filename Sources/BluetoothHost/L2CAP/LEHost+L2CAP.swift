@@ -59,7 +59,7 @@ extension LEHost {
             guard connections[index].inFlight < share, connections[index].closing?.isCommandSent != true else {
                 continue
             }
-            pumpChannels(index)
+            pumpChannels(index, at: now)
             guard !connections[index].transmit.isEmpty else { continue }
             connections[index].transmit.cut(
                 into: &output, connection: connections[index].handle, atMost: controller.aclPacketLength)
@@ -78,7 +78,7 @@ extension LEHost {
     }
 
     /// Moves frames of credit-based channels to the connection's queue, one of each channel in turn, while it is short.
-    private mutating func pumpChannels(_ index: Int) {
+    private mutating func pumpChannels(_ index: Int, at now: Int64) {
         guard !connections[index].channels.isEmpty else { return }
         var hasMoved = true
         while hasMoved, connections[index].transmit.count < 4 * controller.aclPacketLength {
@@ -93,6 +93,7 @@ extension LEHost {
                 }
             }
         }
+        closeDrained(index, at: now)
     }
 
     /// Queues a PDU that cannot be refused: an answer, or a request of the host's own.

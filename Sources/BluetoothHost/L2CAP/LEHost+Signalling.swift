@@ -78,6 +78,7 @@ extension LEHost {
 
     /// Gives up signalling requests that are overdue.
     mutating func expireSignalling(_ index: Int, at now: Int64) {
+        closeDrained(index, at: now)
         while let place = connections[index].signalRequests.firstIndex(where: { $0.deadline <= now }) {
             let request = connections[index].signalRequests.remove(at: place)
             switch request.kind {
