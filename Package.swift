@@ -23,12 +23,19 @@ let package = Package(
         // A library product leaves no file of its own name behind, so `ferry` and `Ferry` can stand side by side also
         // where file names differ in case only; the target has another name because its folder would clash.
         .executable(name: "ferry", targets: ["FerryCommand"]),
+        .library(name: "BluetoothHost", targets: ["BluetoothHost"]),
+        .library(name: "FerryHCI", targets: ["FerryHCI"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
+    ],
+    traits: [
+        // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
+        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO")
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -43,6 +50,10 @@ let package = Package(
             name: "FerryBluetooth",
             dependencies: ["Ferry", .product(name: "DequeModule", package: "swift-collections")]
         ),
+
+        // A Bluetooth LE host as protocol logic: no I/O, no clock, nothing of Ferry's.
+        .target(
+            name: "BluetoothHost", dependencies: [.product(name: "DequeModule", package: "swift-collections")]),
 
         // Conformance kits that any plugin can run.
         .target(
@@ -80,6 +91,15 @@ let package = Package(
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ]
         ),
+        .target(
+            name: "FerryHCI",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "BluetoothHost",
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["HCI"])),
+            ],
+            path: "Plugins/FerryHCI"
+        ),
 
         // The business-card exchange: where people start.
         .executableTarget(
@@ -99,11 +119,15 @@ let package = Package(
 
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
+        .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
         .testTarget(name: "FerryPropertyListTests", dependencies: ["Ferry", "FerryTesting", "FerryPropertyList"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
+        .testTarget(
+            name: "FerryHCITests",
+            dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI"]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

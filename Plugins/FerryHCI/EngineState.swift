@@ -1,0 +1,147 @@
+#if HCI
+    import BluetoothHost
+    import FerryBluetooth
+    import NIOCore
+
+    /// All that changes, behind the engine's lock.
+    struct EngineState: ~Copyable, Sendable {
+        /// Peers that a scan remembers, at most.
+        static let heardLimit = 1024
+
+        var host: LEHost
+        var splitter = H4Splitter()
+        var batch = EventBatch()
+        var output: [UInt8] = []
+        var channel: (any Channel)?
+        /// Keeps the event loop reachable once the channel is gone.
+        var lastChannel: (any Channel)?
+        var isPumpScheduled = false
+        var timer: Scheduled<Void>?
+        var timerDeadline: Int64?
+        var startWaiters: [Waiter<Void>] = []
+        var wasReady = false
+
+        var nextOwner: UInt64 = 1
+        var peripherals: [PeripheralOwner] = []
+        var centrals: [CentralOwner] = []
+        var advertisingOwner: UInt64?
+        var advertisingWaiter: Waiter<Void>?
+
+        var peerIDs: [Address: PeerID] = [:]
+        var addresses: [PeerID: Address] = [:]
+        var heard: [Address: Heard] = [:]
+        var links: [ConnectionID: LinkState] = [:]
+        var connecting: [Address: [Waiter<ConnectionID>]] = [:]
+        var operations: [OperationID: Operation] = [:]
+        var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
+        var channels: [CreditChannelID: HCIL2CAPChannel] = [:]
+        var requests: [ServerRequestID: UInt64] = [:]
+
+        init(_ host: consuming LEHost) { self.host = host }
+
+        enum Operation {
+            case waiter(Waiter<ClientResult>)
+            case write(HCIConnection, AttributeID)
+            case openChannel(Waiter<HCIL2CAPChannel>)
+        }
+
+        struct PeripheralOwner {
+            let id: UInt64
+            let events: any PeripheralRoleEvents
+            var services: [ServiceHandles] = []
+            var psms: Set<UInt16> = []
+        }
+
+        struct CentralOwner {
+            let id: UInt64
+            let events: any CentralRoleEvents
+            var scan: ScanRequest?
+            var reported: Set<Address> = []
+        }
+
+        /// What has been heard of a peer.
+        struct Heard {
+            var data: AdvertisingData
+            var isConnectable: Bool
+            var count: Int
+        }
+
+        /// What the shell keeps of a connection.
+        struct LinkState {
+            let peer: PeerID
+            let isCentral: Bool
+            var owners: [HCIConnection] = []
+            var services: [UInt16: ClosedRange<UInt16>] = [:]
+            var characteristics: [UInt16: DiscoveredCharacteristic] = [:]
+            /// This peer's subscriptions to local characteristics.
+            var subscriptions: [UInt16: UInt64] = [:]
+        }
+
+        var adapterState: AdapterState {
+            switch host.state {
+            case .ready: .poweredOn
+            case .failed: .poweredOff
+            case .off, .starting: wasReady ? .resetting : .unknown
+            }
+        }
+
+        /// The name of a peer, the same for one address as long as the adapter lives.
+        mutating func peerID(_ address: Address) -> PeerID {
+            if let known = peerIDs[address] { return known }
+            let made = PeerID(rawValue: UInt128.random(in: 1 ... .max))
+            peerIDs[address] = made
+            addresses[made] = address
+            return made
+        }
+
+        func connection(_ peer: PeerID) -> ConnectionID? { addresses[peer].flatMap { host.connection(to: $0) } }
+
+        /// Who published the characteristic with this handle.
+        func owner(of handle: UInt16) -> PeripheralOwner? {
+            peripherals.first { $0.services.contains { $0.service <= handle && handle <= $0.end } }
+        }
+
+        func requirePower() throws(BluetoothError) {
+            guard case .ready = host.state else {
+                throw BluetoothError(.notPoweredOn, "The HCI controller is \(adapterState), not powered on.")
+            }
+        }
+    }
+
+    /// A host's words in the seam's.
+    extension BluetoothError {
+        init(_ reason: HCIErrorCode, isLocal: Bool = false) {
+            let code: Code =
+                switch reason {
+                case .connectionTimeout: .connectionTimeout
+                case .terminatedByLocalHost: .disconnectedLocally
+                case .failedToBeEstablished: .connectionFailed
+                case .remoteUserTerminated, .remoteLowResources, .remotePowerOff: .disconnectedByPeer
+                default: isLocal ? .disconnectedLocally : .connectionTimeout
+                }
+            self.init(code, "The connection has ended: \(reason).")
+        }
+
+        init(_ failure: ClientFailure) {
+            switch failure {
+            case .refused(let code):
+                self.init(.att(ATTError(rawValue: code.rawValue)), "The peer refused the request: \(code).")
+            case .malformedResponse:
+                self.init(.att(.unlikelyError), "The peer's answer makes no sense as ATT.")
+            case .noConfiguration:
+                self.init(.notSupported, "The characteristic has no Client Characteristic Configuration descriptor.")
+            case .disconnected(let reason): self.init(reason)
+            case .tooManyRequests:
+                self.init(.invalidArgument, "Too many requests wait on this connection; wait for some of them.")
+            }
+        }
+    }
+
+    extension BluetoothUUID {
+        init(_ uuid: BluetoothHost.UUID) { self.init(uuid.value) }
+    }
+
+    extension BluetoothHost.UUID {
+        init(_ uuid: BluetoothUUID) { self.init(uuid.value) }
+    }
+#endif

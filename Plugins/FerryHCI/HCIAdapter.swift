@@ -1,0 +1,80 @@
+#if HCI
+    import BluetoothHost
+    public import FerryBluetooth
+    import NIOCore
+    import NIOPosix
+    import Synchronization
+
+    /// A Bluetooth adapter on an HCI controller, with a host of its own: no daemon and no kernel stack in between.
+    ///
+    /// Backpressure is the radio's: a value is refused when the connection's share of the controller's buffers and its
+    /// bounded queue are used up, and the readiness comes when the controller has sent packets.
+    ///
+    /// Limits: no pairing, so attributes that need encryption are refused with `insufficientAuthentication`; host-to-
+    /// controller flow control is not used, so `setReceiving` has an effect on L2CAP channels only.
+    public final class HCIAdapter: BluetoothAdapter {
+        let engine: HCIEngine
+
+        /// What to call the adapter in messages: its channel.
+        public var name: String { engine.name }
+        /// Whether it can be used now.
+        public var state: AdapterState { engine.state.withLock { $0.adapterState } }
+
+        private init(_ engine: HCIEngine) { self.engine = engine }
+
+        deinit { engine.close() }
+
+        /// Opens the channel and sets up the controller.
+        ///
+        /// - Parameters:
+        ///   - channel: where the controller is.
+        ///   - address: the low 48 bits become the static random address of this adapter; random when nil.
+        ///   - deviceName: the value of the Device Name characteristic.
+        ///   - maximumMTU: the ATT_MTU to ask for and agree to, 23 to 517.
+        /// - Throws: `notPoweredOn` with what is wrong: nothing listens there, or the controller does not answer.
+        public static func open(
+            _ channel: HCIChannel, address: UInt64? = nil, deviceName: String = "Ferry", maximumMTU: Int = 517
+        ) async throws(BluetoothError) -> HCIAdapter {
+            var random = SystemRandomNumberGenerator()
+            var configuration = HostConfiguration(address: .staticRandom(address ?? random.next()))
+            configuration.deviceName = deviceName
+            configuration.maximumMTU = maximumMTU
+            let engine = HCIEngine(name: "\(channel)", configuration)
+            let adapter = HCIAdapter(engine)
+            let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+                .connectTimeout(.seconds(5))
+                .channelOption(.socketOption(.tcp_nodelay), value: 1)
+                .channelInitializer { channel in
+                    channel.eventLoop.makeCompletedFuture {
+                        try channel.pipeline.syncOperations.addHandler(HCIStreamHandler(engine))
+                    }
+                }
+            do {
+                let opened =
+                    switch channel {
+                    case .tcp(let host, let port): try await bootstrap.connect(host: host, port: port).get()
+                    case .unix(let path): try await bootstrap.connect(unixDomainSocketPath: path).get()
+                    }
+                _ = opened
+            } catch {
+                throw BluetoothError(
+                    .notPoweredOn, "Cannot reach an HCI controller at \(channel): \(error). Is it running there?")
+            }
+            try await engine.waitUntilReady()
+            return adapter
+        }
+
+        /// Opens the peripheral role.
+        public func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole {
+            HCIPeripheralRole(engine, engine.openPeripheral(events))
+        }
+
+        /// Opens the central role.
+        public func openCentral(_ events: any CentralRoleEvents) -> any CentralRole {
+            HCICentralRole(engine, engine.openCentral(events))
+        }
+
+        /// Closes the channel; connections end.
+        public func close() { engine.close() }
+    }
+#endif

@@ -1,0 +1,341 @@
+#if HCI
+    import BluetoothHost
+    import FerryBluetooth
+    import Synchronization
+
+    /// One owner's hold on a connection. Several may share the link; it ends when the last one lets go.
+    final class HCIConnection: PeripheralConnection {
+        /// Events that wait for ``activate(_:)``, at most; a peer that sends more before is disconnected.
+        private static let earlyLimit = 1024
+
+        let peripheral: PeerID
+        let owner: UInt64
+        private let engine: HCIEngine
+        private let id: ConnectionID
+        private let state = Mutex(State())
+
+        private struct State {
+            var events: (any PeripheralConnectionEvents)?
+            var early: [Early] = []
+            var subscriptions: Set<UInt16> = []
+            var found: Set<BluetoothUUID> = []
+            var isWriting = false
+            var ended: BluetoothError?
+        }
+
+        private enum Early {
+            case update(UInt16, [UInt8])
+            case mtu(Int)
+            case modified([AttributeID])
+            case end(BluetoothError)
+        }
+
+        init(_ engine: HCIEngine, _ id: ConnectionID, _ peripheral: PeerID, owner: UInt64) {
+            self.engine = engine
+            self.id = id
+            self.peripheral = peripheral
+            self.owner = owner
+        }
+
+        var attMTU: Int { engine.state.withLock { $0.host.attMTU(of: id) ?? ATT.defaultMTU } }
+
+        func activate(_ events: any PeripheralConnectionEvents) {
+            engine.deliver { [self] in
+                let early = state.withLock { state in
+                    state.events = events
+                    var early: [Early] = []
+                    swap(&early, &state.early)
+                    return early
+                }
+                for event in early {
+                    switch event {
+                    case .update(let handle, let value):
+                        events.peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value.span.bytes)
+                    case .mtu(let mtu): events.peripheralDidChangeMTU(mtu)
+                    case .modified(let services): events.peripheralDidModifyServices(services)
+                    case .end(let reason): didEnd(events, reason)
+                    }
+                }
+            }
+        }
+
+        // MARK: Requests
+
+        private func ask(_ request: ClientRequest) async throws(BluetoothError) -> ClientResult {
+            let waiter = Waiter<ClientResult>()
+            try engine.change { [id] state, now throws(BluetoothError) in
+                guard let operation = state.host.request(request, of: id, at: now) else { throw notConnected }
+                state.operations[operation] = .waiter(waiter)
+            }
+            return try await waiter.wait()
+        }
+
+        private var notConnected: BluetoothError {
+            state.withLock { $0.ended } ?? BluetoothError(.notConnected, "The peripheral is not connected any more.")
+        }
+
+        private func handle(_ attribute: AttributeID) throws(BluetoothError) -> UInt16 {
+            guard let handle = UInt16(exactly: attribute.rawValue), handle > 0 else {
+                throw BluetoothError(
+                    .unknownAttribute, "Attribute \(attribute.rawValue) was not found on this connection.")
+            }
+            return handle
+        }
+
+        private func range(of service: AttributeID) throws(BluetoothError) -> ClosedRange<UInt16> {
+            let handle = try handle(service)
+            guard let range = engine.state.withLock({ $0.links[id]?.services[handle] }) else {
+                throw BluetoothError(
+                    .unknownAttribute, "Service \(handle) was not found on this connection; discover it first.")
+            }
+            return range
+        }
+
+        private func characteristic(_ id: AttributeID) throws(BluetoothError) -> DiscoveredCharacteristic {
+            let handle = try handle(id)
+            guard let found = engine.state.withLock({ $0.links[self.id]?.characteristics[handle] }) else {
+                throw BluetoothError(
+                    .unknownAttribute, "Characteristic \(handle) was not found on this connection; discover it first.")
+            }
+            return found
+        }
+
+        func discoverServices(_ uuids: [BluetoothUUID]?) async throws(BluetoothError) -> [RemoteService] {
+            guard let uuids else { return remember(try await ask(.services(nil))) }
+            var found: [RemoteService] = []
+            for uuid in uuids { found += remember(try await ask(.services(BluetoothHost.UUID(uuid)))) }
+            return found
+        }
+
+        func discoverIncludedServices(
+            _ uuids: [BluetoothUUID]?, of service: AttributeID
+        ) async throws(BluetoothError) -> [RemoteService] {
+            remember(try await ask(.includedServices(in: try range(of: service))))
+                .filter { uuids?.contains($0.uuid) ?? true }
+        }
+
+        private func remember(_ result: ClientResult) -> [RemoteService] {
+            guard case .services(let services) = result else { return [] }
+            engine.state.withLock { state in
+                for service in services { state.links[id]?.services[service.handles.lowerBound] = service.handles }
+            }
+            state.withLock { state in for service in services { state.found.insert(BluetoothUUID(service.uuid)) } }
+            return services.map {
+                RemoteService(
+                    id: AttributeID(rawValue: UInt32($0.handles.lowerBound)), uuid: BluetoothUUID($0.uuid),
+                    isPrimary: $0.isPrimary)
+            }
+        }
+
+        func hasFound(_ service: BluetoothUUID) -> Bool { state.withLock { $0.found.contains(service) } }
+
+        func discoverCharacteristics(
+            _ uuids: [BluetoothUUID]?, of service: AttributeID
+        ) async throws(BluetoothError) -> [RemoteCharacteristic] {
+            guard case .characteristics(let all) = try await ask(.characteristics(in: try range(of: service))) else {
+                return []
+            }
+            engine.state.withLock { state in for found in all { state.links[id]?.characteristics[found.value] = found }
+            }
+            return all.filter { uuids?.contains(BluetoothUUID($0.uuid)) ?? true }.map {
+                RemoteCharacteristic(
+                    id: AttributeID(rawValue: UInt32($0.value)), uuid: BluetoothUUID($0.uuid),
+                    properties: CharacteristicProperties(rawValue: UInt16($0.properties)))
+            }
+        }
+
+        func discoverDescriptors(of characteristic: AttributeID) async throws(BluetoothError) -> [RemoteDescriptor] {
+            let found = try self.characteristic(characteristic)
+            guard found.end > found.value else { return [] }
+            guard case .descriptors(let descriptors) = try await ask(.descriptors(in: found.value + 1...found.end))
+            else {
+                return []
+            }
+            return descriptors.map {
+                RemoteDescriptor(id: AttributeID(rawValue: UInt32($0.handle)), uuid: BluetoothUUID($0.uuid))
+            }
+        }
+
+        func readValue(of attribute: AttributeID) async throws(BluetoothError) -> [UInt8] {
+            guard case .value(let value) = try await ask(.read(try handle(attribute))) else { return [] }
+            return value
+        }
+
+        func writeValue(_ value: [UInt8], to attribute: AttributeID) async throws(BluetoothError) {
+            guard value.count <= ATT.maximumValueLength else {
+                throw BluetoothError(
+                    .valueTooLong, "A value of \(value.count) bytes is above 512, the most ATT carries.")
+            }
+            _ = try await ask(.write(try handle(attribute), value))
+        }
+
+        func tryWriteValue(
+            _ value: RawSpan, to characteristic: AttributeID, type: WriteType
+        ) throws(BluetoothError) -> Bool {
+            let handle = try handle(characteristic)
+            let id = id
+            let count = value.byteCount
+            return try engine.change { state, now throws(BluetoothError) in
+                guard let mtu = state.host.attMTU(of: id), let found = state.links[id]?.characteristics[handle] else {
+                    if state.links[id] == nil { throw notConnected }
+                    throw BluetoothError(
+                        .unknownAttribute, "Characteristic \(handle) was not found on this connection.")
+                }
+                guard count <= min(mtu - 3, ATT.maximumValueLength) else {
+                    throw BluetoothError(
+                        .valueTooLong, "\(count) bytes do not fit ATT_MTU \(mtu), which leaves \(mtu - 3).")
+                }
+                guard found.properties & (type == .withResponse ? 0x08 : 0x04) != 0 else {
+                    throw BluetoothError(.notSupported, "Characteristic \(handle) does not take writes of that type.")
+                }
+                switch type {
+                case .withoutResponse:
+                    guard let isQueued = state.host.writeCommand(value, to: handle, of: id) else { throw notConnected }
+                    return isQueued
+                case .withResponse:
+                    let isFree = self.state.withLock { own in
+                        defer { own.isWriting = true }
+                        return !own.isWriting
+                    }
+                    guard isFree else { return false }
+                    guard let operation = state.host.request(.write(handle, [UInt8](copying: value)), of: id, at: now)
+                    else {
+                        throw notConnected
+                    }
+                    state.operations[operation] = .write(self, characteristic)
+                    return true
+                }
+            }
+        }
+
+        func maximumWriteLength(_ type: WriteType) -> Int { min(attMTU - 3, ATT.maximumValueLength) }
+
+        func setSubscription(
+            _ subscription: Subscription?, to characteristic: AttributeID
+        ) async throws(BluetoothError) {
+            let found = try self.characteristic(characteristic)
+            let needed: UInt8 = subscription == .indicate ? 0x20 : 0x10
+            if subscription != nil, found.properties & needed == 0 {
+                throw BluetoothError(
+                    .notSupported, "Characteristic \(found.value) does not offer that kind of subscription.")
+            }
+            let bits: UInt16 = subscription.map { $0 == .notify ? 1 : 2 } ?? 0
+            // Values may come before the response does.
+            if bits != 0 { state.withLock { _ = $0.subscriptions.insert(found.value) } }
+            let others = engine.state.withLock { $0.links[id]?.owners.filter { $0 !== self } ?? [] }
+            if bits == 0, others.contains(where: { $0.isSubscribed(found.value) }) {
+                state.withLock { _ = $0.subscriptions.remove(found.value) }
+                return
+            }
+            do throws(BluetoothError) {
+                _ = try await ask(.configure(value: found.value, end: found.end, bits: bits))
+            } catch {
+                if bits != 0 { state.withLock { _ = $0.subscriptions.remove(found.value) } }
+                throw error
+            }
+            if bits == 0 { state.withLock { _ = $0.subscriptions.remove(found.value) } }
+        }
+
+        private func isSubscribed(_ handle: UInt16) -> Bool { state.withLock { $0.subscriptions.contains(handle) } }
+
+        func readRSSI() async throws(BluetoothError) -> Int {
+            let waiter = Waiter<Int>()
+            try engine.change { [id] state, now throws(BluetoothError) in
+                guard state.links[id] != nil else { throw notConnected }
+                guard state.host.readRSSI(id, at: now) else {
+                    throw BluetoothError(.notSupported, "The controller cannot tell the signal's strength.")
+                }
+                state.signalStrengths[id, default: []].append(waiter)
+            }
+            return try await waiter.wait()
+        }
+
+        func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
+            let waiter = Waiter<HCIL2CAPChannel>()
+            try engine.change { [id] state, now throws(BluetoothError) in
+                guard let operation = state.host.openChannel(id, psm: psm.rawValue, at: now) else { throw notConnected }
+                state.operations[operation] = .openChannel(waiter)
+            }
+            return try await waiter.wait()
+        }
+
+        func setReceiving(_ isReceiving: Bool) {}
+
+        func disconnect() { leave(silently: false) }
+
+        /// Lets go of the link.
+        func leave(silently: Bool) {
+            try? engine.change { [id] state, now in
+                guard let place = state.links[id]?.owners.firstIndex(where: { $0 === self }) else { return }
+                guard state.links[id]?.owners.count == 1, state.links[id]?.isCentral == true, !silently else {
+                    state.links[id]?.owners.remove(at: place)
+                    if state.links[id]?.owners.isEmpty == true, state.links[id]?.isCentral == true {
+                        state.host.disconnect(id, at: now)
+                    }
+                    return
+                }
+                state.host.disconnect(id, at: now)  // this owner learns of it like of any other end
+            }
+            let isLinkUp = engine.state.withLock { $0.links[id]?.owners.contains { $0 === self } ?? false }
+            if !silently, !isLinkUp {
+                let error = BluetoothError(.disconnectedLocally, "The connection was ended by this side.")
+                engine.deliver { self.didDisconnect(error) }
+            }
+        }
+
+        // MARK: Events, on the event loop
+
+        private func sink(orKeep early: @autoclosure () -> Early) -> (any PeripheralConnectionEvents)? {
+            let (events, isFlood) = state.withLock { state -> ((any PeripheralConnectionEvents)?, Bool) in
+                if state.ended != nil { return (nil, false) }
+                guard state.events == nil else { return (state.events, false) }
+                guard state.early.count < Self.earlyLimit else { return (nil, true) }
+                state.early.append(early())
+                return (nil, false)
+            }
+            if isFlood { leave(silently: false) }
+            return events
+        }
+
+        func didUpdate(_ handle: UInt16, _ value: RawSpan) {
+            guard isSubscribed(handle) else { return }
+            sink(orKeep: .update(handle, [UInt8](copying: value)))?
+                .peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value)
+        }
+
+        func mtuDidChange(_ mtu: Int) { sink(orKeep: .mtu(mtu))?.peripheralDidChangeMTU(mtu) }
+
+        func didModify(_ services: [AttributeID]) {
+            sink(orKeep: .modified(services))?.peripheralDidModifyServices(services)
+        }
+
+        func isReadyToWrite() { state.withLock { $0.events }?.peripheralIsReadyToWrite() }
+
+        func didWrite(_ characteristic: AttributeID, _ result: Result<Void, BluetoothError>) {
+            let events = state.withLock { state in
+                state.isWriting = false
+                return state.events
+            }
+            events?.peripheralDidWrite(characteristic, result: result)
+            events?.peripheralIsReadyToWrite()
+        }
+
+        func didDisconnect(_ reason: BluetoothError) {
+            guard let events = sink(orKeep: .end(reason)) else { return }
+            didEnd(events, reason)
+        }
+
+        private func didEnd(_ events: any PeripheralConnectionEvents, _ reason: BluetoothError) {
+            let isFirst = state.withLock { state in
+                defer { state.ended = state.ended ?? reason }
+                state.events = nil
+                return state.ended == nil
+            }
+            if isFirst { events.peripheralDidDisconnect(reason) }
+        }
+    }
+
+    extension Array where Element == UInt8 {
+        init(copying span: RawSpan) { self = span.withUnsafeBytes { Array($0) } }
+    }
+#endif

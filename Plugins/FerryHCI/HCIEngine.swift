@@ -1,0 +1,177 @@
+#if HCI
+    import BluetoothHost
+    import FerryBluetooth
+    import NIOCore
+    import Synchronization
+
+    /// The thin shell round the host: packets in and out through one NIO channel, the time, and events to their owners.
+    ///
+    /// Owners' calls change the host under the lock and leave the rest to the event loop; events are delivered there, one
+    /// at a time and without the lock.
+    final class HCIEngine: Sendable {
+        let name: String
+        let state: Mutex<EngineState>
+
+        init(name: String, _ configuration: HostConfiguration) {
+            self.name = name
+            state = Mutex(EngineState(LEHost(configuration)))
+        }
+
+        static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
+
+        /// Changes the host and sees to it that what follows is sent and delivered.
+        func change<Value: Sendable>(
+            _ body: (inout EngineState, Int64) throws(BluetoothError) -> Value
+        ) throws(BluetoothError) -> Value {
+            var loop: (any EventLoop)?
+            let value = try state.withLock { state throws(BluetoothError) in
+                defer {
+                    if !state.isPumpScheduled, let channel = state.channel {
+                        state.isPumpScheduled = true
+                        loop = channel.eventLoop
+                    }
+                }
+                return try body(&state, Self.now)
+            }
+            loop?.execute { self.pump() }
+            return value
+        }
+
+        /// Calls `body` on the event loop, between events.
+        func deliver(_ body: @escaping @Sendable () -> Void) {
+            let channel = state.withLock { $0.channel ?? $0.lastChannel }
+            channel?.eventLoop.execute(body)
+        }
+
+        func waitUntilReady() async throws(BluetoothError) {
+            let waiter = Waiter<Void>()
+            state.withLock { state in
+                switch state.host.state {
+                case .ready: waiter.resume(.success(()))
+                case .failed(let why): waiter.resume(.failure(BluetoothError(.notPoweredOn, why)))
+                default: state.startWaiters.append(waiter)
+                }
+            }
+            try await waiter.wait()
+        }
+
+        func close() {
+            let channel = state.withLock { $0.channel }
+            channel?.close(promise: nil)
+        }
+
+        // MARK: On the event loop
+
+        func channelDidOpen(_ channel: any Channel) {
+            state.withLock { state in
+                state.channel = channel
+                state.lastChannel = channel
+                state.isPumpScheduled = true
+                state.host.start(at: Self.now)
+            }
+            pump()
+        }
+
+        func channelDidClose(_ why: String) {
+            state.withLock { state in
+                guard state.channel != nil else { return }
+                state.channel = nil
+                state.host.controllerWasLost("\(name): \(why)", at: Self.now)
+            }
+            deliverEvents()
+        }
+
+        func receive(_ buffer: ByteBuffer) {
+            let error = buffer.withUnsafeReadableBytes { bytes in
+                state.withLock { state -> H4StreamError? in
+                    let now = Self.now
+                    var splitter = H4Splitter()
+                    swap(&splitter, &state.splitter)
+                    defer { swap(&splitter, &state.splitter) }
+                    do throws(H4StreamError) {
+                        try splitter.feed(RawSpan(_unsafeBytes: bytes)) { _, packet in
+                            state.host.receive(packet, at: now)
+                        }
+                        return nil
+                    } catch {
+                        return error
+                    }
+                }
+            }
+            pump()
+            if let error {
+                let channel = state.withLock { $0.channel }
+                channelDidClose(error.description)
+                channel?.close(promise: nil)
+            }
+        }
+
+        /// Sends what can be sent and delivers what has happened, until nothing is left.
+        private func pump() {
+            repeat {
+                let (channel, bytes) = state.withLock { state -> ((any Channel)?, ByteBuffer?) in
+                    state.isPumpScheduled = true
+                    let now = Self.now
+                    if let deadline = state.host.deadline, deadline <= now { state.host.wake(at: now) }
+                    state.output.removeAll(keepingCapacity: true)
+                    while state.host.nextPacket(into: &state.output, at: now) {}
+                    guard let channel = state.channel, !state.output.isEmpty else { return (state.channel, nil) }
+                    return (channel, channel.allocator.buffer(bytes: state.output))
+                }
+                if let channel, let bytes { channel.writeAndFlush(bytes, promise: nil) }
+            } while deliverEvents()
+            armTimer()
+        }
+
+        /// Delivers what has happened; returns whether there was anything, for it may have led to more.
+        @discardableResult
+        private func deliverEvents() -> Bool {
+            var batch = EventBatch()
+            state.withLock { state in
+                swap(&batch, &state.batch)
+                state.host.swapEvents(&batch)
+            }
+            let hadEvents = !batch.isEmpty
+            for event in batch.events { dispatch(event, batch) }
+            state.withLock { swap(&batch, &$0.batch) }
+            return hadEvents
+        }
+
+        private func armTimer() {
+            state.withLock { state in
+                state.isPumpScheduled = false
+                guard let loop = state.channel?.eventLoop, let deadline = state.host.deadline,
+                    deadline < state.timerDeadline ?? .max
+                else { return }
+                state.timer?.cancel()
+                state.timerDeadline = deadline
+                state.timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(clamping: deadline))) {
+                    self.state.withLock { $0.timerDeadline = nil }
+                    self.pump()
+                }
+            }
+        }
+    }
+
+    /// Hands the stream to the engine.
+    final class HCIStreamHandler: ChannelInboundHandler {
+        typealias InboundIn = ByteBuffer
+
+        private let engine: HCIEngine
+
+        init(_ engine: HCIEngine) { self.engine = engine }
+
+        func channelActive(context: ChannelHandlerContext) { engine.channelDidOpen(context.channel) }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) { engine.receive(unwrapInboundIn(data)) }
+
+        func channelInactive(context: ChannelHandlerContext) {
+            engine.channelDidClose("the controller closed the channel")
+        }
+
+        func errorCaught(context: ChannelHandlerContext, error: any Error) {
+            engine.channelDidClose("\(error)")
+            context.close(promise: nil)
+        }
+    }
+#endif

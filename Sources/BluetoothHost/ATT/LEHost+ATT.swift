@@ -1,0 +1,152 @@
+// The Attribute Protocol's bearer on the fixed channel (Core Specification 5.4, Vol 3, Part F, 3.3).
+
+import DequeModule
+
+/// A client's request that waits for the application.
+struct PendingServerRequest: Sendable {
+    enum Kind {
+        case read
+        case readBlob
+        case readByType
+        /// Several values for one answer; `next` is the place of the one that is waited for.
+        case readMultiple([UInt16], next: Int, isVariable: Bool, collected: [UInt8])
+        case write
+        case execute
+    }
+
+    let id: ServerRequestID
+    let opcode: UInt8
+    let handle: UInt16
+    var kind: Kind
+}
+
+extension LEHost {
+    /// Requests of one client that may wait while the application answers one. A client sends the next after the answer
+    /// (3.3.2), so more than a few is a flood.
+    static let waitingRequestLimit = 4
+
+    /// Takes an ATT PDU. Values that need no answer are read in place.
+    mutating func receiveATT(_ index: Int, _ pdu: RawSpan, at now: Int64) {
+        guard pdu.byteCount >= 1 else { return }
+        let opcode = pdu.u8(0)
+        switch opcode {
+        case ATTOpcode.notification:
+            guard pdu.byteCount >= 3 else { return }
+            valueDidArrive(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount))
+        case ATTOpcode.writeCommand:
+            guard pdu.byteCount >= 3 else { return }
+            receiveWriteCommand(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount))
+        case ATTOpcode.multipleNotification: receiveValues(index, pdu)
+        case ATTOpcode.indication:
+            guard pdu.byteCount >= 3 else { return }
+            indicationDidArrive(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount))
+            send([ATTOpcode.confirmation], on: ChannelID.att, to: index, at: now)
+        case ATTOpcode.confirmation: confirmationDidArrive(index)
+        case ATTOpcode.signedWriteCommand: break  // needs a bond's signing key; there are none
+        case let opcode where ATTOpcode.isResponse(opcode):
+            receiveResponse(index, [UInt8](copying: pdu), at: now)
+        case let opcode where opcode & 0x40 != 0: break  // unknown commands are ignored (3.3)
+        default: receiveRequest(index, [UInt8](copying: pdu), at: now)
+        }
+    }
+
+    private mutating func valueDidArrive(_ index: Int, _ handle: UInt16, _ value: RawSpan) {
+        let bytes = pending.store(value)
+        pending.events.append(.valueReceived(connections[index].id, handle: handle, bytes))
+    }
+
+    /// Multiple Handle Value Notification (3.4.7.4): handle, length and value, again and again.
+    private mutating func receiveValues(_ index: Int, _ pdu: RawSpan) {
+        var offset = 1
+        while offset + 4 <= pdu.byteCount {
+            let count = Int(pdu.u16(offset + 2))
+            guard offset + 4 + count <= pdu.byteCount else { return }
+            valueDidArrive(index, pdu.u16(offset), pdu.extracting(offset + 4..<offset + 4 + count))
+            offset += 4 + count
+        }
+    }
+
+    private mutating func indicationDidArrive(_ index: Int, _ handle: UInt16, _ value: RawSpan) {
+        if case .watching(handle) = connections[index].serviceChanged {
+            guard value.byteCount == 4, value.u16(0) > 0, value.u16(0) <= value.u16(2) else { return }
+            pending.events.append(.servicesChanged(connections[index].id, value.u16(0)...value.u16(2)))
+        } else {
+            valueDidArrive(index, handle, value)
+        }
+    }
+
+    private mutating func confirmationDidArrive(_ index: Int) {
+        guard connections[index].indicationDeadline != nil else { return }
+        connections[index].indicationDeadline = nil
+        if connections[index].wantsReady {
+            connections[index].wantsReady = false
+            pending.events.append(.readyToSend(connections[index].id))
+        }
+    }
+
+    private mutating func receiveRequest(_ index: Int, _ pdu: [UInt8], at now: Int64) {
+        guard connections[index].pendingRequest == nil else {
+            guard connections[index].waitingRequests.count < Self.waitingRequestLimit else {
+                abort(index, "it sends ATT requests without waiting for the answers", at: now)
+                return
+            }
+            connections[index].waitingRequests.append(pdu)
+            return
+        }
+        serve(index, pdu, at: now)
+    }
+
+    /// Carries out requests that came while the application answered another.
+    mutating func serveWaiting(_ index: Int, at now: Int64) {
+        while connections[index].pendingRequest == nil, let pdu = connections[index].waitingRequests.popFirst() {
+            serve(index, pdu, at: now)
+        }
+    }
+
+    /// Answers a request, cut to ATT_MTU.
+    mutating func respond(_ index: Int, _ pdu: [UInt8], at now: Int64) {
+        let mtu = connections[index].attMTU
+        send(pdu.count > mtu ? Array(pdu.prefix(mtu)) : pdu, on: ChannelID.att, to: index, at: now)
+    }
+
+    mutating func refuse(_ index: Int, _ opcode: UInt8, _ handle: UInt16, _ code: ATTErrorCode, at now: Int64) {
+        respond(index, ATTPDU.error(opcode, handle: handle, code), at: now)
+    }
+
+    // MARK: Client
+
+    /// Asks for a larger ATT_MTU, before anything else (3.4.2).
+    mutating func exchangeMTU(_ index: Int, at now: Int64) {
+        guard configuration.maximumMTU > ATT.defaultMTU, connections[index].requestDeadline == nil else { return }
+        connections[index].isExchangingMTU = true
+        connections[index].requestDeadline = now + ATT.transactionTimeout
+        send(
+            ATTPDU.make(ATTOpcode.exchangeMTURequest, UInt16(configuration.maximumMTU)), on: ChannelID.att, to: index,
+            at: now)
+    }
+
+    private mutating func receiveResponse(_ index: Int, _ pdu: [UInt8], at now: Int64) {
+        guard connections[index].requestDeadline != nil else { return }  // nothing was asked
+        connections[index].requestDeadline = nil
+        if connections[index].isExchangingMTU {
+            connections[index].isExchangingMTU = false
+            if pdu.count == 3, pdu[0] == ATTOpcode.exchangeMTUResponse {
+                mtuDidChange(index, peer: Int(pdu[1]) | Int(pdu[2]) << 8)
+            }
+        } else {
+            procedureDidReceive(index, pdu, at: now)
+        }
+        pumpProcedures(index, at: now)
+    }
+
+    /// Both sides use the smaller of what they name, and at least 23.
+    mutating func mtuDidChange(_ index: Int, peer: Int) {
+        let mtu = min(max(peer, ATT.defaultMTU), configuration.maximumMTU)
+        guard mtu != connections[index].attMTU else { return }
+        connections[index].attMTU = mtu
+        pending.events.append(.mtuChanged(connections[index].id, mtu))
+    }
+
+    /// ATT_MTU of a connection, or nil when it has ended.
+    public func attMTU(of id: ConnectionID) -> Int? { index(id).map { connections[$0].attMTU } }
+}

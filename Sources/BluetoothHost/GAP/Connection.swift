@@ -1,0 +1,103 @@
+import DequeModule
+
+/// All that the host keeps of one connection.
+struct Connection: Sendable {
+    let id: ConnectionID
+    /// The controller's name for it.
+    let handle: UInt16
+    let isCentral: Bool
+    let peer: Address
+    var parameters: ConnectionParameters
+
+    // MARK: L2CAP
+    var transmit = TransmitQueue()
+    var reassembler = Reassembler()
+    /// Packets that the controller holds.
+    var inFlight = 0
+    /// Whether a value was refused since the last ``HostEvent/readyToSend(_:)``.
+    var wantsReady = false
+    var nextSignalIdentifier: UInt8 = 1
+    var signalRequests: [SignalRequest] = []
+    var channels: [CreditChannel] = []
+
+    // MARK: ATT
+    var attMTU = ATT.defaultMTU
+    var isEncrypted = false
+
+    // MARK: GATT client
+    var procedures: Deque<ClientProcedure> = []
+    var isExchangingMTU = false
+    /// When the outstanding request is given up, if there is one.
+    var requestDeadline: Int64?
+    var serviceChanged = ServiceChangedWatch.idle
+
+    // MARK: GATT server
+    var configurations: [UInt16: UInt16] = [:]
+    var prepared: [WritePart] = []
+    var pendingRequest: PendingServerRequest?
+    var waitingRequests: Deque<[UInt8]> = []
+    var indicationDeadline: Int64?
+
+    // MARK: Ending
+    var closing: Closing?
+
+    struct Closing {
+        let reason: HCIErrorCode
+        var isCommandSent: Bool
+        var deadline: Int64
+    }
+
+    /// A signalling request that waits for its response.
+    struct SignalRequest {
+        let identifier: UInt8
+        let kind: Kind
+        let deadline: Int64
+
+        enum Kind {
+            case parameterUpdate
+            case openChannel(local: UInt16, OperationID)
+            case closeChannel(local: UInt16)
+        }
+    }
+
+    /// How far the client is with asking to be told of changed services.
+    enum ServiceChangedWatch {
+        case idle
+        case asking(procedure: UInt64, handle: UInt16)
+        case watching(handle: UInt16)
+    }
+
+    init(_ event: LEConnectionComplete, id: ConnectionID) {
+        self.id = id
+        handle = event.handle
+        isCentral = event.isCentral
+        peer = event.peer
+        parameters = event.parameters
+    }
+
+    /// The earliest thing this connection waits for.
+    var deadline: Int64? {
+        // While it is being ended nothing else counts.
+        if let closing { return closing.deadline }
+        var earliest = Int64.max
+        if let requestDeadline { earliest = min(earliest, requestDeadline) }
+        if let indicationDeadline { earliest = min(earliest, indicationDeadline) }
+        for request in signalRequests { earliest = min(earliest, request.deadline) }
+        for channel in channels { earliest = min(earliest, channel.drainDeadline ?? .max) }
+        return earliest == .max ? nil : earliest
+    }
+
+    /// The next identifier for a signalling request: 1 to 255 (Core Specification 5.4, Vol 3, Part A, 4).
+    mutating func takeSignalIdentifier() -> UInt8 {
+        defer { nextSignalIdentifier = nextSignalIdentifier == 255 ? 1 : nextSignalIdentifier + 1 }
+        return nextSignalIdentifier
+    }
+
+    /// Moves a channel's next frame to the queue if it may be sent. Returns whether it did.
+    mutating func pump(channel place: Int) -> Bool { channels[place].pump(into: &transmit) }
+
+    /// Whether a value of so many bytes may be queued, within `limit` bytes of queue.
+    func hasRoom(for count: Int, limit: Int) -> Bool {
+        closing == nil && (transmit.isEmpty || transmit.count + count + 7 <= limit)
+    }
+}

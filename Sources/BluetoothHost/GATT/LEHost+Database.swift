@@ -1,0 +1,204 @@
+// What the application does with the server: services, answers and values.
+
+extension LEHost {
+    /// The services that every server has (Core Specification 5.4, Vol 3, Part C, 12 and Part G, 7).
+    mutating func addGenericServices() {
+        let name = Array(configuration.deviceName.utf8.prefix(248))
+        _ = database.add(
+            ServiceSpecification(
+                .genericAccess,
+                characteristics: [
+                    CharacteristicSpecification(.deviceName, properties: 0x02, access: .read, value: name),
+                    CharacteristicSpecification(.appearance, properties: 0x02, access: .read, value: [0, 0]),
+                ]))
+        let attribute = database.add(
+            ServiceSpecification(
+                .genericAttribute,
+                characteristics: [CharacteristicSpecification(.serviceChanged, properties: 0x20, access: [])]))
+        serviceChangedHandle = attribute?.characteristics.first ?? 0
+    }
+
+    /// Adds a service; clients that asked for it are told. Returns nil when the 65 535 handles are used up or a fixed
+    /// value is above 512 bytes.
+    public mutating func addService(_ service: ServiceSpecification, at now: Int64) -> ServiceHandles? {
+        let areValid = service.characteristics.allSatisfy { characteristic in
+            (characteristic.value?.count ?? 0) <= ATT.maximumValueLength
+                && characteristic.descriptors.allSatisfy { $0.value.count <= ATT.maximumValueLength }
+        }
+        guard areValid, let handles = database.add(service) else { return nil }
+        tellServicesChanged(handles.service...handles.end, at: now)
+        return handles
+    }
+
+    /// Removes a service; clients that asked for it are told. Others are not removed by their handle's mistake: unknown
+    /// handles are ignored.
+    public mutating func removeService(_ service: UInt16, at now: Int64) {
+        guard let range = database.remove(service) else { return }
+        for index in connections.indices {
+            for handle in range { connections[index].configurations[handle] = nil }
+            connections[index].prepared.removeAll { range.contains($0.handle) }
+        }
+        tellServicesChanged(range, at: now)
+    }
+
+    /// Service Changed is an indication; a client that has one outstanding is told of the whole database after it.
+    private mutating func tellServicesChanged(_ range: ClosedRange<UInt16>, at now: Int64) {
+        guard let configuration = database.configuration(of: serviceChangedHandle) else { return }
+        var value: [UInt8] = []
+        value.append(u16: range.lowerBound)
+        value.append(u16: range.upperBound)
+        for index in connections.indices where connections[index].configurations[configuration] == 2 {
+            guard connections[index].indicationDeadline == nil, connections[index].closing == nil else { continue }
+            connections[index].indicationDeadline = now + ATT.transactionTimeout
+            connections[index].transmit.appendValue(
+                ATTOpcode.indication, handle: serviceChangedHandle, value.span.bytes)
+        }
+    }
+
+    // MARK: Answers
+
+    /// Answers a request: with the value from the offset on for a read, with anything for a write. Requests that have
+    /// been answered, or whose connection has ended, are ignored.
+    public mutating func respond(
+        to id: ServerRequestID, with result: Result<[UInt8], ATTErrorCode>, at now: Int64
+    ) {
+        guard let index = connections.firstIndex(where: { $0.pendingRequest?.id == id }),
+            let request = connections[index].pendingRequest
+        else { return }
+        connections[index].pendingRequest = nil
+        switch result {
+        case .failure(let code): refuse(index, request.opcode, request.handle, code, at: now)
+        case .success(let value): answer(index, request, value, at: now)
+        }
+        serveWaiting(index, at: now)
+    }
+
+    private mutating func answer(_ index: Int, _ request: PendingServerRequest, _ value: [UInt8], at now: Int64) {
+        switch request.kind {
+        case .read: respond(index, [ATTOpcode.readResponse] + value, at: now)
+        case .readBlob: respond(index, [ATTOpcode.readBlobResponse] + value, at: now)
+        case .write: respond(index, [ATTOpcode.writeResponse], at: now)
+        case .execute: respond(index, [ATTOpcode.executeWriteResponse], at: now)
+        case .readByType:
+            let cut = value.prefix(min(connections[index].attMTU - 4, 253))
+            var pdu = [ATTOpcode.readByTypeResponse, UInt8(cut.count + 2)]
+            pdu.append(u16: request.handle)
+            respond(index, pdu + cut, at: now)
+        case .readMultiple(let handles, let next, let isVariable, var collected):
+            if isVariable { collected.append(u16: UInt16(truncatingIfNeeded: min(value.count, 512))) }
+            collected += value.prefix(ATT.maximumValueLength)
+            do throws(ATTRequest.Refusal) {
+                let answer = try readMultiple(index, handles, from: next + 1, isVariable, collected: collected)
+                if let answer { respond(index, answer, at: now) }
+            } catch {
+                refuse(index, request.opcode, error.handle, error.code, at: now)
+            }
+        }
+    }
+
+    // MARK: Values
+
+    /// Queues a value for all subscribed clients, or those of `recipients` that are, copying it for each; as a
+    /// notification where the client asked for both kinds. It is cut to a client's ATT_MTU - 3.
+    ///
+    /// All or nothing: false when one of them has no room, or has an indication to confirm;
+    /// ``HostEvent/readyToSend(_:)`` follows for that one.
+    public mutating func updateValue(
+        _ value: RawSpan, of handle: UInt16, for recipients: [ConnectionID]? = nil, at now: Int64
+    ) -> Bool {
+        guard let configuration = database.configuration(of: handle) else { return true }
+        var hasRoom = true
+        for index in connections.indices where isSubscribed(index, configuration, recipients) {
+            let isBlocked =
+                connections[index].indicationDeadline != nil
+                || !connections[index].hasRoom(for: value.byteCount, limit: self.configuration.queueLimit)
+            guard isBlocked else { continue }
+            connections[index].wantsReady = true
+            hasRoom = false
+        }
+        guard hasRoom else { return false }
+        for index in connections.indices where isSubscribed(index, configuration, recipients) {
+            let count = min(value.byteCount, connections[index].attMTU - 3, ATT.maximumValueLength)
+            let isNotification = (connections[index].configurations[configuration] ?? 0) & 1 != 0
+            connections[index].transmit.appendValue(
+                isNotification ? ATTOpcode.notification : ATTOpcode.indication, handle: handle,
+                value.extracting(0..<count))
+            if !isNotification { connections[index].indicationDeadline = now + ATT.transactionTimeout }
+        }
+        return true
+    }
+
+    /// Whether a characteristic's value can be notified or indicated.
+    public func hasConfiguration(_ handle: UInt16) -> Bool { database.configuration(of: handle) != nil }
+
+    private func isSubscribed(_ index: Int, _ configuration: UInt16, _ recipients: [ConnectionID]?) -> Bool {
+        guard connections[index].closing == nil, connections[index].configurations[configuration] != nil else {
+            return false
+        }
+        return recipients?.contains(connections[index].id) ?? true
+    }
+
+    // MARK: Lists
+
+    /// Find Information (Vol 3, Part F, 3.4.3.1): handles and types of one length.
+    func findInformation(_ range: ClosedRange<UInt16>, mtu: Int) throws(ATTRequest.Refusal) -> [UInt8] {
+        var entries: [UInt8] = []
+        var length = 0
+        for attribute in database.attributes(in: range) {
+            let type = attribute.type.bytes
+            if entries.isEmpty { length = type.count }
+            guard type.count == length, 2 + entries.count + 2 + length <= mtu else { break }
+            entries.append(u16: attribute.handle)
+            entries += type
+        }
+        guard !entries.isEmpty else {
+            throw ATTRequest.Refusal(handle: range.lowerBound, code: .attributeNotFound)
+        }
+        return [ATTOpcode.findInformationResponse, length == 2 ? 1 : 2] + entries
+    }
+
+    /// Find By Type Value (3.4.3.3): the ranges of services of one type.
+    func findByTypeValue(
+        _ range: ClosedRange<UInt16>, _ type: UUID, _ value: [UInt8], mtu: Int
+    ) throws(ATTRequest.Refusal) -> [UInt8] {
+        // A 16-bit UUID may be given in its long form.
+        let uuid = UUID(bytes: value)
+        var entries: [UInt8] = []
+        for attribute in database.attributes(in: range) where attribute.type == type {
+            guard case .fixed(let own) = attribute.content, own == value || (uuid != nil && UUID(bytes: own) == uuid)
+            else {
+                continue
+            }
+            guard 1 + entries.count + 4 <= mtu else { break }
+            entries.append(u16: attribute.handle)
+            entries.append(u16: database.isService(attribute) ? attribute.group : attribute.handle)
+        }
+        guard !entries.isEmpty else {
+            throw ATTRequest.Refusal(handle: range.lowerBound, code: .attributeNotFound)
+        }
+        return [ATTOpcode.findByTypeValueResponse] + entries
+    }
+
+    /// Read By Group Type (3.4.4.9): services with their ranges.
+    func readByGroupType(
+        _ range: ClosedRange<UInt16>, _ type: UUID, mtu: Int
+    ) throws(ATTRequest.Refusal) -> [UInt8] {
+        guard type == .primaryService || type == .secondaryService else {
+            throw ATTRequest.Refusal(handle: range.lowerBound, code: .unsupportedGroupType)
+        }
+        var entries: [UInt8] = []
+        var length = 0
+        for attribute in database.attributes(in: range) where attribute.type == type {
+            guard case .fixed(let value) = attribute.content else { continue }
+            if entries.isEmpty { length = value.count }
+            guard value.count == length, 2 + entries.count + 4 + length <= mtu else { break }
+            entries.append(u16: attribute.handle)
+            entries.append(u16: attribute.group)
+            entries += value
+        }
+        guard !entries.isEmpty else {
+            throw ATTRequest.Refusal(handle: range.lowerBound, code: .attributeNotFound)
+        }
+        return [ATTOpcode.readByGroupTypeResponse, UInt8(length + 4)] + entries
+    }
+}

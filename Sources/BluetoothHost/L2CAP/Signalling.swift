@@ -1,0 +1,116 @@
+/// Commands of the LE signalling channel (Core Specification 5.4, Vol 3, Part A, 4).
+enum SignallingCommand: Sendable, Equatable {
+    case reject(reason: UInt16)
+    case disconnectionRequest(destination: UInt16, source: UInt16)
+    case disconnectionResponse(destination: UInt16, source: UInt16)
+    case parameterUpdateRequest(minimum: UInt16, maximum: UInt16, latency: UInt16, timeout: UInt16)
+    case parameterUpdateResponse(result: UInt16)
+    case connectionRequest(psm: UInt16, source: UInt16, mtu: UInt16, mps: UInt16, credits: UInt16)
+    case connectionResponse(destination: UInt16, mtu: UInt16, mps: UInt16, credits: UInt16, result: UInt16)
+    case flowControlCredit(channel: UInt16, credits: UInt16)
+    case unknown(code: UInt8)
+
+    /// Decodes a C-frame's payload, which on LE holds one command.
+    static func decode(_ payload: [UInt8]) throws(MalformedPacket) -> (identifier: UInt8, SignallingCommand) {
+        var reader = ByteReader(payload)
+        let code = try reader.u8()
+        let identifier = try reader.u8()
+        guard Int(try reader.u16()) == reader.remaining, identifier != 0 else { throw MalformedPacket() }
+        return (identifier, try decode(code, &reader))
+    }
+
+    private static func decode(
+        _ code: UInt8, _ reader: inout ByteReader
+    ) throws(MalformedPacket) -> SignallingCommand {
+        switch code {
+        case 0x01: return .reject(reason: try reader.u16())
+        case 0x06: return .disconnectionRequest(destination: try reader.u16(), source: try reader.u16())
+        case 0x07: return .disconnectionResponse(destination: try reader.u16(), source: try reader.u16())
+        case 0x12:
+            return .parameterUpdateRequest(
+                minimum: try reader.u16(), maximum: try reader.u16(), latency: try reader.u16(),
+                timeout: try reader.u16())
+        case 0x13: return .parameterUpdateResponse(result: try reader.u16())
+        case 0x14:
+            return .connectionRequest(
+                psm: try reader.u16(), source: try reader.u16(), mtu: try reader.u16(), mps: try reader.u16(),
+                credits: try reader.u16())
+        case 0x15:
+            return .connectionResponse(
+                destination: try reader.u16(), mtu: try reader.u16(), mps: try reader.u16(),
+                credits: try reader.u16(), result: try reader.u16())
+        case 0x16: return .flowControlCredit(channel: try reader.u16(), credits: try reader.u16())
+        default: return .unknown(code: code)
+        }
+    }
+
+    func encode(identifier: UInt8) -> [UInt8] {
+        let (code, fields): (UInt8, [UInt16]) =
+            switch self {
+            case .reject(let reason): (0x01, [reason])
+            case .disconnectionRequest(let destination, let source): (0x06, [destination, source])
+            case .disconnectionResponse(let destination, let source): (0x07, [destination, source])
+            case .parameterUpdateRequest(let minimum, let maximum, let latency, let timeout):
+                (0x12, [minimum, maximum, latency, timeout])
+            case .parameterUpdateResponse(let result): (0x13, [result])
+            case .connectionRequest(let psm, let source, let mtu, let mps, let credits):
+                (0x14, [psm, source, mtu, mps, credits])
+            case .connectionResponse(let destination, let mtu, let mps, let credits, let result):
+                (0x15, [destination, mtu, mps, credits, result])
+            case .flowControlCredit(let channel, let credits): (0x16, [channel, credits])
+            case .unknown(let code): (code, [])
+            }
+        var bytes: [UInt8] = [code, identifier]
+        bytes.append(u16: UInt16(truncatingIfNeeded: 2 * fields.count))
+        for field in fields { bytes.append(u16: field) }
+        return bytes
+    }
+}
+
+/// Results of an LE credit-based connection request (Core Specification 5.4, Vol 3, Part A, 4.23, table 4.19).
+public struct ChannelResult: Sendable, Hashable, CustomStringConvertible {
+    /// The result as sent.
+    public let rawValue: UInt16
+    /// Makes a result.
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    /// The channel is open.
+    public static let success = ChannelResult(rawValue: 0x0000)
+    /// Nobody listens on that PSM.
+    public static let psmNotSupported = ChannelResult(rawValue: 0x0002)
+    /// The peer has no resources.
+    public static let noResources = ChannelResult(rawValue: 0x0004)
+    /// The link must be encrypted first.
+    public static let insufficientEncryption = ChannelResult(rawValue: 0x0008)
+    /// The channel number is outside the dynamic range.
+    public static let invalidSourceChannel = ChannelResult(rawValue: 0x0009)
+    /// The channel number is in use.
+    public static let sourceChannelInUse = ChannelResult(rawValue: 0x000A)
+    /// MTU, MPS or credits are not acceptable.
+    public static let unacceptableParameters = ChannelResult(rawValue: 0x000B)
+    /// The peer does not know the request. Not sent over the air.
+    public static let rejected = ChannelResult(rawValue: 0xFFFE)
+    /// No answer in time. Not sent over the air.
+    public static let timedOut = ChannelResult(rawValue: 0xFFFF)
+
+    /// What the result means, and its number.
+    public var description: String {
+        let name =
+            switch rawValue {
+            case 0x0000: "success"
+            case 0x0002: "PSM not supported"
+            case 0x0004: "no resources"
+            case 0x0005: "insufficient authentication"
+            case 0x0006: "insufficient authorization"
+            case 0x0007: "encryption key size too short"
+            case 0x0008: "insufficient encryption"
+            case 0x0009: "invalid source channel"
+            case 0x000A: "source channel already in use"
+            case 0x000B: "unacceptable parameters"
+            case 0xFFFE: "request rejected"
+            case 0xFFFF: "no answer in time"
+            default: "reserved result"
+            }
+        return "\(name) (0x\(String(rawValue, radix: 16)))"
+    }
+}

@@ -1,0 +1,193 @@
+import DequeModule
+
+/// How a host is to behave.
+public struct HostConfiguration: Sendable {
+    /// The host's own address; see ``Address/staticRandom(_:)``.
+    public var address: Address
+    /// The value of the Device Name characteristic, at most 248 bytes of UTF-8.
+    public var deviceName = "Ferry"
+    /// The ATT_MTU to ask for and to agree to: 23 to 517.
+    public var maximumMTU = ATT.maximumMTU
+    /// The range of connection intervals to connect with, in units of 1.25 ms. The default, 15 to 30 ms, suits phones.
+    public var connectionInterval: ClosedRange<UInt16> = 12...24
+    /// Connection events that a peripheral may leave out.
+    public var latency: UInt16 = 0
+    /// Silence after which a connection is lost, in units of 10 ms. Default 5 s.
+    public var supervisionTimeout: UInt16 = 500
+    /// Bytes of values that may wait on one connection, headers included, before more are refused.
+    public var queueLimit = 8192
+
+    /// The defaults, with the host's address.
+    public init(address: Address) { self.address = address }
+}
+
+/// A Bluetooth LE host: everything between HCI packets and GATT, as one value without I/O, clock or randomness.
+///
+/// The owner feeds it packets of the controller and the time (nanoseconds of any clock that never runs backwards), and
+/// after every call that changes it
+/// 1. takes packets for the controller with ``nextPacket(into:at:)`` until it returns false,
+/// 2. takes events with ``swapEvents(_:)``,
+/// 3. reads ``deadline`` and sees to it that ``wake(at:)`` is called then.
+///
+/// Nothing a controller or a peer sends can make it trap, or grow beyond the limits named in ``HostConfiguration`` and
+/// below. A peer that breaks the rules is disconnected, and a ``HostEvent/diagnostic(_:)`` says why.
+public struct LEHost: ~Copyable, Sendable {
+    /// Bytes that may wait on one connection in all. Only a peer that sends requests and takes no answers comes here.
+    static let hardQueueLimit = 65536
+    /// Commands that may wait before those that only improve something are left out.
+    static let commandLimit = 64
+
+    let configuration: HostConfiguration
+
+    /// Whether the host can be used.
+    public internal(set) var state = HostState.off
+    /// What the controller said of itself.
+    public internal(set) var controller = ControllerInfo()
+
+    var commands = CommandQueue()
+    var restarts = 0
+    var connections: [Connection] = []
+    /// ACL packets that the controller has room for.
+    var freeBuffers = 0
+    /// Whose turn it is to send.
+    var turn = 0
+
+    var advertiser = Advertiser()
+    var scanner = Scanner()
+    var initiator = Initiator()
+
+    var database = AttributeDatabase()
+    var serviceChangedHandle: UInt16 = 0
+    var listeners: Set<UInt16> = []
+
+    var pending = EventBatch()
+    var lastID: UInt64 = 0
+
+    /// Makes a host that is off.
+    public init(_ configuration: HostConfiguration) {
+        var bounded = configuration
+        bounded.maximumMTU = min(max(configuration.maximumMTU, ATT.defaultMTU), ATT.maximumMTU)
+        bounded.queueLimit = min(max(configuration.queueLimit, 1024), Self.hardQueueLimit / 2)
+        self.configuration = bounded
+        addGenericServices()
+    }
+
+    // MARK: Packets in
+
+    /// Takes one packet of the controller, from its H4 indicator on.
+    public mutating func receive(_ packet: RawSpan, at now: Int64) {
+        guard packet.byteCount >= 3, let type = H4PacketType(rawValue: packet.u8(0)) else { return }
+        switch type {
+        case .acl: receiveACL(packet, at: now)
+        case .event:
+            if packet.u8(1) == HCIEvent.numberOfCompletedPackets {
+                receiveCompletedPackets(packet)
+            } else {
+                do throws(MalformedPacket) {
+                    handle(try HCIEvent([UInt8](copying: packet.extracting(1..<packet.byteCount))), at: now)
+                } catch {
+                    pending.events.append(.diagnostic("The controller sent a malformed event; it is ignored."))
+                }
+            }
+        case .command, .synchronous, .isochronous: break
+        }
+    }
+
+    private mutating func handle(_ event: HCIEvent, at now: Int64) {
+        switch event {
+        case .commandComplete(let credits, let opcode, let parameters):
+            guard let command = commands.complete(opcode: opcode, credits: credits, at: now) else { return }
+            let status = HCIErrorCode(rawValue: parameters.first ?? HCIErrorCode.unspecified.rawValue)
+            commandDidEnd(command, status, Array(parameters.dropFirst()), at: now)
+        case .commandStatus(let status, let credits, let opcode):
+            guard let command = commands.complete(opcode: opcode, credits: credits, at: now) else { return }
+            commandDidEnd(command, HCIErrorCode(rawValue: status), [], at: now)
+        case .disconnectionComplete(let status, let handle, let reason):
+            if status == 0 { connectionDidEnd(handle, HCIErrorCode(rawValue: reason), at: now) }
+        case .encryptionChange(let status, let handle, let isEnabled):
+            if status == 0, let index = index(handle: handle) { connections[index].isEncrypted = isEnabled }
+        case .hardwareError(let code):
+            restart("The controller reports hardware error 0x\(String(code, radix: 16)).", at: now)
+        case .dataBufferOverflow:
+            pending.events.append(.diagnostic("The controller reports a data buffer overflow."))
+        case .connectionComplete(let connection): connectionDidComplete(connection, at: now)
+        case .connectionUpdateComplete(let status, let handle, let parameters):
+            guard status == 0, let index = index(handle: handle) else { return }
+            connections[index].parameters = parameters
+            pending.events.append(.parametersChanged(connections[index].id, parameters))
+        case .advertisingReports(let reports):
+            if scanner.isWanted { for report in reports { pending.events.append(.advertisementReceived(report)) } }
+        case .longTermKeyRequest(let handle):
+            // No keys are kept: see SMP.
+            tune(.leLongTermKeyRequestNegativeReply, at: now) { $0.append(u16: handle) }
+        case .connectionParameterRequest(let handle, let minimum, let maximum, let latency, let timeout):
+            answerParameterRequest(handle, minimum...max(minimum, maximum), latency, timeout, at: now)
+        case .dataLengthChange, .phyUpdateComplete, .advertisingSetTerminated, .other: break
+        }
+    }
+
+    // MARK: Packets out
+
+    /// Appends the next packet for the controller, in H4 form, to `output`; returns false when there is none or the
+    /// controller has no room for it.
+    public mutating func nextPacket(into output: inout [UInt8], at now: Int64) -> Bool {
+        if commands.isIdle { finishClosing(at: now) }
+        if let command = commands.next(at: now) {
+            command.write(into: &output)
+            return true
+        }
+        return nextACLPacket(into: &output, at: now)
+    }
+
+    /// Exchanges `batch`, whose events have been dealt with, for what has happened since the last call.
+    public mutating func swapEvents(_ batch: inout EventBatch) {
+        batch.removeAll()
+        swap(&batch, &pending)
+    }
+
+    // MARK: Time
+
+    /// When to call ``wake(at:)``, or nil.
+    public var deadline: Int64? {
+        var earliest = Int64.max
+        if let deadline = commands.deadline { earliest = deadline }
+        if let deadline = initiator.deadline { earliest = min(earliest, deadline) }
+        for index in connections.indices {
+            if let deadline = connections[index].deadline { earliest = min(earliest, deadline) }
+        }
+        return earliest == .max ? nil : earliest
+    }
+
+    /// Lets whatever is overdue end.
+    public mutating func wake(at now: Int64) {
+        if let deadline = commands.deadline, deadline <= now {
+            let command = commands.inFlight.map { "\($0.opcode)" } ?? "a command: it says it has no room for any"
+            restart(
+                "The controller did not answer \(command) within \(CommandQueue.timeout / 1_000_000_000) s.", at: now)
+            return
+        }
+        rotateInitiator(at: now)
+        for index in connections.indices where (connections[index].deadline ?? .max) <= now {
+            expire(index, at: now)
+        }
+        for id in connections.filter({ ($0.closing?.deadline ?? .max) <= now }).map(\.handle) {
+            connectionDidEnd(id, .unspecified, at: now)
+        }
+    }
+
+    // MARK: Names
+
+    mutating func makeID() -> UInt64 {
+        lastID += 1
+        return lastID
+    }
+
+    func index(handle: UInt16) -> Int? { connections.firstIndex { $0.handle == handle } }
+    func index(_ id: ConnectionID) -> Int? { connections.firstIndex { $0.id == id } }
+
+    /// Sends a command that improves something, unless far too many wait already.
+    mutating func tune(_ opcode: Opcode, at now: Int64, _ build: (inout [UInt8]) -> Void) {
+        guard controller.supports(opcode), commands.count < Self.commandLimit else { return }
+        commands.enqueue(HCICommand(opcode, for: .tuning, build), at: now)
+    }
+}

@@ -1,0 +1,277 @@
+@testable import BluetoothHost
+
+/// Two controllers on one table, strict where real ones are: they know only the commands they say they know, deliver
+/// only unmasked events, and note every buffer that a host overruns.
+struct VirtualControllers {
+    struct Options {
+        var isExtended = false
+        var hasDataLength = true
+        var usesBufferSizeV2 = false
+        var aclLength = 27
+        var aclCount = 4
+        /// Size of the pieces in which data is handed to a host.
+        var receiveLength = 27
+        /// Whether packets are completed at once, or when the test says so.
+        var completesAtOnce = true
+    }
+
+    struct Side {
+        var options = Options()
+        var random: [UInt8] = []
+        var isAdvertising = false
+        var data: [UInt8] = []
+        var response: [UInt8] = []
+        var isScanning = false
+        var initiating: [UInt8]?
+        var leMask: UInt64 = 0
+        var mask: UInt64 = 0
+        var isConnected = false
+        var held = 0
+        var waiting: [[UInt8]] = []
+        var assembled: [UInt8] = []
+        var commands: [UInt16] = []
+        /// Commands as they came, without the H4 indicator.
+        var packets: [[UInt8]] = []
+        var isSilent = false
+    }
+
+    static let handle: UInt16 = 0x0040
+    var sides = [Side(), Side()]
+    /// Packets for each host.
+    var toHost: [[[UInt8]]] = [[], []]
+    /// What a host did wrong.
+    var faults: [String] = []
+    /// Complete L2CAP frames that went from each side.
+    var frames: [[[UInt8]]] = [[], []]
+
+    static let extendedCommands: [(Int, Int)] = [
+        (36, 1), (36, 2), (36, 3), (36, 4), (36, 5), (37, 5), (37, 6), (37, 7),
+    ]
+    static let legacyCommands: [(Int, Int)] = [(25, 5), (25, 7), (26, 0), (26, 1), (26, 2), (26, 3), (26, 4)]
+
+    func supportedCommands(_ side: Int) -> [UInt8] {
+        var mask = [UInt8](repeating: 0, count: 64)
+        var bits = [(15, 5), (26, 5), (27, 2), (28, 2), (33, 4), (33, 5), (14, 7)]
+        bits += sides[side].options.isExtended ? Self.extendedCommands : Self.legacyCommands
+        if sides[side].options.hasDataLength { bits += [(33, 6), (34, 0), (35, 3)] }
+        if sides[side].options.usesBufferSizeV2 { bits.append((41, 5)) }
+        for (octet, bit) in bits { mask[octet] |= 1 << UInt8(bit) }
+        return mask
+    }
+
+    mutating func event(_ code: UInt8, _ parameters: [UInt8], to side: Int) {
+        if code == 0x3E {
+            guard sides[side].mask >> 61 & 1 == 1, sides[side].leMask >> UInt64(parameters[0] - 1) & 1 == 1 else {
+                return
+            }
+        }
+        toHost[side].append([0x04, code, UInt8(parameters.count)] + parameters)
+    }
+
+    mutating func complete(_ opcode: UInt16, _ result: [UInt8], to side: Int) {
+        event(0x0E, [1, UInt8(opcode & 0xFF), UInt8(opcode >> 8)] + result, to: side)
+    }
+
+    mutating func status(_ opcode: UInt16, _ code: UInt8, to side: Int) {
+        event(0x0F, [code, 1, UInt8(opcode & 0xFF), UInt8(opcode >> 8)], to: side)
+    }
+
+    /// Takes a packet of a host.
+    mutating func receive(_ packet: [UInt8], from side: Int) {
+        if packet[0] == 0x02 { return receiveData(packet, from: side) }
+        let opcode = UInt16(packet[1]) | UInt16(packet[2]) << 8
+        sides[side].commands.append(opcode)
+        sides[side].packets.append(Array(packet[1...]))
+        if !sides[side].isSilent { command(opcode, Array(packet[4...]), side) }
+    }
+
+    private mutating func command(_ opcode: UInt16, _ p: [UInt8], _ side: Int) {
+        let other = 1 - side
+        switch opcode {
+        case 0x0C03:
+            let options = sides[side].options
+            if sides[side].isConnected { disconnect(reason: 0x08, from: side, tellSelf: false) }
+            sides[side] = Side()
+            sides[side].options = options
+            complete(opcode, [0], to: side)
+        case 0x1001: complete(opcode, [0, 13, 0, 0, 13, 0x34, 0x12, 0, 0], to: side)
+        case 0x1002: complete(opcode, [0] + supportedCommands(side), to: side)
+        case 0x1003: complete(opcode, [0, 0, 0, 0, 0, 0x60, 0, 0, 0], to: side)
+        case 0x1009: complete(opcode, [0, 1, 2, 3, 4, 5, UInt8(side)], to: side)
+        case 0x2003:
+            var features: UInt64 = 0
+            if sides[side].options.hasDataLength { features |= 1 << 5 }
+            if sides[side].options.isExtended { features |= 1 << 12 }
+            var bytes: [UInt8] = [0]
+            bytes.append(u64: features)
+            complete(opcode, bytes, to: side)
+        case 0x2002 where !sides[side].options.usesBufferSizeV2, 0x2060 where sides[side].options.usesBufferSizeV2:
+            var bytes: [UInt8] = [0]
+            bytes.append(u16: UInt16(sides[side].options.aclLength))
+            bytes.append(UInt8(sides[side].options.aclCount))
+            complete(opcode, bytes + (opcode == 0x2060 ? [0, 0, 0] : []), to: side)
+        case 0x0C01:
+            sides[side].mask = u64(p)
+            complete(opcode, [0], to: side)
+        case 0x2001:
+            sides[side].leMask = u64(p)
+            complete(opcode, [0], to: side)
+        case 0x2005:
+            sides[side].random = p
+            complete(opcode, [0], to: side)
+        case 0x202F where sides[side].options.hasDataLength:
+            complete(opcode, [0, 251, 0, 0x48, 0x08, 251, 0, 0x48, 0x08], to: side)
+        case 0x2024 where sides[side].options.hasDataLength: complete(opcode, [0], to: side)
+        case 0x2022 where sides[side].options.hasDataLength: complete(opcode, [0, p[0], p[1]], to: side)
+        case 0x2006, 0x2036, 0x2035, 0x200B, 0x2041:
+            complete(opcode, known(opcode, side) ? (opcode == 0x2036 ? [0, 0] : [0]) : [1], to: side)
+        case 0x2008, 0x2037:
+            sides[side].data = opcode == 0x2008 ? Array(p[1..<1 + Int(p[0])]) : Array(p[4...])
+            complete(opcode, known(opcode, side) ? [0] : [1], to: side)
+        case 0x2009, 0x2038:
+            sides[side].response = opcode == 0x2009 ? Array(p[1..<1 + Int(p[0])]) : Array(p[4...])
+            complete(opcode, known(opcode, side) ? [0] : [1], to: side)
+        case 0x200A, 0x2039:
+            let isKnown = known(opcode, side)
+            complete(opcode, isKnown ? [0] : [1], to: side)
+            if isKnown { sides[side].isAdvertising = p[0] == 1 }
+            meet()
+        case 0x200C, 0x2042:
+            let isKnown = known(opcode, side)
+            complete(opcode, isKnown ? [0] : [1], to: side)
+            if isKnown { sides[side].isScanning = p[0] == 1 }
+            meet()
+        case 0x200D, 0x2043:
+            status(opcode, known(opcode, side) ? 0 : 1, to: side)
+            sides[side].initiating = opcode == 0x200D ? Array(p[6..<12]) : Array(p[3..<9])
+            meet()
+        case 0x200E:
+            complete(opcode, [sides[side].initiating == nil ? 0x0C : 0], to: side)
+            if sides[side].initiating != nil {
+                sides[side].initiating = nil
+                event(0x3E, [0x01, 0x02] + [UInt8](repeating: 0, count: 17), to: side)
+            }
+        case 0x0406:
+            status(opcode, sides[side].isConnected ? 0 : 2, to: side)
+            if sides[side].isConnected { disconnect(reason: p[2], from: side, tellSelf: true) }
+        case 0x2013:
+            status(opcode, 0, to: side)
+            for place in [side, other] {
+                event(0x3E, [0x03, 0, 0x40, 0] + p[4..<6] + p[6..<10], to: place)
+            }
+        case 0x1405: complete(opcode, [0, p[0], p[1], UInt8(bitPattern: -47)], to: side)
+        default: complete(opcode, [1], to: side)
+        }
+    }
+
+    private func known(_ opcode: UInt16, _ side: Int) -> Bool {
+        (opcode >= 0x2035) == sides[side].options.isExtended
+    }
+
+    private func u64(_ bytes: [UInt8]) -> UInt64 { bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+
+    /// Scanners hear advertisers, and initiators find them.
+    mutating func meet() {
+        for side in 0...1 where sides[1 - side].isAdvertising {
+            let peer = sides[1 - side]
+            if sides[side].isScanning {
+                for (legacy, extended, data) in [(UInt8(0), UInt8(0x13), peer.data), (4, 0x1B, peer.response)] {
+                    if sides[side].options.isExtended {
+                        event(
+                            0x3E,
+                            extendedReport(extended, peer.random, data), to: side)
+                    } else {
+                        event(0x3E, legacyReport(legacy, peer.random, data), to: side)
+                    }
+                }
+            }
+            if sides[side].initiating == peer.random, !peer.isConnected {
+                sides[side].initiating = nil
+                sides[1 - side].isAdvertising = false
+                for (place, role) in [(side, UInt8(0)), (1 - side, 1)] {
+                    sides[place].isConnected = true
+                    sides[place].held = 0
+                    sides[place].assembled = []
+                    var complete: [UInt8] = [0x01, 0, 0x40, 0, role, 1]
+                    complete += sides[1 - place].random
+                    complete += [24, 0, 0, 0, 0xF4, 1, 0]
+                    event(0x3E, complete, to: place)
+                }
+            }
+        }
+    }
+
+    private func legacyReport(_ type: UInt8, _ address: [UInt8], _ data: [UInt8]) -> [UInt8] {
+        var report: [UInt8] = [0x02, 1, type, 1]
+        report += address
+        report.append(UInt8(data.count))
+        report += data
+        report.append(0xCE)
+        return report
+    }
+
+    private func extendedReport(_ type: UInt8, _ address: [UInt8], _ data: [UInt8]) -> [UInt8] {
+        var report: [UInt8] = [0x0D, 1, type, 0, 1]
+        report += address
+        report += [1, 0, 0xFF, 127, 0xCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(data.count)]
+        return report + data
+    }
+
+    mutating func disconnect(reason: UInt8, from side: Int, tellSelf: Bool) {
+        for place in 0...1 {
+            sides[place].isConnected = false
+            sides[place].held = 0
+            sides[place].waiting = []
+            if place != side || tellSelf { event(0x05, [0, 0x40, 0, place == side ? 0x16 : reason], to: place) }
+        }
+    }
+
+    private mutating func receiveData(_ packet: [UInt8], from side: Int) {
+        let count = packet.count - 5
+        if count > sides[side].options.aclLength { faults.append("a packet of \(count) bytes") }
+        guard sides[side].isConnected else { return }
+        sides[side].held += 1
+        if sides[side].held > sides[side].options.aclCount { faults.append("\(sides[side].held) packets held") }
+        if sides[side].options.completesAtOnce {
+            deliver(packet, from: side)
+            completePackets(1, on: side)
+        } else {
+            sides[side].waiting.append(packet)
+        }
+    }
+
+    /// Sends what a side holds back.
+    mutating func release(_ count: Int, on side: Int) {
+        let packets = sides[side].waiting.prefix(count)
+        sides[side].waiting.removeFirst(packets.count)
+        for packet in packets { deliver(packet, from: side) }
+        if !packets.isEmpty { completePackets(packets.count, on: side) }
+    }
+
+    private mutating func completePackets(_ count: Int, on side: Int) {
+        sides[side].held -= count
+        event(0x13, [1, 0x40, 0, UInt8(count), 0], to: side)
+    }
+
+    private mutating func deliver(_ packet: [UInt8], from side: Int) {
+        let isFirst = packet[2] >> 4 == 0
+        if isFirst != sides[side].assembled.isEmpty { faults.append("fragments out of order") }
+        sides[side].assembled += packet[5...]
+        let frame = sides[side].assembled
+        guard frame.count >= 4, frame.count == 4 + Int(frame[0]) + Int(frame[1]) << 8 else { return }
+        sides[side].assembled = []
+        frames[side].append(frame)
+        sendFrame(frame, to: 1 - side)
+    }
+
+    /// Hands a frame to a host in pieces, as controllers do.
+    mutating func sendFrame(_ frame: [UInt8], to side: Int) {
+        var start = 0
+        while start < frame.count {
+            let piece = frame[start..<min(start + sides[side].options.receiveLength, frame.count)]
+            toHost[side].append(
+                [0x02, 0x40, start == 0 ? 0x20 : 0x10, UInt8(piece.count & 0xFF), UInt8(piece.count >> 8)] + piece)
+            start += piece.count
+        }
+    }
+}

@@ -1,0 +1,92 @@
+#if HCI
+    import Foundation
+    import Synchronization
+
+    /// Processes that play the other parts: virtual controllers and Bumble's host. `scripts/setup-interop` installs them.
+    enum Interop {
+        private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+            .deletingLastPathComponent()
+        private static let python = root.appending(path: ".build-interop/venv/bin/python")
+
+        static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: python.path) }
+
+        /// A script of `Tests/Interop` at work, with its output line by line.
+        final class Script: Sendable {
+            private let process = Process()
+            private let state = Mutex(State())
+
+            private struct State {
+                var output = ""
+                var exit: Int32?
+                var waiters: [(isMet: @Sendable (String, Int32?) -> Bool, resume: @Sendable () -> Void)] = []
+            }
+
+            init(_ name: String, _ arguments: [String]) throws {
+                process.executableURL = Interop.python
+                process.arguments = ["-u", Interop.root.appending(path: "Tests/Interop/\(name)").path] + arguments
+                let pipe = Pipe()
+                process.standardOutput = pipe
+                process.standardError = pipe
+                pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
+                    let data = handle.availableData
+                    if data.isEmpty { handle.readabilityHandler = nil }
+                    self?.change { $0.output += String(decoding: data, as: UTF8.self) }
+                }
+                process.terminationHandler = { [weak self] process in
+                    self?.change { $0.exit = process.terminationStatus }
+                }
+                try process.run()
+            }
+
+            deinit { if process.isRunning { process.terminate() } }
+
+            var output: String { state.withLock { $0.output } }
+
+            private func change(_ body: (inout State) -> Void) {
+                let met = state.withLock { state in
+                    body(&state)
+                    let met = state.waiters.filter { $0.isMet(state.output, state.exit) }
+                    state.waiters.removeAll { $0.isMet(state.output, state.exit) }
+                    return met
+                }
+                for waiter in met { waiter.resume() }
+            }
+
+            private func wait(until isMet: @escaping @Sendable (String, Int32?) -> Bool) async {
+                await withCheckedContinuation { continuation in
+                    let isMetNow = state.withLock { state in
+                        if isMet(state.output, state.exit) { return true }
+                        state.waiters.append((isMet, { continuation.resume() }))
+                        return false
+                    }
+                    if isMetNow { continuation.resume() }
+                }
+            }
+
+            /// Waits until the script has printed `text`, or has ended.
+            func hasPrinted(_ text: String) async -> Bool {
+                await wait { $0.contains(text) || $1 != nil }
+                return output.contains(text)
+            }
+
+            /// Waits for the end.
+            func exitStatus() async -> Int32 {
+                await wait { $1 != nil }
+                return state.withLock { $0.exit } ?? -1
+            }
+
+            func stop() { if process.isRunning { process.terminate() } }
+        }
+
+        /// Controllers on one virtual radio, each on a Unix socket of its own.
+        static func controllers(_ count: Int, _ options: [String] = []) async throws -> (Script, [String]) {
+            let folder = FileManager.default.temporaryDirectory.appending(
+                path: "ferry-\(UInt64.random(in: 0 ... .max))")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let paths = (0..<count).map { folder.appending(path: "\($0)").path }
+            let script = try Script("controllers.py", paths.map { "unix-server:\($0)" } + options)
+            _ = await script.hasPrinted("C\(count - 1) ")
+            return (script, paths)
+        }
+    }
+#endif

@@ -1,0 +1,149 @@
+#if HCI
+    import Ferry
+    import FerryBluetooth
+    import FerryHCI
+    import Testing
+
+    /// Over virtual controllers that nobody here wrote, with and against a host stack that nobody here wrote.
+    @Suite(
+        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .timeLimit(.minutes(1)))
+    struct InteropTests {
+        private static let service = BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3032 as UInt128)
+        private static let characteristic = BluetoothUUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7274 as UInt128)
+        private static let card = Array(
+            String(repeating: "The quick brown fox jumps over the lazy dog. ", count: 4).utf8.prefix(158))
+
+        /// Sends the card in pieces of 20 bytes, then the marker, to whoever subscribes.
+        private final class CardServer: PeripheralRoleEvents, Sendable {
+            private let subscriptions: AsyncStream<(PeerID, AttributeID)>.Continuation
+            let subscribers: AsyncStream<(PeerID, AttributeID)>
+
+            init() { (subscribers, subscriptions) = AsyncStream.makeStream() }
+
+            func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as: Subscription) {
+                subscriptions.yield((central, characteristic))
+            }
+        }
+
+        @Test(arguments: [27, 251])
+        func aCardReachesBumblesCentral(aclLength: Int) async throws {
+            let (controllers, paths) = try await Interop.controllers(
+                2, ["--acl-len", "\(aclLength)", "--rx-acl", "\(aclLength)"])
+            defer { controllers.stop() }
+            let adapter = try await HCIAdapter.open(.unix(path: paths[0]))
+            let events = CardServer()
+            let role = adapter.openPeripheral(events)
+            let published = try await role.publish(
+                ServiceDefinition(
+                    Self.service,
+                    characteristics: [
+                        CharacteristicDefinition(
+                            Self.characteristic, properties: [.notify, .read], permissions: .readable)
+                    ]))
+            let report = try await role.startAdvertising(Advertisement(localName: "card", services: [Self.service]))
+            #expect(report.advertised.services == [Self.service])
+            let central = try Interop.Script("central.py", ["unix-client:\(paths[1])"])
+            for await (peer, characteristic) in events.subscribers {
+                #expect(characteristic == published.characteristics[0])
+                for start in stride(from: 0, to: Self.card.count, by: 20) {
+                    let piece = Array(Self.card[start..<min(start + 20, Self.card.count)])
+                    #expect(try role.tryUpdateValue(piece.span.bytes, of: characteristic, for: .one(peer)))
+                }
+                #expect(try role.tryUpdateValue(Array("EOM".utf8).span.bytes, of: characteristic, for: .all))
+                break
+            }
+            #expect(await central.exitStatus() == 0, "\(central.output)")
+            #expect(central.output.contains("match = True"))
+            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+        }
+
+        /// Collects values until the marker.
+        private final class CardReader: CentralRoleEvents, PeripheralConnectionEvents, Sendable {
+            let discoveries: AsyncStream<Discovery>
+            let values: AsyncStream<[UInt8]>
+            private let discovered: AsyncStream<Discovery>.Continuation
+            private let updated: AsyncStream<[UInt8]>.Continuation
+
+            init() {
+                (discoveries, discovered) = AsyncStream.makeStream()
+                (values, updated) = AsyncStream.makeStream()
+            }
+
+            func centralDidDiscover(_ discovery: Discovery) { discovered.yield(discovery) }
+            func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
+                updated.yield(value.withUnsafeBytes { Array($0) })
+            }
+            func peripheralDidDisconnect(_ reason: BluetoothError) { updated.finish() }
+        }
+
+        @Test(arguments: [27, 251])
+        func aCardComesFromBumblesPeripheral(aclLength: Int) async throws {
+            let (controllers, paths) = try await Interop.controllers(
+                2, ["--acl-len", "\(aclLength)", "--rx-acl", "\(aclLength)"])
+            defer { controllers.stop() }
+            let peripheral = try Interop.Script("peripheral.py", ["unix-client:\(paths[0])"])
+            #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
+            let adapter = try await HCIAdapter.open(.unix(path: paths[1]))
+            let reader = CardReader()
+            let role = adapter.openCentral(reader)
+            try role.startScan(ScanRequest(services: [Self.service]))
+            var found: PeerID?
+            for await discovery in reader.discoveries {
+                #expect(discovery.advertisement.isConnectable)
+                #expect(discovery.rssi == -50)
+                found = discovery.peripheral
+                break
+            }
+            role.stopScan()
+            let connection = try await role.connect(to: try #require(found))
+            connection.activate(reader)
+            let service = try #require(try await connection.discoverServices([Self.service]).first)
+            let characteristic = try #require(
+                try await connection.discoverCharacteristics([Self.characteristic], of: service.id).first)
+            #expect(characteristic.properties == [.notify, .read])
+            #expect(try await connection.readRSSI() == -50)
+            try await connection.setSubscription(.notify, to: characteristic.id)
+            var card: [UInt8] = []
+            for await value in reader.values {
+                if value == Array("EOM".utf8) { break }
+                #expect(value.count <= 20)
+                card += value
+            }
+            #expect(card == Self.card)
+            connection.disconnect()
+            for await _ in reader.values {}
+            peripheral.stop()
+        }
+
+        @Test(arguments: [EndOfMessageFraming()])
+        func twoAdaptersCarryMessagesBothWays(framing: EndOfMessageFraming) async throws {
+            let (controllers, paths) = try await Interop.controllers(2)
+            defer { controllers.stop() }
+            let serving = try await HCIAdapter.open(.unix(path: paths[0]))
+            let asking = try await HCIAdapter.open(.unix(path: paths[1]))
+            let configuration = GATTConfiguration(
+                service: Self.service, characteristic: Self.characteristic)
+            let listener = try await GATTTransport(adapter: serving, configuration: configuration).listen()
+            let link = try await GATTTransport(adapter: asking, configuration: configuration).connect(
+                timeout: .seconds(20))
+            var incoming: (any Link)?
+            for await accepted in listener.links {
+                incoming = accepted
+                break
+            }
+            let sender = MessageChannel(over: try #require(incoming), codec: BytesCodec(), framing: framing)
+            let receiver = MessageChannel(over: link, codec: BytesCodec(), framing: framing)
+            let message = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+            async let sent: Void = sender.send(message)
+            for try await received in receiver.messages {
+                #expect(received == message)
+                break
+            }
+            try await sent
+            receiver.close()
+            sender.close()
+            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+        }
+    }
+#endif
