@@ -91,10 +91,12 @@ final class BenchRun: Sendable {
         let compression: (any Compression)? = settings.compression == .zlib ? ZlibCompression() : nil
         return switch settings.framing {
         case .length:
-            MessageChannel(over: link, codec: BytesCodec(), compression: compression, time: time)
+            MessageChannel(
+                over: link, codec: BytesCodec(), compression: compression, chunkSize: settings.chunkSize, time: time)
         case .eom:
             MessageChannel(
-                over: link, codec: BytesCodec(), framing: EndOfMessageFraming(), compression: compression, time: time)
+                over: link, codec: BytesCodec(), framing: EndOfMessageFraming(), compression: compression,
+                chunkSize: settings.chunkSize, time: time)
         }
     }
 
@@ -139,11 +141,24 @@ final class BenchRun: Sendable {
 
     private func send(over channel: MessageChannel<[UInt8]>, _ index: Int) async {
         let message = SampleText.bytes(count: settings.messageSize, seed: settings.seed)
+        var generator = SeededGenerator(seed: settings.seed &+ UInt64(index))
         repeat {
+            if settings.pace == .spaced, await pause(&generator, index) == false { return }
             log.willSend(index, at: time.now)
             do { try await channel.send(message) } catch { return }
             log.didSend(index, channel.statistics)
         } while !recordsTimeline && !Task.isCancelled
+    }
+
+    /// Waits until the last message has arrived, and then up to four intervals longer, so that messages meet the
+    /// connection events at every distance.
+    private func pause(_ generator: inout SeededGenerator, _ index: Int) async -> Bool {
+        do {
+            while log.isUnderWay(index) { try await time.sleep(for: .milliseconds(1)) }
+            let longest = UInt64(settings.interval * 4_000)
+            try await time.sleep(for: .microseconds(Int64(generator.next() % max(1, longest))))
+        } catch { return false }
+        return true
     }
 
     private func receive(from channel: MessageChannel<[UInt8]>, _ index: Int) async {
