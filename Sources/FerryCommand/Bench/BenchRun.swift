@@ -71,8 +71,8 @@ final class BenchRun: Sendable {
             let (from, to) = isNotifying ? (peripheral, central) : (central, peripheral)
             pairs.append(
                 Pair(
-                    sender: channel(over: MeteredLink(from, outbound: meter)),
-                    receiver: channel(over: MeteredLink(to, inbound: meter)), meter: meter))
+                    sender: try channel(over: MeteredLink(from, outbound: meter)),
+                    receiver: try channel(over: MeteredLink(to, inbound: meter)), meter: meter))
         }
         return pairs
     }
@@ -87,17 +87,19 @@ final class BenchRun: Sendable {
         }
     }
 
-    private func channel(over link: any Link) -> MessageChannel<[UInt8]> {
-        let compression: (any Compression)? = settings.compression == .zlib ? ZlibCompression() : nil
-        return switch settings.framing {
-        case .length:
-            MessageChannel(
-                over: link, codec: BytesCodec(), compression: compression, chunkSize: settings.chunkSize, time: time)
-        case .eom:
-            MessageChannel(
-                over: link, codec: BytesCodec(), framing: EndOfMessageFraming(), compression: compression,
-                chunkSize: settings.chunkSize, time: time)
+    private func channel(over link: any Link) throws(FerryError) -> MessageChannel<[UInt8]> {
+        switch settings.framing {
+        case .length: channel(over: link, LengthPrefixFraming())
+        case .eom: channel(over: link, try EndOfMessageFraming(chunkSize: nil))
+        case .classicEOM: channel(over: link, EndOfMessageFraming())
         }
+    }
+
+    private func channel(over link: any Link, _ framing: some Framing) -> MessageChannel<[UInt8]> {
+        MessageChannel(
+            over: link, codec: BytesCodec(), framing: framing,
+            compression: settings.compression == .zlib ? ZlibCompression() : nil, chunkSize: settings.chunkSize,
+            time: time)
     }
 
     // MARK: Measuring

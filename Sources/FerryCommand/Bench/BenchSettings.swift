@@ -78,8 +78,12 @@ struct BenchSettings: Codable, Hashable, Sendable {
 
 /// The framings that can be compared.
 enum FramingChoice: String, Codable, CaseIterable, Sendable {
+    /// The payload's length, then the payload.
     case length
+    /// Chunks as large as the link takes, then the marker `EOM`.
     case eom
+    /// The same with chunks of 20 bytes, as the classic sample has them.
+    case classicEOM = "eom-20"
 }
 
 /// The compressions that can be compared.
