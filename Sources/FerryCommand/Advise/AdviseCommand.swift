@@ -1,5 +1,100 @@
 import ArgumentParser
+import Ferry
 
+/// `ferry advise`: recommends how to send messages of given sizes to a given peer.
 struct Advise: AsyncParsableCommand {
-    func run() async throws {}
+    static let configuration = CommandConfiguration(
+        abstract: "Recommends chunk, framing, compression and interval for your messages, and says why.",
+        discussion: """
+            Every choice is simulated with real channels over a model of the link layer. Give message sizes with
+            --message-size (2000, or 60:70,2000:30 for sizes with weights), --sizes-file (one size on each line) or
+            --sample (files that are messages, which also shows what compression gains).
+            """)
+
+    @Option(name: .long, help: ArgumentHelp("Message sizes in bytes, with weights if you like.", valueName: "sizes"))
+    var messageSize: String?
+
+    @Option(name: .long, help: ArgumentHelp("A file with one message size on each line.", valueName: "file"))
+    var sizesFile: String?
+
+    @Option(name: .long, parsing: .upToNextOption, help: ArgumentHelp("Files that are messages.", valueName: "file"))
+    var sample: [String] = []
+
+    @Option(name: .long, help: "The other device: ios, android, bluez, custom (with --controller or --profile-file).")
+    var peer = "custom"
+
+    @OptionGroup var controller: ControllerOptions
+
+    @Option(name: .long, help: "ATT_MTU that the peer agrees to, if you know it.")
+    var mtu: Int?
+
+    @Option(name: .long, help: "Connection intervals in ms to choose from.")
+    var interval: CommaList<Double>?
+
+    @Option(name: .long, help: "PHY: 1M, 2M, coded-S2, coded-S8.")
+    var phy = "1M"
+
+    @Option(name: .long, help: "Link-layer data length in bytes, 27 to 251.")
+    var dataLength = 251
+
+    @Option(name: .long, help: "Probability that a packet is damaged, 0 to 1.")
+    var errorRate = 0.0
+
+    @Option(name: .long, help: "Who sends: notify (the peripheral), write (the central).")
+    var direction = "notify"
+
+    @Option(name: .long, help: ArgumentHelp("Latency to stay within, for 99 % of large messages.", valueName: "ms"))
+    var within: Double?
+
+    @Option(name: .long, help: "Seed of damage and pauses.")
+    var seed: UInt64 = 1
+
+    @Flag(name: .long, help: "Print JSON.")
+    var json = false
+
+    func validate() throws {
+        guard [messageSize != nil, sizesFile != nil, !sample.isEmpty].count(where: { $0 }) == 1 else {
+            throw ValidationError("Give the message sizes with one of --message-size, --sizes-file and --sample.")
+        }
+        do { _ = try adviser() } catch { throw ValidationError(error.message) }
+    }
+
+    func run() async throws {
+        do {
+            let advice = try adviser().advise()
+            print(json ? try JSONFile.text(advice) : advice.text(), terminator: "")
+        } catch let error as FerryError {
+            throw ValidationError(error.message)
+        }
+    }
+
+    private func adviser() throws(FerryError) -> Adviser {
+        var device = try Peer(named: peer, controller: controller.settings())
+        if let mtu { device.attMTU = mtu }
+        if let interval { device.intervals = interval.elements.sorted() }
+        guard let way = DirectionChoice(rawValue: direction) else {
+            throw FerryError(.invalidConfiguration, "The direction '\(direction)' is not known: notify, write.")
+        }
+        if let within, !(within > 0) {
+            throw FerryError(.invalidConfiguration, "A latency of \(within) ms cannot be kept; give more than 0.")
+        }
+        var base = BenchSettings(
+            attMTU: device.attMTU, interval: 30, phy: phy, dataLength: dataLength, isEncrypted: true, framing: .length,
+            compression: .none, messageSize: 1, queueDepth: 8, direction: way, centrals: 1, packetErrorRate: errorRate,
+            profile: device.profile, seconds: 10, seed: seed)
+        guard !device.intervals.isEmpty else {
+            throw FerryError(.invalidConfiguration, "The sweep is empty: --interval names no value. Give at least one.")
+        }
+        for interval in device.intervals {
+            base.interval = interval
+            try base.validate()
+        }
+        return Adviser(sizes: try sizes(), peer: device, base: base, deadline: within)
+    }
+
+    private func sizes() throws(FerryError) -> MessageSizes {
+        if let messageSize { return try MessageSizes(distribution: messageSize) }
+        if let sizesFile { return try MessageSizes(sizesIn: sizesFile) }
+        return try MessageSizes(samples: sample)
+    }
 }

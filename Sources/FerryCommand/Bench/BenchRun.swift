@@ -71,8 +71,8 @@ final class BenchRun: Sendable {
             let (from, to) = isNotifying ? (peripheral, central) : (central, peripheral)
             pairs.append(
                 Pair(
-                    sender: channel(over: MeteredLink(from, outbound: meter)),
-                    receiver: channel(over: MeteredLink(to, inbound: meter)), meter: meter))
+                    sender: try channel(over: MeteredLink(from, outbound: meter)),
+                    receiver: try channel(over: MeteredLink(to, inbound: meter)), meter: meter))
         }
         return pairs
     }
@@ -87,15 +87,19 @@ final class BenchRun: Sendable {
         }
     }
 
-    private func channel(over link: any Link) -> MessageChannel<[UInt8]> {
-        let compression: (any Compression)? = settings.compression == .zlib ? ZlibCompression() : nil
-        return switch settings.framing {
-        case .length:
-            MessageChannel(over: link, codec: BytesCodec(), compression: compression, time: time)
-        case .eom:
-            MessageChannel(
-                over: link, codec: BytesCodec(), framing: EndOfMessageFraming(), compression: compression, time: time)
+    private func channel(over link: any Link) throws(FerryError) -> MessageChannel<[UInt8]> {
+        switch settings.framing {
+        case .length: channel(over: link, LengthPrefixFraming())
+        case .eom: channel(over: link, try EndOfMessageFraming(chunkSize: nil))
+        case .classicEOM: channel(over: link, EndOfMessageFraming())
         }
+    }
+
+    private func channel(over link: any Link, _ framing: some Framing) -> MessageChannel<[UInt8]> {
+        MessageChannel(
+            over: link, codec: BytesCodec(), framing: framing,
+            compression: settings.compression == .zlib ? ZlibCompression() : nil, chunkSize: settings.chunkSize,
+            time: time)
     }
 
     // MARK: Measuring
@@ -139,11 +143,24 @@ final class BenchRun: Sendable {
 
     private func send(over channel: MessageChannel<[UInt8]>, _ index: Int) async {
         let message = SampleText.bytes(count: settings.messageSize, seed: settings.seed)
+        var generator = SeededGenerator(seed: settings.seed &+ UInt64(index))
         repeat {
+            if settings.pace == .spaced, await pause(&generator, index) == false { return }
             log.willSend(index, at: time.now)
             do { try await channel.send(message) } catch { return }
             log.didSend(index, channel.statistics)
         } while !recordsTimeline && !Task.isCancelled
+    }
+
+    /// Waits until the last message has arrived, and then up to four intervals longer, so that messages meet the
+    /// connection events at every distance.
+    private func pause(_ generator: inout SeededGenerator, _ index: Int) async -> Bool {
+        do {
+            while log.isUnderWay(index) { try await time.sleep(for: .milliseconds(1)) }
+            let longest = UInt64(settings.interval * 4_000)
+            try await time.sleep(for: .microseconds(Int64(generator.next() % max(1, longest))))
+        } catch { return false }
+        return true
     }
 
     private func receive(from channel: MessageChannel<[UInt8]>, _ index: Int) async {

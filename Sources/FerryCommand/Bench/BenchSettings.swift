@@ -12,6 +12,10 @@ struct BenchSettings: Codable, Hashable, Sendable {
     var framing: FramingChoice
     var compression: CompressionChoice
     var messageSize: Int
+    /// Upper bound of the chunks; nil for ATT_MTU - 3.
+    var chunkSize: Int?
+    /// Whether the sender never pauses, or sends one message at a time with pauses of random length between them.
+    var pace = PaceChoice.saturated
     var queueDepth: Int
     var direction: DirectionChoice
     var centrals: Int
@@ -52,6 +56,7 @@ struct BenchSettings: Codable, Hashable, Sendable {
     func validate() throws(FerryError) {
         _ = try linkParameters()
         _ = try profile.controllerProfile()
+        if let chunkSize { try Self.check(chunkSize, 4...512, "chunk size", "an attribute value's length") }
         try Self.check(messageSize, 0...(16 << 20), "message size", "Limits.maximumMessageSize")
         try Self.check(queueDepth, 1...4_096, "queue depth", "LoopbackRadio.Configuration.transmitQueueDepth")
         try Self.check(centrals, 1...20, "number of centrals", "one radio's simulated connections")
@@ -73,14 +78,26 @@ struct BenchSettings: Codable, Hashable, Sendable {
 
 /// The framings that can be compared.
 enum FramingChoice: String, Codable, CaseIterable, Sendable {
+    /// The payload's length, then the payload.
     case length
+    /// Chunks as large as the link takes, then the marker `EOM`.
     case eom
+    /// The same with chunks of 20 bytes, as the classic sample has them.
+    case classicEOM = "eom-20"
 }
 
 /// The compressions that can be compared.
 enum CompressionChoice: String, Codable, CaseIterable, Sendable {
     case none
     case zlib
+}
+
+/// When messages are sent.
+enum PaceChoice: String, Codable, CaseIterable, Sendable {
+    /// One after the other without a pause: shows throughput.
+    case saturated
+    /// One at a time on an idle link: shows latency.
+    case spaced
 }
 
 /// Who sends.

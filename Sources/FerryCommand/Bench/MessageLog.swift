@@ -46,6 +46,9 @@ final class MessageLog: Sendable {
         }
     }
 
+    /// Whether a message has been sent and has not arrived.
+    func isUnderWay(_ index: Int) -> Bool { state.withLock { !$0.entries[index].underWay.isEmpty } }
+
     var entries: [Entry] { state.withLock { $0.entries } }
 
     /// Messages that the slowest central has received.

@@ -1,0 +1,64 @@
+/// What to use, what it gives, and why.
+struct Advice: Codable, Sendable {
+    var peer: String
+    var remark: String
+    var attMTU: Int
+    var phy: String
+    var chunkSize: Int
+    var framing: FramingChoice
+    var compression: CompressionChoice
+    /// In ms.
+    var interval: Double
+    var reasons: [String]
+    var predictions: [Prediction]
+    var check: Check?
+
+    /// What one size of message meets.
+    struct Prediction: Codable, Sendable {
+        var name: String
+        var size: Int
+        var chunks: Int
+        /// On an idle link, from send to arrival, in ms.
+        var median: Double
+        var p99: Double
+        /// Of such messages one after the other, in kbit/s.
+        var goodput: Double
+    }
+
+    /// A published figure that the model was checked against.
+    struct Check: Codable, Sendable {
+        var source: String
+        var conditions: String
+        /// In kbit/s.
+        var published: Double
+        var simulated: Double
+    }
+
+    func text() -> String {
+        var lines = [
+            "chunk        \(chunkSize) bytes", "framing      \(framing.rawValue)",
+            "compression  \(compression.rawValue)", "interval     \(short(interval)) ms", "",
+        ]
+        let head = ["message", "bytes", "chunks", "p50 ms", "p99 ms", "kbit/s"]
+        let rows =
+            [head]
+            + predictions.map {
+                [$0.name, "\($0.size)", "\($0.chunks)", number($0.median, 1), number($0.p99, 1), number($0.goodput, 1)]
+            }
+        let widths = head.indices.map { index in rows.map { $0[index].count }.max() ?? 0 }
+        for row in rows {
+            lines.append(
+                zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  "))
+        }
+        lines += ["", "Latency of one message on an idle link; throughput of one after the other. Simulated.", ""]
+        lines += (reasons + [remark]).map { "- " + $0 }
+        if let check {
+            let off = check.published > 0 ? (check.simulated / check.published - 1) * 100 : 0
+            lines.append(
+                "- The model was checked against \(check.source) (\(check.conditions)): published "
+                    + "\(number(check.published, 1)) kbit/s, simulated \(number(check.simulated, 1)) "
+                    + "(\(off < 0 ? "" : "+")\(number(off, 1)) %).")
+        }
+        return lines.joined(separator: "\n") + "\n"
+    }
+}

@@ -1,0 +1,181 @@
+import Ferry
+import FerrySimulator
+
+/// Chooses by simulating the choices, and says why.
+struct Adviser {
+    let sizes: MessageSizes
+    let peer: Peer
+    /// Settings that all candidates share.
+    let base: BenchSettings
+    /// The longest latency that most large messages may take, in ms; nil for as short as can be.
+    let deadline: Double?
+
+    /// Simulated seconds per candidate.
+    private static let seconds = 20.0
+    /// Candidates within this much of the best count as equal; then the one that is kinder to batteries is taken.
+    private static let tolerance = 0.1
+
+    func advise() throws -> Advice {
+        let typical = sizes.quantile(0.5)
+        let large = sizes.quantile(0.95)
+        var chosen = base
+        chosen.interval = try peer.intervals.first.orThrow()
+        chosen.messageSize = large
+        let (chunk, chunkReason) = try chooseChunk(chosen)
+        chosen.chunkSize = chunk
+        let (framing, framingReason) = try chooseFraming(chosen, typical)
+        chosen.framing = framing
+        let compressionReason: String
+        (chosen.compression, compressionReason) = chooseCompression(chunk, typical, large)
+        // What compression leaves of a message is what crosses; the sizes below are those that are sent.
+        let factor = chosen.compression == .zlib ? sizes.compressionRatio ?? 1 : 1
+        let (interval, intervalReason) = try chooseInterval(chosen, sent(large, factor))
+        chosen.interval = interval
+        var predictions: [Advice.Prediction] = []
+        for (name, size) in [("typical", typical), ("large", large), ("largest", sizes.quantile(1))]
+        where !predictions.contains(where: { $0.size == size }) {
+            predictions.append(try predict(name, size, sent(size, factor), chosen))
+        }
+        return Advice(
+            peer: peer.name, remark: peer.remark, attMTU: chosen.attMTU, phy: chosen.phy, chunkSize: chunk,
+            framing: framing, compression: chosen.compression, interval: interval,
+            reasons: [chunkReason, framingReason, compressionReason, intervalReason], predictions: predictions,
+            check: try check(chosen))
+    }
+
+    private func sent(_ size: Int, _ factor: Double) -> Int { factor < 1 ? Int(Double(size) * factor) + 4 : size }
+
+    // MARK: The choices
+
+    /// All that a value holds, or less where that spills a few bytes into one more packet.
+    private func chooseChunk(_ settings: BenchSettings) throws -> (Int, String) {
+        let most = min(settings.attMTU - peer.reserve, 512)
+        // Lengths that fill link-layer packets to the last byte: 3 bytes of ATT and 4 of L2CAP go with each value.
+        let filling = (1...20).map { $0 * settings.dataLength - 7 }.filter { $0 > 0 && $0 < most }.suffix(2)
+        var best: (chunk: Int, goodput: Double)?
+        var whole = 0.0
+        for chunk in [most] + filling.reversed() {
+            var candidate = settings
+            candidate.chunkSize = chunk
+            candidate.messageSize = max(settings.messageSize, 4_096)
+            let goodput = try BenchRun.simulate(candidate).result.goodput
+            if chunk == most { whole = goodput }
+            if goodput > (best?.goodput ?? 0) * 1.01 { best = (chunk, goodput) }
+        }
+        guard let best, best.chunk != most else {
+            return (most, "A chunk of \(most) bytes is all that ATT_MTU \(settings.attMTU) leaves for a value.")
+        }
+        let gain = number((best.goodput / whole - 1) * 100, 0)
+        return (
+            best.chunk,
+            "A chunk of \(best.chunk) bytes fills link-layer packets of \(settings.dataLength) bytes exactly; \(most), "
+                + "the most that fits ATT_MTU \(settings.attMTU), spills into one more packet and is \(gain) % slower."
+        )
+    }
+
+    private func chooseFraming(_ settings: BenchSettings, _ typical: Int) throws -> (FramingChoice, String) {
+        func latency(_ framing: FramingChoice) throws -> Double {
+            var candidate = settings
+            candidate.framing = framing
+            return try spaced(typical, candidate).latency.median
+        }
+        let (length, marker) = (try latency(.length), try latency(.eom))
+        let reason =
+            "Length-prefix framing: \(number(length, 1)) ms for a typical message against \(number(marker, 1)) with an "
+            + "end-of-message marker, which takes one more value; choose the marker only for peers that expect it."
+        return (.length, reason)
+    }
+
+    private func chooseCompression(_ chunk: Int, _ typical: Int, _ large: Int) -> (CompressionChoice, String) {
+        guard let ratio = sizes.compressionRatio else {
+            return (
+                .none,
+                "No compression: what it gains depends on the content; give sample messages (--sample) to find out."
+            )
+        }
+        let before = (large + chunk) / chunk
+        let after = (sent(large, ratio) + chunk) / chunk
+        let percent = number(ratio * 100, 0)
+        guard after < before else {
+            return (
+                .none,
+                "No compression: zlib leaves \(percent) % of the samples, and a large message still takes \(before) chunks."
+            )
+        }
+        return (
+            .zlib,
+            "Compression with zlib: it leaves \(percent) % of the samples, and a large message takes \(after) chunks "
+                + "instead of \(before)."
+        )
+    }
+
+    private func chooseInterval(_ settings: BenchSettings, _ size: Int) throws -> (Double, String) {
+        var outcomes: [(interval: Double, latency: Double)] = []
+        for interval in peer.intervals {
+            var candidate = settings
+            candidate.interval = interval
+            outcomes.append((interval, try spaced(size, candidate).latency.p99))
+        }
+        let best = try outcomes.min { $0.latency < $1.latency }.orThrow()
+        let limit = deadline ?? best.latency * (1 + Self.tolerance)
+        let fitting = outcomes.filter { $0.latency <= limit }.max { $0.interval < $1.interval }
+        let list = outcomes.map { "\(short($0.interval)) ms: \(number($0.latency, 1))" }.joined(separator: ", ")
+        let table = "99th percentile for a large message in ms at each interval: \(list)."
+        guard let fitting else {
+            return (
+                best.interval,
+                "An interval of \(short(best.interval)) ms is the quickest, and still misses the \(short(limit)) ms asked "
+                    + "for. \(table)"
+            )
+        }
+        let why = deadline == nil ? "within a tenth of the quickest" : "within the \(short(limit)) ms asked for"
+        return (
+            fitting.interval,
+            "An interval of \(short(fitting.interval)) ms is the longest, and so the kindest to batteries, that stays "
+                + "\(why). \(table)"
+        )
+    }
+
+    // MARK: Predicting
+
+    private func spaced(_ size: Int, _ settings: BenchSettings) throws -> BenchResult {
+        var candidate = settings
+        candidate.messageSize = size
+        candidate.pace = .spaced
+        candidate.compression = .none
+        candidate.seconds = Self.seconds
+        return try BenchRun.simulate(candidate).result
+    }
+
+    private func predict(_ name: String, _ size: Int, _ sent: Int, _ settings: BenchSettings) throws
+        -> Advice.Prediction
+    {
+        let single = try spaced(sent, settings)
+        var stream = settings
+        stream.messageSize = sent
+        stream.compression = .none
+        stream.seconds = Self.seconds
+        let saturated = try BenchRun.simulate(stream).result
+        return Advice.Prediction(
+            name: name, size: size, chunks: single.messages > 0 ? single.chunks / single.messages : 0,
+            median: single.latency.median, p99: single.latency.p99,
+            goodput: sent > 0 ? saturated.goodput * Double(size) / Double(sent) : 0)
+    }
+
+    private func check(_ settings: BenchSettings) throws -> Advice.Check? {
+        guard let figure = PublishedFigure.nearest(to: settings) else { return nil }
+        return Advice.Check(
+            source: figure.source,
+            conditions: "ATT_MTU \(figure.attMTU), \(short(figure.interval)) ms, LE \(figure.phy.rawValue)",
+            published: figure.published, simulated: try figure.simulated())
+    }
+}
+
+extension Optional {
+    fileprivate func orThrow() throws(FerryError) -> Wrapped {
+        guard let self else {
+            throw FerryError(.invalidConfiguration, "There is no connection interval to choose from.")
+        }
+        return self
+    }
+}

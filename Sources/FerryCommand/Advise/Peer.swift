@@ -1,0 +1,50 @@
+import Ferry
+import FerrySimulator
+
+/// What is known of the device at the other end: its controller, and what it lets an app choose.
+struct Peer {
+    var name: String
+    var profile: ControllerSettings
+    /// ATT_MTU that it agrees to.
+    var attMTU: Int
+    /// Connection intervals in ms that it grants.
+    var intervals: [Double]
+    /// Bytes of ATT_MTU that a value must leave free: 3, or more where the peer cuts longer values.
+    var reserve = 3
+    /// What to mention.
+    var remark: String
+
+    static let names = ["ios", "android", "bluez", "custom"]
+
+    init(named name: String, controller: ControllerSettings) throws(FerryError) {
+        self.name = name
+        switch name {
+        case "ios":
+            profile = ControllerSettings(.ios)
+            attMTU = 185
+            intervals = [15, 30, 45, 60, 90]
+            remark =
+                "iOS grants intervals of 15 ms and more, in steps of 15 ms; ATT_MTU 185 on older devices, up to 527 seen."
+        case "android":
+            profile = ControllerSettings(.android)
+            attMTU = 517
+            intervals = [11.25, 15, 30, 48.75, 100]
+            remark = "Android 14 and later ask for ATT_MTU 517; 11.25 ms is its high-priority interval."
+        case "bluez":
+            profile = ControllerSettings(.bluez)
+            attMTU = 517
+            intervals = [7.5, 15, 30, 50, 100]
+            reserve = 5
+            remark = "BlueZ may cut values above ATT_MTU - 5 without a word when the central takes several at once."
+        case "custom":
+            profile = controller
+            attMTU = 247
+            intervals = [7.5, 15, 30, 50, 100]
+            remark = "Controller profile \(controller.name): \(controller.source)."
+        default:
+            throw FerryError(
+                .invalidConfiguration,
+                "The peer '\(name)' is not known. Choose from: \(Self.names.joined(separator: ", ")).")
+        }
+    }
+}
