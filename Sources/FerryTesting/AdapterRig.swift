@@ -184,7 +184,8 @@ final class AdapterRig: Sendable {
         _ remote: Remote, to characteristic: RemoteCharacteristic, as subscription: Subscription
     ) async throws -> PeerID {
         let connection = remote.connection
-        try await run("subscribing") { try await connection.setSubscription(subscription, to: characteristic.id) }
+        let id = characteristic.id  // capturing the 16-byte aligned structure itself crashes Swift 6.3.1
+        try await run("subscribing") { try await connection.setSubscription(subscription, to: id) }
         try await wait(for: "didSubscribe") { witness.get { !$0.subscribed.isEmpty } }
         guard let central = witness.get({ $0.subscribed.last }) else {
             throw ConformanceFailure(name, "no central has subscribed")
