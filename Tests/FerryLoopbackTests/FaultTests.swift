@@ -84,7 +84,8 @@ import Testing
         let (connection, owner) = try await world.connect()
         #expect(connection.attMTU == 512 && connection.maximumWriteLength(.withoutResponse) == 509)
         #expect {
-            try connection.tryWriteValue([UInt8](repeating: 1, count: 30).span.bytes, to: characteristic, type: .withoutResponse)
+            try connection.tryWriteValue(
+                [UInt8](repeating: 1, count: 30).span.bytes, to: characteristic, type: .withoutResponse)
         } throws: { ($0 as? BluetoothError)?.code == .valueTooLong }
         world.time.advance(by: .milliseconds(200))
         #expect(connection.attMTU == 185 && owner.journal.all == ["mtu 185"])

@@ -12,7 +12,8 @@ import Testing
         let (connection, owner) = try await world.connect()
         try await world.run { try await connection.setSubscription(.notify, to: service.characteristics[0]) }
         world.radio.setInRange(false, between: world.server, and: world.client)
-        #expect(try world.peripheral.tryUpdateValue(([1] as [UInt8]).span.bytes, of: service.characteristics[0], for: .all))
+        #expect(
+            try world.peripheral.tryUpdateValue(([1] as [UInt8]).span.bytes, of: service.characteristics[0], for: .all))
         world.time.advance(by: .milliseconds(1999))
         #expect(owner.values.withLock { $0.isEmpty })
         world.radio.setInRange(true, between: world.server, and: world.client)
@@ -125,7 +126,8 @@ import Testing
             do { try await world.run(body) } catch { return (error as? BluetoothError)?.code }
             return nil
         }
-        #expect(await code { _ = try await connection.readValue(of: characteristic) } == .att(.insufficientAuthentication))
+        #expect(
+            await code { _ = try await connection.readValue(of: characteristic) } == .att(.insufficientAuthentication))
         #expect(
             await code { try await connection.setSubscription(.notify, to: characteristic) }
                 == .att(.insufficientAuthentication))
@@ -148,7 +150,9 @@ import Testing
         let service = try await world.publish()
         let (connection, owner) = try await world.connect()
         let start = world.time.now
-        await #expect { try await world.run { try await connection.readValue(of: service.characteristics[0]) } } throws: {
+        await #expect {
+            try await world.run { try await connection.readValue(of: service.characteristics[0]) }
+        } throws: {
             ($0 as? BluetoothError)?.code == .timedOut
         }
         #expect(world.time.now - start == .seconds(30))
@@ -211,7 +215,9 @@ import Testing
             { $0.connectionInterval = .microseconds(1) }, { $0.packetsPerEvent = 0 }, { $0.rssi = 21 },
             { $0.advertisingInterval = .zero }, { $0.supervisionTimeout = .zero }, { $0.requestTimeout = .zero },
             { $0.l2capMTU = 22 }, { $0.l2capMPS = 22 }, { $0.l2capCredits = 0 },
-            { $0.l2capMTU = 65_535; $0.l2capCredits = 1024 },
+            {
+                $0.l2capMTU = 65_535; $0.l2capCredits = 1024
+            },
             { $0.faults = .init(probabilities: [.lose: 1.5]) }, { $0.faults = .init(script: [.init(.lose, at: 0)]) },
             { $0.faults = .init(probabilities: [.lose: 0.6, .double: 0.6]) }, { $0.faults.wrongMTU = 600 },
         ]

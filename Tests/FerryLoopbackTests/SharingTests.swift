@@ -55,7 +55,9 @@ import Testing
         let fill: @Sendable () -> Void = {
             next.withLock { next in
                 for index in 0..<10 {
-                    while next[index] < 200, (try? crowd.update(UInt8(next[index]), for: .one(crowd.centrals[index]))) == true {
+                    while next[index] < 200,
+                        (try? crowd.update(UInt8(next[index]), for: .one(crowd.centrals[index]))) == true
+                    {
                         next[index] += 1
                     }
                 }
@@ -134,7 +136,8 @@ import Testing
 
     @Test func anAcknowledgedWriteTakesTwoIntervals() async throws {
         let world = try World { $0.connectionInterval = .milliseconds(10) }
-        let characteristic = try await world.publish(World.definition(.write, permissions: .writeable)).characteristics[0]
+        let characteristic = try await world.publish(World.definition(.write, permissions: .writeable)).characteristics[
+            0]
         let (connection, owner) = try await world.connect()
         world.time.advance(by: .seconds(1))
         let peripheral = world.peripheral
