@@ -31,7 +31,8 @@ final class AdapterWitness: PeripheralRoleEvents, CentralRoleEvents {
 
     func get<Value: Sendable>(_ read: (Record) -> Value) -> Value { record.withLock { read($0) } }
 
-    private func note(_ name: String, _ change: (inout Record) -> Void = { _ in }) {
+    @discardableResult
+    private func note(_ name: String, _ change: (inout Record) -> Void = { _ in }) -> Bool {
         calls.event(name) {
             record.withLock { record in
                 record.peripheralEvents.append(name)
@@ -64,8 +65,7 @@ final class AdapterWitness: PeripheralRoleEvents, CentralRoleEvents {
         note("write") { $0.writes.append(bytes) }
     }
     func peripheralIsReadyToUpdate() {
-        note("ready") { $0.readies += 1 }
-        get { $0.onReady }?()
+        if note("ready", { $0.readies += 1 }) { get { $0.onReady }?() }
     }
     func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
         note("disconnected") { $0.disconnections.append(reason) }
@@ -106,7 +106,8 @@ final class ConnectionWitness: PeripheralConnectionEvents {
 
     func get<Value: Sendable>(_ read: (Record) -> Value) -> Value { record.withLock { read($0) } }
 
-    private func note(_ name: String, _ change: (inout Record) -> Void) {
+    @discardableResult
+    private func note(_ name: String, _ change: (inout Record) -> Void) -> Bool {
         calls.event(name) {
             record.withLock { record in
                 if !record.reasons.isEmpty { record.afterEnd += 1 }
@@ -120,8 +121,7 @@ final class ConnectionWitness: PeripheralConnectionEvents {
         note("peripheralDidUpdate") { $0.values.append(bytes) }
     }
     func peripheralIsReadyToWrite() {
-        note("peripheralIsReadyToWrite") { $0.readies += 1 }
-        get { $0.onReady }?()
+        if note("peripheralIsReadyToWrite", { $0.readies += 1 }) { get { $0.onReady }?() }
     }
     func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {
         note("peripheralDidWrite") { $0.results.append(result) }

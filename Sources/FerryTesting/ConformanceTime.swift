@@ -34,7 +34,9 @@ public struct ConformanceTime: Sendable {
     func pass(_ duration: Duration) async { await letTimePass(duration) }
 
     /// Waits until `condition` holds.
-    func wait(_ requirement: String, for what: String, until condition: () -> Bool) async throws {
+    ///
+    /// - Throws: ``ConformanceFailure`` with `requirement` and `what`, after ``timeout``.
+    public func wait(_ requirement: String, for what: String, until condition: () -> Bool) async throws {
         var waited = Duration.zero
         var step = Duration.milliseconds(1)
         while !condition() {
@@ -98,17 +100,22 @@ final class CallGuard: Sendable {
         return try body()
     }
 
-    /// An event of the implementation's.
-    func event(_ name: String, mayOverlap: Bool = false, _ body: () -> Void = {}) {
+    /// An event of the implementation's. False when it came from within a call: the owner, whose locks may be held, must
+    /// not act on it.
+    @discardableResult
+    func event(_ name: String, mayOverlap: Bool = false, _ body: () -> Void = {}) -> Bool {
         let thread = Self.thread
-        state.withLock { state in
-            if state.callers.contains(thread) { state.violation = "\(name) was called from within a call of the owner" }
-            guard !mayOverlap else { return }
+        let isOutside = state.withLock { state in
+            let isOutside = !state.callers.contains(thread)
+            if !isOutside { state.violation = "\(name) was called from within a call of the owner" }
+            guard !mayOverlap else { return isOutside }
             if state.isInEvent { state.violation = "\(name) was called while another event was being handled" }
             state.isInEvent = true
+            return isOutside
         }
         body()
         if !mayOverlap { state.withLock { $0.isInEvent = false } }
+        return isOutside
     }
 }
 

@@ -121,12 +121,12 @@ final class LinkWitness: LinkReceiver {
     let calls = CallGuard()
 
     func linkIsReady() {
-        calls.event("linkIsReady", mayOverlap: true)
+        let isOutside = calls.event("linkIsReady", mayOverlap: true)
         let action = record.withLock { record in
             record.readies += 1
             return record.onReady
         }
-        action?()
+        if isOutside { action?() }
     }
 
     func linkDidReceive(_ chunk: RawSpan) {

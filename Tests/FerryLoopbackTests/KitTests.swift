@@ -39,23 +39,36 @@ import Testing
     @Test(arguments: LinkConformance.Requirement.allCases, [false, true])
     func channels(_ requirement: LinkConformance.Requirement, isTimed: Bool) async throws {
         let (time, radio) = try Self.rig(isTimed)
-        let server = radio.makeAdapter()
-        let client = radio.makeAdapter()
-        let kit = LinkConformance(time: .virtual(time, timeout: .seconds(60))) {
-            let owner = PeripheralOwner()
-            let (channels, offer) = AsyncStream<any L2CAPChannel>.makeStream()
-            owner.actions.withLock { $0.onChannel = { offer.yield($0) } }
-            let peripheral = server.openPeripheral(owner)
-            let psm = try await peripheral.publishL2CAPChannel(encryptionRequired: false)
-            _ = try await peripheral.startAdvertising(Advertisement())
-            let central = client.openCentral(CentralOwner())
-            let connection = try await central.connect(to: client.identifier(of: server))
-            connection.activate(Keeper(peripheral, central, connection))
-            let near = try await connection.openL2CAPChannel(psm)
-            for await far in channels { return (near, far) }
-            throw BluetoothError(.channelRefused, "the peripheral's end did not come")
-        }
+        let rig = ChannelRig(radio)
+        let kit = LinkConformance(time: .virtual(time, timeout: .seconds(60))) { try await rig.makePair() }
         try await kit.check(requirement)
+    }
+}
+
+/// Two adapters that open L2CAP channels to each other.
+struct ChannelRig: Sendable {
+    let server: LoopbackAdapter
+    let client: LoopbackAdapter
+
+    init(_ radio: LoopbackRadio) {
+        server = radio.makeAdapter()
+        client = radio.makeAdapter()
+    }
+
+    /// Both ends of a new channel on a new connection: the central's and the peripheral's.
+    func makePair() async throws -> (any Link, any Link) {
+        let owner = PeripheralOwner()
+        let (channels, offer) = AsyncStream<any L2CAPChannel>.makeStream()
+        owner.actions.withLock { $0.onChannel = { offer.yield($0) } }
+        let peripheral = server.openPeripheral(owner)
+        let psm = try await peripheral.publishL2CAPChannel(encryptionRequired: false)
+        _ = try await peripheral.startAdvertising(Advertisement())
+        let central = client.openCentral(CentralOwner())
+        let connection = try await central.connect(to: client.identifier(of: server))
+        connection.activate(Keeper(peripheral, central, connection))
+        let near = try await connection.openL2CAPChannel(psm)
+        for await far in channels { return (near, far) }
+        throw BluetoothError(.channelRefused, "the peripheral's end did not come")
     }
 }
 

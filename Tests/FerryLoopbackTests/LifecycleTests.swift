@@ -165,6 +165,7 @@ import Testing
         let characteristic = try await world.publish().characteristics[0]
         let (first, firstOwner) = try await world.connect()
         let other = world.client.openCentral(CentralOwner())
+        defer { other.close() }
         let (second, secondOwner) = try await world.connect(other)
         try await world.run {
             try await first.setSubscription(.notify, to: characteristic)

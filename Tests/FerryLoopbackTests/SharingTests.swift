@@ -11,6 +11,8 @@ import Testing
         let world: World
         let characteristic: AttributeID
         var centrals: [PeerID] = []
+        /// A role ends with its last reference.
+        var roles: [any CentralRole] = []
         var connections: [(any PeripheralConnection, ConnectionOwner)] = []
 
         init(
@@ -27,6 +29,7 @@ import Testing
                 try await world.run { try await connection.setSubscription(kind, to: characteristic) }
                 centrals.append(world.server.identifier(of: adapter))
                 connections.append((connection, owner))
+                roles.append(central)
             }
             world.settle()
         }
