@@ -1,7 +1,7 @@
 /// Puts the bytes of one received message after the other together, each in an array of its own.
 ///
 /// Memory follows the bytes that have arrived, never a claim alone: at most ``firstCapacity`` is taken before the first
-/// byte. Beyond it capacity grows eightfold at a time, so that little is copied twice and no more than an eighth of the
+/// byte. Beyond it capacity grows fourfold at a time, so that little is copied twice and no more than an eighth of the
 /// message exists twice; pages that are not written to cost no memory.
 struct MessageAssembler: Sendable {
     /// The most that is taken on a claim, and the most that is kept between messages. 64 KiB.
@@ -57,14 +57,14 @@ struct MessageAssembler: Sendable {
 
     @inline(never)
     private mutating func grow(toHold needed: Int) {
-        let (eightfold, overflow) = buffer.capacity.multipliedReportingOverflow(by: 8)
+        let (fourfold, overflow) = buffer.capacity.multipliedReportingOverflow(by: 4)
         let next =
             if buffer.isEmpty {
                 max(previousCount, 256)
             } else if buffer.capacity < Self.firstCapacity {
-                min(eightfold, Self.firstCapacity)
+                min(fourfold, Self.firstCapacity)
             } else {
-                overflow ? bound : eightfold
+                overflow ? bound : fourfold
             }
         buffer.reserveCapacity(max(needed, min(next, bound)))
     }
