@@ -2,14 +2,18 @@ import CAllocationCounter
 
 /// Something to be timed. A pass is one run over the same input.
 public struct Workload: Sendable {
+    /// What it is called in reports.
     public let name: String
+    /// Messages that a pass delivers or sends.
     public let messagesPerPass: Int
+    /// Chunks that a pass takes or makes.
     public let chunksPerPass: Int
     /// Payload bytes that a pass delivers or sends.
     public let bytesPerPass: Int
     /// Runs so many passes with one state after one that is not measured.
     public let run: @Sendable (_ passes: Int) throws -> Outcome
 
+    /// What was measured.
     public struct Outcome: Sendable {
         /// Payload bytes of all measured passes, to be compared with what went in.
         public var bytes: Int
