@@ -56,6 +56,8 @@ import Testing
         #expect(text.contains("3 of 4 points compared; 1 of the earlier run are not in this one; 1 figures changed"))
         #expect(text.contains("MTU 185") && text.contains("goodput") && text.contains("+10.0 %"))
         #expect(!text.contains("p99"))
+        for index in after.results.indices { after.results[index].settings.seed = 99 }
+        #expect(Comparison(before: before, after: after).text().contains("Nothing to compare"))
     }
 
     @Test("JSON reads back") func json() throws {
