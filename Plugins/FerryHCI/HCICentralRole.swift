@@ -143,6 +143,7 @@
                 return state.links.values.flatMap(\.owners).filter { $0.owner == id }
             }
             for connection in mine { connection.leave(silently: true) }
+            engine.closeIfUnused()
         }
     }
 #endif

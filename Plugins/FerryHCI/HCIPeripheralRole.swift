@@ -224,6 +224,7 @@
                     for handle in mine.keys { state.links[connection]?.subscriptions[handle] = nil }
                 }
             }
+            engine.closeIfUnused()
         }
     }
 
