@@ -106,11 +106,11 @@ class C(Controller):
             s.seen.add(key); a = pdu.advertiser_address
             if s.le_scan_legacy and legacy:
                 R, T = hci.HCI_LE_Advertising_Report_Event.Report, hci.HCI_LE_Advertising_Report_Event.EventType
-                for t, d in ((T.ADV_IND, pdu.data),) + (((T.SCAN_RSP, rsp),) if s.le_scan_type and rsp else ()):
+                for t, d in ((T.ADV_IND, pdu.data),) + (((T.SCAN_RSP, rsp),) if s.le_scan_type else ()):
                     s.send_hci_packet(hci.HCI_LE_Advertising_Report_Event([R(event_type=t, address_type=a.address_type, address=a, data=d, rssi=-50)]))
             elif not s.le_scan_legacy:
                 R = hci.HCI_LE_Extended_Advertising_Report_Event.Report
-                for t, d in ((0x13 if legacy else 0x01, pdu.data),) + (((0x1B if legacy else 0x0A, rsp),) if s.le_scan_type and rsp else ()):
+                for t, d in ((0x13 if legacy else 0x01, pdu.data),) + (((0x1B if legacy else 0x0A, rsp),) if s.le_scan_type and (rsp or legacy) else ()):
                     s.send_hci_packet(hci.HCI_LE_Extended_Advertising_Report_Event([R(event_type=t, address_type=a.address_type, address=a, primary_phy=1, secondary_phy=0 if legacy else 1, advertising_sid=0xFF if legacy else pdu.sid, tx_power=127, rssi=-50, periodic_advertising_interval=0, direct_address_type=0, direct_address=hci.Address.ANY, data=d)]))
         p = s.pending_le_connection
         if p:
