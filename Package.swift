@@ -147,6 +147,19 @@ let package = Package(
     ]
 )
 
+#if !canImport(Darwin)
+    // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
+    package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
+    package.targets += [
+        .target(
+            name: "CoreBluetooth",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback", .product(name: "DequeModule", package: "swift-collections"),
+            ]
+        )
+    ]
+#endif
+
 for target in package.targets where target.type != .system {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
