@@ -156,11 +156,27 @@ let package = Package(
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryLoopback", .product(name: "DequeModule", package: "swift-collections"),
             ]
-        )
+        ),
+        .testTarget(
+            name: "CoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
+                "FerryBluetooth", "FerryLoopback",
+            ]
+        ),
+        // Programs as tutorials write them: built with a language mode and no other setting.
+        .target(
+            name: "CoreBluetoothSwift5Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift5Programs", swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
+        .target(
+            name: "CoreBluetoothSwift6Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
     ]
 #endif
 
-for target in package.targets where target.type != .system {
+for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .swiftLanguageMode(.v6),
