@@ -139,6 +139,13 @@ let package = Package(
             name: "FerrySimulatorTests",
             dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator"]),
         .testTarget(
+            name: "FerryCommandTests",
+            dependencies: [
+                "FerryCommand", "Ferry", "FerrySimulator",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]
+        ),
+        .testTarget(
             name: "BusinessCardTests",
             dependencies: [
                 "BusinessCard", "Ferry", "FerryBluetooth",

@@ -20,6 +20,8 @@
         var timerDeadline: Int64?
         var startWaiters: [Waiter<Void>] = []
         var wasReady = false
+        /// Whether only open roles keep the channel.
+        var isAbandoned = false
 
         var nextOwner: UInt64 = 1
         var peripherals: [PeripheralOwner] = []

@@ -10,6 +10,8 @@
     /// Backpressure is the radio's: a value is refused when the connection's share of the controller's buffers and its
     /// bounded queue are used up, and the readiness comes when the controller has sent packets.
     ///
+    /// The channel stays open until ``close()``, or until neither the adapter is referenced nor any role of it open.
+    ///
     /// Limits: no pairing, so attributes that need encryption are refused with `insufficientAuthentication`; host-to-
     /// controller flow control is not used, so `setReceiving` has an effect on L2CAP channels only.
     public final class HCIAdapter: BluetoothAdapter {
@@ -22,7 +24,7 @@
 
         private init(_ engine: HCIEngine) { self.engine = engine }
 
-        deinit { engine.close() }
+        deinit { engine.abandon() }
 
         /// Opens the channel and sets up the controller.
         ///

@@ -138,11 +138,15 @@
 
         func close() {
             stopScan()
-            let mine = engine.state.withLock { state -> [HCIConnection] in
-                state.centrals.removeAll { $0.id == id }
-                return state.links.values.flatMap(\.owners).filter { $0.owner == id }
+            // The owner's object is let go outside the lock: its end may call back.
+            let (owner, mine) = engine.state.withLock { state -> (EngineState.CentralOwner?, [HCIConnection]) in
+                let place = state.centrals.firstIndex { $0.id == id }
+                let owner = place.map { state.centrals.remove(at: $0) }
+                return (owner, state.links.values.flatMap(\.owners).filter { $0.owner == id })
             }
+            defer { withExtendedLifetime(owner) {} }
             for connection in mine { connection.leave(silently: true) }
+            engine.closeIfUnused()
         }
     }
 #endif

@@ -60,6 +60,17 @@
             channel?.close(promise: nil)
         }
 
+        /// Nobody refers to the adapter any more: closes once no role is open.
+        func abandon() {
+            state.withLock { $0.isAbandoned = true }
+            closeIfUnused()
+        }
+
+        func closeIfUnused() {
+            let isUnused = state.withLock { $0.isAbandoned && $0.peripherals.isEmpty && $0.centrals.isEmpty }
+            if isUnused { close() }
+        }
+
         // MARK: On the event loop
 
         func channelDidOpen(_ channel: any Channel) {

@@ -105,6 +105,7 @@
 
         private func finish(_ receiver: any LinkReceiver, _ end: FerryError) {
             let isFirst = state.withLock { state in
+                state.receiver = nil
                 defer { state.isOver = true }
                 return !state.isOver
             }

@@ -33,7 +33,8 @@
                 guard let handles = state.host.addService(try Self.specification(service), at: now) else {
                     throw BluetoothError(
                         .invalidArgument,
-                        "Service \(service.uuid) does not fit: a fixed value is above 512 bytes, or handles are used up."
+                        "Service \(service.uuid) cannot be published: a fixed value is above 512 bytes, an included service is "
+                            + "not published here, or handles are used up."
                     )
                 }
                 state.peripherals[place].services.append(handles)
@@ -210,8 +211,9 @@
 
         func close() {
             stopAdvertising()
-            try? engine.change { [id] state, now in
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else { return }
+            // The owner's object is let go outside the lock: its end may call back.
+            let owner = try? engine.change { [id] state, now -> EngineState.PeripheralOwner? in
+                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else { return nil }
                 let owner = state.peripherals.remove(at: place)
                 for service in owner.services { state.host.removeService(service.service, at: now) }
                 for psm in owner.psms { state.host.stopListening(psm: psm) }
@@ -223,7 +225,10 @@
                     let mine = state.links[connection]?.subscriptions.filter { $0.value == id } ?? [:]
                     for handle in mine.keys { state.links[connection]?.subscriptions[handle] = nil }
                 }
+                return owner
             }
+            withExtendedLifetime(owner) {}
+            engine.closeIfUnused()
         }
     }
 

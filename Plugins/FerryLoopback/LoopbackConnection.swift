@@ -149,7 +149,7 @@ final class LoopbackConnection: PeripheralConnection {
                 do throws(BluetoothError) {
                     try radio.locked { (radio) throws(BluetoothError) in
                         let (client, link) = try radio.connected(id)
-                        link.up.append(.openChannel(psm, client: client.id, finish: finish), during: link.eventNumber)
+                        radio.send(.openChannel(psm, client: client.id, finish: finish), .up, on: link)
                         radio.resume(link)
                         radio.wake()
                     }

@@ -65,7 +65,7 @@ import Testing
         (["--timeout=-1"], "Give a number of seconds"),
         (["--interval", "0.5"], "Give 1 to 4000 milliseconds"),
         (["--interval", "inf"], "Give 1 to 4000 milliseconds"),
-        (["--framing", "slip"], "Please provide one of 'eom' and 'length'."),
+        (["--framing", "slip"], "Please provide one of 'eom', 'length' or 'sequenced'."),
         (["--codec", "yaml"], "Please provide one of 'json', 'plist' or 'xml'."),
         (["--save", "card.txt"], "A card is saved as .json, .plist or .vcf."),
         (["--transport", "hci:usb0"], "transport hci:usb0 is not part of this build; available: loopback"),

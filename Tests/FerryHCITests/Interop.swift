@@ -38,7 +38,7 @@
                 try process.run()
             }
 
-            deinit { if process.isRunning { process.terminate() } }
+            deinit { stop() }
 
             var output: String { state.withLock { $0.output } }
 
@@ -75,7 +75,8 @@
                 return state.withLock { $0.exit } ?? -1
             }
 
-            func stop() { if process.isRunning { process.terminate() } }
+            /// At once: children inherit this process's signal mask, which may block SIGTERM.
+            func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
         }
 
         /// Controllers on one virtual radio, each on a Unix socket of its own.

@@ -21,6 +21,8 @@
 
             init() { (subscribers, subscriptions) = AsyncStream.makeStream() }
 
+            func finish() { subscriptions.finish() }
+
             func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as: Subscription) {
                 subscriptions.yield((central, characteristic))
             }
@@ -44,6 +46,10 @@
             let report = try await role.startAdvertising(Advertisement(localName: "card", services: [Self.service]))
             #expect(report.advertised.services == [Self.service])
             let central = try Interop.Script("central.py", ["unix-client:\(paths[1])"])
+            Task {
+                _ = await central.exitStatus()
+                events.finish()
+            }
             for await (peer, characteristic) in events.subscribers {
                 #expect(characteristic == published.characteristics[0])
                 for start in stride(from: 0, to: Self.card.count, by: 20) {

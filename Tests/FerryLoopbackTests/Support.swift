@@ -87,18 +87,22 @@ final class CentralOwner: CentralRoleEvents {
 final class ConnectionOwner: PeripheralConnectionEvents {
     let journal = Journal()
     let values = Mutex<[[UInt8]]>([])
-    let onReady = Mutex<(@Sendable () -> Void)?>(nil)
-    let onValue = Mutex<(@Sendable ([UInt8]) -> Void)?>(nil)
+    let actions = Mutex(Actions())
+
+    struct Actions: Sendable {
+        var onReady: (@Sendable () -> Void)?
+        var onValue: (@Sendable ([UInt8]) -> Void)?
+    }
 
     func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
         let value = bytes(value)
         values.withLock { $0.append(value) }
         journal.add("value \(value.count)")
-        onValue.withLock { $0 }?(value)
+        actions.withLock { $0.onValue }?(value)
     }
     func peripheralIsReadyToWrite() {
         journal.add("ready")
-        onReady.withLock { $0 }?()
+        actions.withLock { $0.onReady }?()
     }
     func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {
         switch result {

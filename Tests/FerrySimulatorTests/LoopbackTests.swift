@@ -2,13 +2,11 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import FerrySimulator
-import Synchronization
 import Testing
 
 /// The real channel, framing and backpressure over the loopback radio, with the simulator's link layer below it.
 @Suite("Simulated link layer below the loopback radio") struct LoopbackTests {
-    /// Two channels over one GATT link whose radio is simulated. Time passes by itself: whenever tasks wait, the next
-    /// timer runs.
+    /// Two adapters on a radio whose link layer is simulated.
     private final class Rig: Sendable {
         let time = VirtualTime()
         let radio: LoopbackRadio
@@ -16,13 +14,16 @@ import Testing
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
         let peripheral: LoopbackAdapter
         let central: LoopbackAdapter
-        private let isOver = Atomic(false)
 
-        init(_ parameters: LinkParameters, queueDepth: Int, seed: UInt64 = 1) throws {
+        init(
+            _ parameters: LinkParameters, queueDepth: Int, seed: UInt64 = 1,
+            faults: LoopbackRadio.Faults = LoopbackRadio.Faults()
+        ) throws {
             var configuration = LoopbackRadio.Configuration()
             configuration.linkLayer = try RadioSimulator(parameters, seed: seed)
             configuration.attMTU = parameters.attMTU
             configuration.transmitQueueDepth = queueDepth
+            configuration.faults = faults
             radio = try LoopbackRadio(time: time, configuration: configuration)
             peripheral = radio.makeAdapter()
             central = radio.makeAdapter()
@@ -36,43 +37,101 @@ import Testing
             for await link in listener.links { return (link, central) }
             throw FerryError(.peerNotFound, "no central came")
         }
+    }
 
-        /// Lets virtual time pass while `body` runs.
-        func run<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
-            let driver = Task { [time] in
-                while !Task.isCancelled {
-                    time.runNext()
-                    await Task.yield()
-                }
-            }
-            defer { driver.cancel() }
-            return try await body()
+    /// Sends every message, in order, and returns what arrives and when the last one did.
+    private static func exchange(
+        _ messages: [[UInt8]], over outbound: any Link, _ inbound: any Link, _ time: VirtualTime
+    )
+        async throws -> (received: [[UInt8]], duration: Duration)
+    {
+        let sender = MessageChannel(over: outbound, codec: BytesCodec(), time: time)
+        let receiver = MessageChannel(over: inbound, codec: BytesCodec(), time: time)
+        let start = time.now
+        async let sending: Void = { for message in messages { try await sender.send(message) } }()
+        var received: [[UInt8]] = []
+        for try await message in receiver.messages {
+            received.append(message)
+            if received.count == messages.count { break }
         }
+        try await sending
+        return (received, time.now - start)
     }
 
     @Test(
         "Messages arrive whole and in order through any queue depth and loss", arguments: [1, 2, 3, 8, 64], [0, 0.1])
-    func order(queueDepth: Int, rate: Double) async throws {
+    func order(queueDepth: Int, rate: Double) throws {
         let seed = UInt64(queueDepth)
         let lossy = link(interval: 7.5, dataLength: 251, attMTU: 185, loss: rate > 0 ? .packetErrorRate(rate) : .none)
         let rig = try Rig(lossy, queueDepth: queueDepth, seed: seed)
-        let received = try await rig.run {
+        let messages = (0..<20).map { [UInt8](repeating: UInt8($0), count: 100 + $0 * 37) }
+        let result = try VirtualRun.run(under: rig.time) {
             let (first, second) = try await rig.links()
-            let sender = MessageChannel(over: first, codec: BytesCodec(), time: rig.time)
-            let receiver = MessageChannel(over: second, codec: BytesCodec(), time: rig.time)
-            let sending = Task {
-                for number in 0..<20 {
-                    try await sender.send([UInt8](repeating: UInt8(number), count: 100 + number * 37))
-                }
-            }
-            var received: [[UInt8]] = []
-            for try await message in receiver.messages {
-                received.append(message)
-                if received.count == 20 { break }
-            }
-            try await sending.value
-            return received
+            return try await Self.exchange(messages, over: first, second, rig.time)
         }
-        #expect(received == (0..<20).map { [UInt8](repeating: UInt8($0), count: 100 + $0 * 37) }, "seed \(seed)")
+        #expect(result.received == messages, "seed \(seed)")
     }
+
+    /// How long thirty messages take, in virtual time, when half of the ready signals go wrong.
+    private func duration(_ kind: LoopbackRadio.Faults.Kind?, seed: UInt64) throws -> Duration {
+        var faults = LoopbackRadio.Faults(seed: seed)
+        if let kind { faults.probabilities = [kind: 0.5] }
+        let parameters = link(interval: 7.5, dataLength: 251, attMTU: 185)
+        let rig = try Rig(parameters, queueDepth: 3, faults: faults)
+        let messages = (0..<30).map { [UInt8](repeating: UInt8($0), count: 1_000) }
+        let result = try VirtualRun.run(under: rig.time) {
+            let (first, second) = try await rig.links()
+            return try await Self.exchange(messages, over: first, second, rig.time)
+        }
+        #expect(result.received == messages, "seed \(seed)")
+        return result.duration
+    }
+
+    @Test(
+        "Ready signals that are late, early or never come cost time and nothing else",
+        arguments: [LoopbackRadio.Faults.Kind.readyLate, .readyEarly, .readyNever])
+    func readyFaults(kind: LoopbackRadio.Faults.Kind) throws {
+        let clean = try duration(nil, seed: 5)
+        let faulty = try duration(kind, seed: 5)
+        #expect(clean < .seconds(1))
+        // The channel's probe, every 15 ms, keeps it going.
+        #expect(faulty >= clean && faulty < .seconds(10), "\(faulty) against \(clean)")
+        if kind == .readyNever { #expect(faulty > clean) }
+    }
+
+    @Test("Chunks cross an L2CAP channel at the air's pace") func l2cap() throws {
+        let parameters = link(interval: 30, dataLength: 251, isEncrypted: true, attMTU: 247)
+        let rig = try Rig(parameters, queueDepth: 8)
+        let messages = [[UInt8]](repeating: [UInt8](repeating: 1, count: 4_000), count: 20)
+        let result = try VirtualRun.run(under: rig.time) {
+            let events = Opened()
+            let role = rig.peripheral.openPeripheral(events)
+            let psm = try await role.publishL2CAPChannel(encryptionRequired: false)
+            _ = try await role.startAdvertising(Advertisement(services: [rig.configuration.service]))
+            let central = rig.central.openCentral(Nothing())
+            let connection = try await central.connect(to: rig.central.identifier(of: rig.peripheral))
+            connection.activate(Nothing())
+            let outbound = try await connection.openL2CAPChannel(psm)
+            let inbound = try await events.channel()
+            return try await Self.exchange(messages, over: outbound, inbound, rig.time)
+        }
+        #expect(result.received == messages)
+        let rate = Double(80_000 * 8) / result.duration.milliseconds
+        // 247 bytes in 2500 us at the very most: 790 kbit/s.
+        #expect(rate > 600 && rate < 790, "\(rate) kbit/s")
+    }
+}
+
+/// A peripheral of which only the opened channel matters.
+private final class Opened: PeripheralRoleEvents {
+    private let channels = AsyncStream<any L2CAPChannel>.makeStream()
+    func peripheralDidOpen(_ channel: any L2CAPChannel) { channels.continuation.yield(channel) }
+    func channel() async throws -> any L2CAPChannel {
+        for await channel in channels.stream { return channel }
+        throw FerryError(.peerNotFound, "no channel was opened")
+    }
+}
+
+private final class Nothing: CentralRoleEvents, PeripheralConnectionEvents {
+    func peripheralDidDisconnect(_ reason: BluetoothError) {}
 }

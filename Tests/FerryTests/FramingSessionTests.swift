@@ -221,6 +221,23 @@ struct FramingSessionTests {
         try expectFailure(fixed, after: ["FF FF"], from: "FF FF", .messageTooLarge, "announces 4294967295 bytes")
     }
 
+    /// Messages that wait to be read take about the memory that they are counted as, whatever came before them.
+    @Test func messagesTakeTheirOwnSize() throws {
+        var session = try EndOfMessageFraming(chunkSize: nil).makeSession(limits: Limits())
+        let block = [UInt8](repeating: 7, count: 10_000)
+        for size in [3_000_000, 10, 70_000, 200_000, 1, 100, 5000, 300, 1_500_000, 60] {
+            var rest = size
+            while rest > 0 {
+                try session.receive(block.span.bytes.extracting(first: min(rest, block.count)), at: .zero)
+                rest -= min(rest, block.count)
+            }
+            try session.receive(hex: "45 4F 4D")
+            let message = try #require(session.receivedMessages().first)
+            #expect(message.count == size)
+            #expect(message.capacity <= 2 * size + 64, "\(size) bytes in \(message.capacity)")
+        }
+    }
+
     @Test func aLinkThatEndsInTheMiddleIsTold() throws {
         func check(_ framing: some Framing, _ chunks: [String], _ words: String) throws {
             var session = framing.makeSession(limits: Limits())

@@ -1,5 +1,6 @@
-import Ferry
 import Testing
+
+@testable import Ferry
 
 @Suite struct SequencedSessionTests {
     private func pair(_ change: (inout SequencedFraming.Configuration) -> Void = { _ in }) -> SequencedPair {
@@ -41,5 +42,127 @@ import Testing
         pair.settle()
         #expect(pair.violation == nil)
         #expect(pair.ended == nil)
+    }
+
+    /// The messages that arrive at side 1, by their sizes, in order.
+    private func arrivals(_ pair: inout SequencedPair, rounds: Int) -> [Int] {
+        var sizes: [Int] = []
+        for _ in 0..<rounds {
+            pair.pump(0)
+            while !pair.wires[0].isEmpty { pair.deliver(from: 0) }
+            sizes += pair.unread[1]
+            pair.consume(1)
+            pair.pump(1)
+            while !pair.wires[1].isEmpty { pair.deliver(from: 1) }
+        }
+        return sizes
+    }
+
+    @Test func anUrgentMessagePassesALargeOneAtTheNextChunk() {
+        var pair = pair()
+        pair.send(from: 0, count: 5000)
+        _ = arrivals(&pair, rounds: 3)
+        pair.space = [3, nil]
+        pair.pump(0)
+        pair.wires = [[], []]
+        pair.send(from: 0, count: 5, options: SendOptions(priority: .urgent))
+        pair.space = [1, nil]
+        pair.pump(0)
+        // The next chunk holds the whole urgent message: record, length, payload.
+        let next = pair.wires[0].first ?? []
+        let urgent = SequencedPair.payload(0, 1, count: 5)
+        #expect(next.indices.contains { next[$0...].starts(with: urgent) })
+        #expect(next.first ?? 0 >= 0x80)
+        pair.settle()
+        #expect(pair.violation == nil)
+    }
+
+    @Test func equalsShareByWeight() {
+        var pair = pair()
+        pair.send(from: 0, count: 20_000, options: SendOptions(weight: 3))
+        pair.send(from: 0, count: 20_000, options: SendOptions(weight: 1))
+        var received = [0, 0]
+        for _ in 0..<12 {
+            pair.pump(0)
+            while !pair.wires[0].isEmpty { pair.deliver(from: 0) }
+            pair.pump(1)
+            while !pair.wires[1].isEmpty { pair.deliver(from: 1) }
+        }
+        for message in pair.sessions[0].progressOfMessages { received[Int(message.id.rawValue)] = message.acknowledged }
+        #expect(received[1] > 1000)
+        let share = Double(received[0]) / Double(received[1])
+        #expect(share > 2.4 && share < 3.6, "\(received)")
+    }
+
+    @Test func aSlowReaderStopsTheSender() {
+        var pair = pair { $0.creditWindow = 4096 }
+        for _ in 0..<100 { pair.send(from: 0, count: 500) }
+        for _ in 0..<50 {
+            for side in 0...1 {
+                pair.pump(side)
+                while !pair.wires[side].isEmpty { pair.deliver(from: side) }
+            }
+            if let deadline = pair.nextDeadline { pair.now = max(pair.now, deadline) }
+            pair.wake(0)
+            pair.wake(1)
+        }
+        let held = pair.unread[1].reduce(0, +)
+        #expect(held > 2000 && held <= 4096)
+        pair.settle()
+        #expect(pair.violation == nil)
+        let isAllSent = pair.fates[0].allSatisfy { $0.isSent }
+        #expect(isAllSent)
+    }
+
+    @Test func cancellingInTheMiddleTellsThePeer() {
+        var pair = pair()
+        pair.send(from: 0, count: 50_000)
+        _ = arrivals(&pair, rounds: 3)
+        pair.cancel(from: 0, 0)
+        #expect(pair.fates[0][0].isCancelled)
+        pair.send(from: 0, count: 10)
+        pair.settle()
+        #expect(pair.violation == nil)
+        #expect(pair.receiveFailures == [0, 1])
+        #expect(pair.fates[0][0].deliveries == 0)
+        #expect(pair.fates[0][1].isSent)
+    }
+
+    @Test func aReceiptMayBeTheLinks() {
+        var pair = pair { $0.receipt = .handedOver }
+        _ = arrivals(&pair, rounds: 2)
+        pair.send(from: 0, count: 100)
+        pair.pump(0)
+        #expect(pair.fates[0][0].isSent)
+        pair.settle(steps: 100)
+    }
+
+    @Test func chunksThatHaveBecomeTooLargeGoInPieces() {
+        var pair = pair()
+        pair.chunkSize = [244, 244]
+        _ = arrivals(&pair, rounds: 2)
+        pair.send(from: 0, count: 2000)
+        pair.pump(0)
+        let count = pair.wires[0].count
+        pair.wires = [[], []]
+        pair.chunkSize = [20, 20]
+        pair.settle()
+        #expect(count > 5)
+        #expect(pair.violation == nil)
+        #expect(pair.ended == nil)
+        #expect(pair.fates[0][0].isSent)
+    }
+
+    @Test func aLinkThatIsTooSmallIsNamed() {
+        var pair = pair()
+        pair.chunkSize = [19, 19]
+        pair.pump(0)
+        #expect(pair.ended?.code == .chunkSizeTooSmall)
+    }
+}
+
+extension SequencedFraming.Session {
+    fileprivate var progressOfMessages: [(id: MessageID, acknowledged: Int)] {
+        outbox.messages.map { ($0.id, $0.acknowledged) }
     }
 }

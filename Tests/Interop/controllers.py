@@ -93,20 +93,24 @@ class C(Controller):
         s.pending_le_connection = None
         asyncio.get_running_loop().call_soon(s.send_hci_packet, hci.HCI_LE_Connection_Complete_Event(status=E.UNKNOWN_CONNECTION_IDENTIFIER_ERROR, connection_handle=0, role=0, peer_address_type=0, peer_address=hci.Address.ANY, connection_interval=0, peripheral_latency=0, supervision_timeout=0, central_clock_accuracy=0))
         return hci.HCI_StatusReturnParameters(OK)
+    def send_advertising_pdu(s, pdu):                  # an advertising set with legacy PDUs (property bit 4) sends legacy PDUs
+        if isinstance(pdu, ll.AdvExtInd) and any(a.address == pdu.advertiser_address and a.parameters.advertising_event_properties & 0x10 for a in s.advertising_sets.values()):
+            pdu = ll.AdvInd(advertiser_address=pdu.advertiser_address, data=pdu.data)
+        super().send_advertising_pdu(pdu)
     def on_advertising_pdu(s, pdu):
         src = next((k for k in s.link.controllers if k is not s and (k.le_legacy_advertiser.enabled and k.le_legacy_advertiser.address == pdu.advertiser_address or any(a.enabled and a.address == pdu.advertiser_address for a in k.advertising_sets.values()))), None)
         legacy = isinstance(pdu, ll.AdvInd); rsp = b''
-        if src: rsp = src.le_legacy_advertiser.scan_response_data if legacy else b''.join(bytes(a.scan_response_data) for a in src.advertising_sets.values() if a.address == pdu.advertiser_address)
+        if src: rsp = src.le_legacy_advertiser.scan_response_data if src.le_legacy_advertiser.enabled else b''.join(bytes(a.scan_response_data) for a in src.advertising_sets.values() if a.address == pdu.advertiser_address)
         key = bytes(pdu.advertiser_address)
         if s.le_scan_enable and not (s.filter_duplicates and key in s.seen):
             s.seen.add(key); a = pdu.advertiser_address
             if s.le_scan_legacy and legacy:
                 R, T = hci.HCI_LE_Advertising_Report_Event.Report, hci.HCI_LE_Advertising_Report_Event.EventType
-                for t, d in ((T.ADV_IND, pdu.data),) + (((T.SCAN_RSP, rsp),) if s.le_scan_type and rsp else ()):
+                for t, d in ((T.ADV_IND, pdu.data),) + (((T.SCAN_RSP, rsp),) if s.le_scan_type else ()):
                     s.send_hci_packet(hci.HCI_LE_Advertising_Report_Event([R(event_type=t, address_type=a.address_type, address=a, data=d, rssi=-50)]))
             elif not s.le_scan_legacy:
                 R = hci.HCI_LE_Extended_Advertising_Report_Event.Report
-                for t, d in ((0x13 if legacy else 0x01, pdu.data),) + (((0x1B if legacy else 0x0A, rsp),) if s.le_scan_type and rsp else ()):
+                for t, d in ((0x13 if legacy else 0x01, pdu.data),) + (((0x1B if legacy else 0x0A, rsp),) if s.le_scan_type and (rsp or legacy) else ()):
                     s.send_hci_packet(hci.HCI_LE_Extended_Advertising_Report_Event([R(event_type=t, address_type=a.address_type, address=a, primary_phy=1, secondary_phy=0 if legacy else 1, advertising_sid=0xFF if legacy else pdu.sid, tx_power=127, rssi=-50, periodic_advertising_interval=0, direct_address_type=0, direct_address=hci.Address.ANY, data=d)]))
         p = s.pending_le_connection
         if p:

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <time.h>
 
 #if defined(__GLIBC__)
 
@@ -52,3 +53,9 @@ unsigned long ferry_allocation_count(void) { return 0; }
 int ferry_allocations_are_counted(void) { return 0; }
 
 #endif
+
+unsigned long long ferry_thread_nanoseconds(void) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) return 0;
+    return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
+}

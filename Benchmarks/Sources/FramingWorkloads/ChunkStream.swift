@@ -2,14 +2,20 @@ public import Ferry
 
 /// Messages as one framing puts them on the wire: the chunks one behind the other, and where each ends.
 public struct ChunkStream: Sendable {
+    /// Bytes in each message.
     public let messageSize: Int
+    /// How many messages there are.
     public let messageCount: Int
+    /// The most bytes in a chunk.
     public let chunkSize: Int
+    /// The chunks, one behind the other.
     public let bytes: [UInt8]
     /// The offset behind each chunk.
     public let ends: [Int]
 
+    /// How many chunks there are.
     public var chunkCount: Int { ends.count }
+    /// Bytes of all messages together.
     public var payloadBytes: Int { messageSize * messageCount }
 
     /// Has `framing` send `messageCount` messages of `messageSize` bytes that no two of them share.

@@ -2,26 +2,40 @@ import CAllocationCounter
 
 /// Something to be timed. A pass is one run over the same input.
 public struct Workload: Sendable {
+    /// What it is called in reports.
     public let name: String
+    /// Messages that a pass delivers or sends.
+    public let messagesPerPass: Int
+    /// Chunks that a pass takes or makes.
     public let chunksPerPass: Int
+    /// Payload bytes that a pass delivers or sends.
     public let bytesPerPass: Int
-    /// Runs so many passes with one state, after one pass to warm up, and tells the allocations of the passes counted.
+    /// Runs so many passes with one state after one that is not measured.
     public let run: @Sendable (_ passes: Int) throws -> Outcome
 
+    /// What was measured.
     public struct Outcome: Sendable {
-        /// Payload bytes that came out, to be compared with what went in.
+        /// Payload bytes of all measured passes, to be compared with what went in.
         public var bytes: Int
+        /// Allocations of all measured passes.
         public var allocations: Int
-        public var elapsed: Duration
+        /// The thread's processor time for all measured passes.
+        public var nanoseconds: Int
     }
 
-    init(
-        _ name: String, chunksPerPass: Int, bytesPerPass: Int, run: @escaping @Sendable (_ passes: Int) throws -> Outcome
-    ) {
+    init(_ name: String, _ stream: ChunkStream, run: @escaping @Sendable (_ passes: Int) throws -> Outcome) {
         self.name = name
-        self.chunksPerPass = chunksPerPass
-        self.bytesPerPass = bytesPerPass
+        messagesPerPass = stream.messageCount
+        chunksPerPass = stream.chunkCount
+        bytesPerPass = stream.payloadBytes
         self.run = run
+    }
+
+    /// Nanoseconds per chunk over so many passes.
+    public func nanosecondsPerChunk(passes: Int) throws -> Double {
+        let outcome = try run(passes)
+        precondition(outcome.bytes == passes * bytesPerPass, "\(name) lost or doubled bytes")
+        return Double(outcome.nanoseconds) / Double(passes * chunksPerPass)
     }
 }
 
@@ -31,9 +45,12 @@ func measure(_ passes: Int, _ pass: () throws -> Int) rethrows -> Workload.Outco
     _ = try pass()
     var bytes = 0
     let allocations = ferry_allocation_count()
-    let start = ContinuousClock.now
+    let start = ferry_thread_nanoseconds()
     for _ in 0..<passes { bytes += try pass() }
-    let elapsed = start.duration(to: .now)
+    let end = ferry_thread_nanoseconds()
     return Workload.Outcome(
-        bytes: bytes, allocations: Int(ferry_allocation_count() - allocations), elapsed: elapsed)
+        bytes: bytes, allocations: Int(ferry_allocation_count() - allocations), nanoseconds: Int(end - start))
 }
+
+/// Whether allocations are counted on this platform.
+public var allocationsAreCounted: Bool { ferry_allocations_are_counted() != 0 }

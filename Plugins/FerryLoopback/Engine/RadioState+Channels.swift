@@ -22,9 +22,9 @@ extension RadioState {
     ) {
         do throws(BluetoothError) {
             let id = try open(psm, client, on: link)
-            link.down.append(.channelOpened(id, finish: finish), during: link.eventNumber)
+            send(.channelOpened(id, finish: finish), .down, on: link)
         } catch {
-            link.down.append(.channelRefused(error, finish: finish), during: link.eventNumber)
+            send(.channelRefused(error, finish: finish), .down, on: link)
         }
         resume(link)
     }
@@ -95,6 +95,7 @@ extension RadioState {
             chunk, length: chunk.count, attribute: AttributeID(rawValue: 0), order: 0, isIndication: false)
         end.credits -= frames(chunk.count)
         end.queuedFrames += frames(chunk.count)
+        announceFrames(of: chunk.count, end.direction, on: link)
         resume(link)
         wake()
         return true
@@ -109,6 +110,11 @@ extension RadioState {
 
     func hasFrames(_ link: AirLink) -> Bool {
         link.channels.contains { id in channels[id].map(canDeliver) ?? false }
+    }
+
+    /// The same for the channels of one direction.
+    func hasFrames(_ link: AirLink, _ direction: Direction) -> Bool {
+        link.channels.contains { id in channels[id].map { $0.direction == direction && canDeliver($0) } ?? false }
     }
 
     private func canDeliver(_ end: ChannelEnd) -> Bool {

@@ -21,6 +21,17 @@ extension RadioState {
         armLinkLayer()
     }
 
+    /// Tells the link layer of the K-frames of a chunk; the first also carries the SDU's length (Core Specification 5.4,
+    /// Vol 3, Part A, 3.4.3). Each has the same 4-byte header as an ATT PDU's frame.
+    mutating func announceFrames(of length: Int, _ direction: Direction, on link: AirLink) {
+        guard linkLayer != nil else { return }
+        var rest = length + 2
+        while rest > 0 {
+            announce(.attribute(pduLength: min(rest, configuration.l2capMPS)), direction, on: link)
+            rest -= configuration.l2capMPS
+        }
+    }
+
     /// Sets the timer for what the link layer will do next.
     mutating func armLinkLayer() {
         guard let deadline = linkLayer?.deadline else { return }
@@ -53,8 +64,8 @@ extension RadioState {
     /// Whether something that the link layer has delivered can go.
     func hasDelivery(_ link: AirLink) -> Bool {
         guard link.isInRange else { return false }
-        return link.up.budget > 0 && link.up.next(during: nil) != .nothing
-            || link.down.budget > 0 && link.down.next(during: nil) != .nothing
+        return link.up.budget > 0 && (link.up.next(during: nil) != .nothing || hasFrames(link, .up))
+            || link.down.budget > 0 && (link.down.next(during: nil) != .nothing || hasFrames(link, .down))
     }
 }
 

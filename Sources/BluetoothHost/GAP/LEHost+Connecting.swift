@@ -158,6 +158,7 @@ extension LEHost {
             }
         }
         exchangeMTU(index, at: now)
+        watchServiceChanged(index, at: now)
     }
 }
 
@@ -236,7 +237,8 @@ extension LEHost {
         let connection = connections.remove(at: index)
         // The controller has dropped what it held for the connection (Vol 4, Part E, 4.3).
         freeBuffers += connection.inFlight
-        for procedure in connection.procedures where procedure.id != 0 {
+        for procedure in connection.procedures {
+            if case .asking(procedure.id, _) = connection.serviceChanged { continue }
             pending.events.append(
                 .completed(OperationID(rawValue: procedure.id), connection.id, .failure(.disconnected(reason))))
         }

@@ -55,36 +55,37 @@ extension LEHost {
                 return
             }
             pending.events.append(.completed(OperationID(rawValue: id), connections[index].id, result))
-            if case .success(.services(let services)) = result { watchServiceChanged(index, services) }
         }
     }
 
     // MARK: Service Changed
 
-    /// After the first discovery that finds the server's Generic Attribute service, asks for its Service Changed
-    /// characteristic, so that the application learns when what it found is no longer so (Vol 3, Part G, 7.1).
-    private mutating func watchServiceChanged(_ index: Int, _ services: [DiscoveredService]) {
-        guard case .idle = connections[index].serviceChanged,
-            let service = services.first(where: { $0.uuid == .genericAttribute })
-        else { return }
+    /// Asks a server's Generic Attribute service for its Service Changed characteristic, so that the application learns
+    /// when what it found is no longer so (Vol 3, Part G, 7.1).
+    mutating func watchServiceChanged(_ index: Int, at now: Int64) {
+        continueWatching(index, .services(.genericAttribute))
+        pumpProcedures(index, at: now)
+    }
+
+    private mutating func continueWatching(_ index: Int, _ request: ClientRequest, handle: UInt16 = 0) {
         let id = makeID()
-        connections[index].serviceChanged = .asking(procedure: id, handle: 0)
-        connections[index].procedures.append(ClientProcedure(.characteristics(in: service.handles), id: id))
+        connections[index].serviceChanged = .asking(procedure: id, handle: handle)
+        connections[index].procedures.prepend(ClientProcedure(request, id: id))
     }
 
     private mutating func serviceChangedDidAnswer(
         _ index: Int, _ handle: UInt16, _ result: Result<ClientResult, ClientFailure>
     ) {
         switch result {
+        case .success(.services(let found)) where !found.isEmpty:
+            continueWatching(index, .characteristics(in: found[0].handles))
         case .success(.characteristics(let found)):
             guard let changed = found.first(where: { $0.uuid == .serviceChanged }) else {
                 connections[index].serviceChanged = .idle
                 return
             }
-            let id = makeID()
-            connections[index].serviceChanged = .asking(procedure: id, handle: changed.value)
-            connections[index].procedures.append(
-                ClientProcedure(.configure(value: changed.value, end: changed.end, bits: 2), id: id))
+            continueWatching(
+                index, .configure(value: changed.value, end: changed.end, bits: 2), handle: changed.value)
         case .success(.done): connections[index].serviceChanged = .watching(handle: handle)
         default: connections[index].serviceChanged = .idle
         }

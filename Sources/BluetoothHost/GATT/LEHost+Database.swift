@@ -18,14 +18,15 @@ extension LEHost {
         serviceChangedHandle = attribute?.characteristics.first ?? 0
     }
 
-    /// Adds a service; clients that asked for it are told. Returns nil when the 65 535 handles are used up or a fixed
-    /// value is above 512 bytes.
+    /// Adds a service; clients that asked for it are told. Returns nil when the 65 535 handles are used up, a fixed
+    /// value is above 512 bytes, or what is to be included is no service.
     public mutating func addService(_ service: ServiceSpecification, at now: Int64) -> ServiceHandles? {
+        let areIncludable = service.includes.allSatisfy { database.attribute($0).map(database.isService) ?? false }
         let areValid = service.characteristics.allSatisfy { characteristic in
             (characteristic.value?.count ?? 0) <= ATT.maximumValueLength
                 && characteristic.descriptors.allSatisfy { $0.value.count <= ATT.maximumValueLength }
         }
-        guard areValid, let handles = database.add(service) else { return nil }
+        guard areIncludable, areValid, let handles = database.add(service) else { return nil }
         tellServicesChanged(handles.service...handles.end, at: now)
         return handles
     }

@@ -90,21 +90,25 @@ extension EndOfMessageFraming {
 
         private var assembler: MessageAssembler
         private var stall: StallDetector
+        /// How many bytes the message being received may still have; 0 after an error.
+        private var roomInMessage: Int
         private var deliveredMessages = 0
         private var failure: FerryError?
 
-        private var events = EventQueue()
+        @usableFromInline var events = EventQueue()
 
         init(framing: EndOfMessageFraming, limits: Limits) {
             self.framing = framing
             marker = framing.marker
             markerText = String(decoding: framing.marker, as: UTF8.self)
             maximumMessageSize = max(limits.maximumMessageSize, 0)
+            roomInMessage = maximumMessageSize
             assembler = MessageAssembler(bound: maximumMessageSize)
             stall = StallDetector(timeout: limits.inboundStallTimeout)
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.next() }
     }
 }
@@ -214,16 +218,24 @@ extension EndOfMessageFraming.Session {
     public mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError) {
         stall.chunkArrived(at: now)
         let count = chunk.byteCount
-        if count == marker.count && isMarker(chunk) {
-            if let failure { throw failure }
+        guard count != marker.count, count > 0, count <= roomInMessage else { return try receiveUnusual(chunk) }
+        roomInMessage &-= count
+        assembler.append(chunk)
+    }
+
+    /// Takes a chunk of the marker's size, or one that cannot be taken.
+    private mutating func receiveUnusual(_ chunk: RawSpan) throws(FerryError) {
+        let count = chunk.byteCount
+        if failure == nil && isMarker(chunk) {
             events.received(assembler.takeUnannounced())
             deliveredMessages += 1
-            return
-        }
-        guard count > 0, count <= maximumMessageSize - assembler.count, failure == nil else {
+            roomInMessage = maximumMessageSize
+        } else if failure == nil && count > 0 && count <= roomInMessage {
+            roomInMessage -= count
+            assembler.append(chunk)
+        } else {
             throw refuse(chunkOf: count)
         }
-        assembler.append(chunk)
     }
 
     private mutating func refuse(chunkOf count: Int) -> FerryError {
@@ -241,6 +253,7 @@ extension EndOfMessageFraming.Session {
 
     private mutating func fail(_ error: FerryError) -> FerryError {
         failure = error
+        roomInMessage = 0
         assembler = MessageAssembler(bound: maximumMessageSize)
         return error
     }

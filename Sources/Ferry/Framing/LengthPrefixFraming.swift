@@ -61,7 +61,7 @@ extension LengthPrefixFraming {
         private var deliveredMessages = 0
         private var failure: FerryError?
 
-        private var events = EventQueue()
+        @usableFromInline var events = EventQueue()
 
         init(prefix: Prefix, limits: Limits) {
             self.prefix = prefix
@@ -71,6 +71,7 @@ extension LengthPrefixFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.next() }
     }
 }

@@ -1,11 +1,17 @@
 /// Puts the bytes of one received message after the other together, each in an array of its own.
 ///
-/// Memory follows the bytes that have arrived, never a claim alone: at most ``firstCapacity`` is taken before the first
-/// byte. Beyond it capacity grows eightfold at a time, so that little is copied twice and no more than an eighth of the
-/// message exists twice; pages that are not written to cost no memory.
+/// Memory follows the bytes that have arrived, never a claim alone. A message begins with at most ``firstCapacity``, or
+/// with the size of the message before, up to ``largestGuess``. Beyond it capacity grows twelvefold at a time: to 768 KiB,
+/// 9 MiB and 108 MiB, or to the bound if that is less. Pages that are not written to cost no memory, and little is copied
+/// twice. The steps are so far apart because an allocator may keep the arrays that were outgrown: with these they add up
+/// to less than 16 MiB, whatever the message.
 struct MessageAssembler: Sendable {
-    /// The most that is taken on a claim, and the most that is kept between messages. 64 KiB.
-    static let firstCapacity = 64 << 10
+    /// The most that is taken because a message is announced as large. 64 KiB.
+    private static let firstCapacity = 64 << 10
+    /// The most that is taken because the message before was as large. 1 MiB.
+    private static let largestGuess = 1 << 20
+    /// The largest message that is copied out of an array much larger. 8 MiB.
+    private static let largestCopy = 8 << 20
 
     private var buffer: [UInt8] = []
     /// The number of bytes the message can have at most: what was announced, or the limit.
@@ -45,27 +51,27 @@ struct MessageAssembler: Sendable {
 
     /// Hands over the message, whose number of bytes was not known before.
     ///
-    /// An array much larger than its message is kept for the next one and the message copied out, so that many small
-    /// messages waiting to be read take the memory of small messages.
+    /// Out of an array more than twice its size a message is copied, so that messages waiting to be read take the memory
+    /// that they are counted as. Only the largest are handed over as they are: copying would double the peak, and what
+    /// their arrays have too much are pages that were never written to.
     mutating func takeUnannounced() -> [UInt8] {
-        previousCount = min(buffer.count, Self.firstCapacity)
-        guard buffer.count <= Self.firstCapacity, buffer.capacity / 2 > buffer.count else { return takeExpected() }
-        let message = buffer.withUnsafeBytes { [UInt8]($0) }
-        buffer.removeAll(keepingCapacity: true)
-        return message
+        previousCount = min(buffer.count, Self.largestGuess)
+        guard buffer.count <= Self.largestCopy, buffer.capacity / 2 > buffer.count else { return takeExpected() }
+        defer { buffer = [] }
+        return buffer.withUnsafeBytes { [UInt8]($0) }
     }
 
     @inline(never)
     private mutating func grow(toHold needed: Int) {
-        let (eightfold, overflow) = buffer.capacity.multipliedReportingOverflow(by: 8)
-        let next =
-            if buffer.isEmpty {
-                max(previousCount, 256)
-            } else if buffer.capacity < Self.firstCapacity {
-                min(eightfold, Self.firstCapacity)
-            } else {
-                overflow ? bound : eightfold
-            }
+        let next: Int
+        if buffer.isEmpty {
+            next = max(previousCount, 256)
+        } else if buffer.capacity < Self.firstCapacity {
+            next = min(2 * buffer.capacity, Self.firstCapacity)
+        } else {
+            let (twelvefold, overflow) = buffer.capacity.multipliedReportingOverflow(by: 12)
+            next = overflow ? bound : twelvefold
+        }
         buffer.reserveCapacity(max(needed, min(next, bound)))
     }
 }

@@ -3,7 +3,6 @@ import FerryBluetooth
 import FerryLoopback
 import FerrySimulator
 import FerryZlib
-import Synchronization
 
 /// Measures one point: real channels over GATT links on a loopback radio, below it the simulated link layer.
 ///
@@ -216,32 +215,17 @@ struct BenchOutcome: Sendable {
 // MARK: - Running
 
 extension BenchRun {
-    /// Measures on the simulated radio, in virtual time, on the calling thread.
-    static func simulate(_ settings: BenchSettings, recordsTimeline: Bool = false) throws -> BenchOutcome {
+    /// Measures in virtual time, on the calling thread.
+    static func simulate(_ settings: BenchSettings, isPaced: Bool = false, recordsTimeline: Bool = false) throws
+        -> BenchOutcome
+    {
         let time = VirtualTime()
-        let run = try BenchRun(settings, time: time, isPaced: false, recordsTimeline: recordsTimeline)
-        let executor = ManualExecutor()
-        let holder = OutcomeHolder()
-        Task(executorPreference: executor) {
-            do { holder.set(.success(try await run.measure())) } catch { holder.set(.failure(error)) }
-        }
-        while true {
-            executor.drain()
-            if let result = holder.outcome { return try result.get() }
-            guard time.runNext() else {
-                throw FerryError(.timedOut, "The simulation has come to a halt: nothing is due and tasks still wait.")
-            }
-        }
+        let run = try BenchRun(settings, time: time, isPaced: isPaced, recordsTimeline: recordsTimeline)
+        return try VirtualRun.run(under: time) { try await run.measure() }
     }
 
     /// Measures on the loopback radio, which paces by connection events of its own, in real time.
     static func loopback(_ settings: BenchSettings) async throws -> BenchOutcome {
         try await BenchRun(settings, time: SystemTime(), isPaced: true, recordsTimeline: false).measure()
     }
-}
-
-private final class OutcomeHolder: Sendable {
-    private let value = Mutex<Result<BenchOutcome, any Error>?>(nil)
-    var outcome: Result<BenchOutcome, any Error>? { value.withLock { $0 } }
-    func set(_ outcome: Result<BenchOutcome, any Error>) { value.withLock { $0 = outcome } }
 }

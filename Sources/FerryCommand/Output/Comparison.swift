@@ -19,6 +19,9 @@ struct Comparison {
                 lines.append("\(Self.title(result.settings)): \(name) \(number(a, 3)) -> \(number(b, 3)) (\(change))")
             }
         }
+        guard matched > 0 else {
+            return "Nothing to compare: no point of this run is in the earlier one; settings or seeds differ.\n"
+        }
         var summary = "\(matched) of \(after.results.count) points compared"
         if before.results.count > matched {
             summary += "; \(before.results.count - matched) of the earlier run are not in this one"

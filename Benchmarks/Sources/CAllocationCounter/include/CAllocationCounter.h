@@ -8,4 +8,7 @@ unsigned long ferry_allocation_count(void);
 /// Whether allocations are counted on this platform.
 int ferry_allocations_are_counted(void);
 
+/// The calling thread's processor time in nanoseconds, so that what else the machine does is left out.
+unsigned long long ferry_thread_nanoseconds(void);
+
 #endif

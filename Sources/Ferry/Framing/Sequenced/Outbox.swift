@@ -16,6 +16,8 @@ struct Outbox {
     private(set) var current: Int32 = -1
     /// Payload bytes of the messages that are begun and not yet cut to the end.
     private(set) var openBytes = 0
+    /// The message whose progress is still to be told, or -1.
+    private var progressed: Int32 = -1
     /// Messages that have something to be cut.
     private(set) var readyCount = 0
 
@@ -35,6 +37,11 @@ struct Outbox {
         /// Chunks left of the turn of `active.first`.
         var turn = 0
         var hasJustAdmitted = false
+
+        mutating func rotate() {
+            if let first = active.popFirst() { active.append(first) }
+            hasJustAdmitted = false
+        }
     }
 
     init(maximumOpen: Int) { self.maximumOpen = maximumOpen }
@@ -88,41 +95,49 @@ struct Outbox {
         vacant.append(index)
     }
 
-    /// What the peer has been told has arrived. Returns whether the message is complete.
+    /// The peer has a part of a message. Progress is told once for each acknowledgement, by ``reportProgress``.
     mutating func acknowledge(_ segment: Segment, _ events: inout Deque<FramingEvent>) {
         let index = Int(segment.message)
         if segment.kind == .cancel { return release(segment.message) }
+        if progressed != segment.message { reportProgress(&events) }
         messages[index].acknowledged += segment.count
-        let message = messages[index]
-        if message.isCancelled { return }
-        if !message.isReported {
-            if case .progress(message.id, _) = events.last { events.removeLast() }
-            let count = min(message.acknowledged, message.payload.count)
-            events.append(.progress(message.id, acceptedBytes: count))
-        }
-        guard message.acknowledged == message.streamCount else { return }
-        if !message.isReported { events.append(.sent(message.id)) }
+        if messages[index].isCancelled { return }
+        progressed = segment.message
+        guard messages[index].acknowledged == messages[index].streamCount else { return }
+        reportProgress(&events)
+        if !messages[index].isReported { events.append(.sent(messages[index].id)) }
         release(segment.message)
+    }
+
+    /// Tells how far the message that was acknowledged last has come.
+    mutating func reportProgress(_ events: inout Deque<FramingEvent>) {
+        guard progressed >= 0 else { return }
+        let index = Int(progressed)
+        progressed = -1
+        guard !messages[index].isReported else { return }
+        let count = min(messages[index].acknowledged, messages[index].payload.count)
+        events.append(.progress(messages[index].id, acceptedBytes: count))
     }
 
     /// The link has taken a chunk for the first time: ends turns, and tells who asked for no more than that.
     mutating func handedOver(_ chunk: borrowing OutboundChunk, _ events: inout Deque<FramingEvent>) {
+        let first = chunk.segments[0]
+        if first.kind != .cancel {
+            let level = messages[Int(first.message)].level
+            levels[level].turn -= 1
+            if levels[level].turn <= 0, levels[level].active.first == first.message { levels[level].rotate() }
+        }
+        // Only the current message can be unfinished, so a chunk that finishes none needs no further look.
+        let isSingle = chunk.segmentCount == 1
+        guard current == -1 || !isSingle else { return }
         for place in 0..<chunk.segmentCount {
             let segment = chunk.segments[place]
             let index = Int(segment.message)
-            guard segment.kind != .cancel else { continue }
-            let level = messages[index].level
-            if place == 0, levels[level].active.first == segment.message {
-                levels[level].turn -= 1
-                if levels[level].turn <= 0, let first = levels[level].active.popFirst() {
-                    levels[level].active.append(first)
-                    levels[level].hasJustAdmitted = false
-                }
-            }
-            if messages[index].receipt == .handedOver, messages[index].isCut, !messages[index].isReported {
-                messages[index].isReported = true
-                events.append(.sent(messages[index].id))
-            }
+            guard segment.kind != .cancel, messages[index].receipt == .handedOver, messages[index].isCut,
+                !messages[index].isReported
+            else { continue }
+            messages[index].isReported = true
+            events.append(.sent(messages[index].id))
         }
     }
 

@@ -15,15 +15,19 @@ struct ReceiveWindow {
     private(set) var held: ContiguousArray<Held>
     private(set) var heldCount = 0
     let size: Int
+    private let mask: UInt64
 
     init(window: Int) {
         size = window
-        held = ContiguousArray(repeating: Held(), count: window)
+        var capacity = 1
+        while capacity < window { capacity *= 2 }
+        held = ContiguousArray(repeating: Held(), count: capacity)
+        mask = UInt64(capacity - 1)
     }
 
     var nextSequence: UInt8 { UInt8(truncatingIfNeeded: next & (SequencedChunk.sequenceCount - 1)) }
 
-    private func place(_ distance: Int) -> Int { Int((next + UInt64(distance)) % UInt64(size)) }
+    private func place(_ distance: Int) -> Int { Int(truncatingIfNeeded: (next &+ UInt64(distance)) & mask) }
 
     func arrival(of sequence: UInt8) -> Arrival {
         let distance = Int((UInt64(sequence) &- next) & (SequencedChunk.sequenceCount - 1))
@@ -44,11 +48,7 @@ struct ReceiveWindow {
 
     /// The chunk that is due has been taken; the next one is.
     mutating func advance() {
-        let place = place(0)
-        if held[place].isPresent {
-            held[place].isPresent = false
-            heldCount -= 1
-        }
+        if heldCount > 0 { dropDue() }
         next += 1
     }
 

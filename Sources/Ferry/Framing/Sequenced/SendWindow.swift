@@ -130,6 +130,7 @@ struct SendWindow {
             }
             first += 1
         }
+        outbox.reportProgress(&events)
         var bits = bitmap
         while bits != 0 {
             let place = place(number + 1 + UInt64(bits.trailingZeroBitCount))

@@ -1,0 +1,53 @@
+import DequeModule
+public import Ferry
+import Synchronization
+
+/// Runs asynchronous code under virtual time, on the calling thread, so that it is the same on every run.
+///
+/// Time stands still while any task can go on; when all wait, it jumps to the next timer. Child tasks belong to the run;
+/// code that starts unstructured tasks of its own leaves it, and with it the promise of repeatability.
+public enum VirtualRun {
+    /// Runs `body` to its end.
+    ///
+    /// - Parameter time: the clock that `body` waits by.
+    /// - Throws: what `body` throws; ``FerryError`` with `timedOut` when nothing is due and `body` still waits.
+    public static func run<Value: Sendable>(
+        under time: VirtualTime, _ body: @escaping @Sendable () async throws -> Value
+    ) throws -> Value {
+        let executor = ManualExecutor()
+        let holder = Holder<Value>()
+        Task(executorPreference: executor) {
+            do { holder.set(.success(try await body())) } catch { holder.set(.failure(error)) }
+        }
+        while true {
+            executor.drain()
+            if let result = holder.result { return try result.get() }
+            guard time.runNext() else {
+                throw FerryError(.timedOut, "The run has come to a halt: nothing is due and a task still waits.")
+            }
+        }
+    }
+
+    private final class Holder<Value: Sendable>: Sendable {
+        private let value = Mutex<Result<Value, any Error>?>(nil)
+        var result: Result<Value, any Error>? { value.withLock { $0 } }
+        func set(_ result: Result<Value, any Error>) { value.withLock { $0 = result } }
+    }
+
+    /// Runs jobs on the thread that asks for it, one after the other.
+    private final class ManualExecutor: TaskExecutor {
+        private let jobs = Mutex(Deque<UnownedJob>())
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            jobs.withLock { $0.append(job) }
+        }
+
+        /// Runs jobs until none is left.
+        func drain() {
+            while let job = jobs.withLock({ $0.popFirst() }) {
+                job.runSynchronously(on: asUnownedTaskExecutor())
+            }
+        }
+    }
+}

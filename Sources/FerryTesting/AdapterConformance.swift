@@ -1,0 +1,146 @@
+import Ferry
+public import FerryBluetooth
+
+/// Checks a pair of ``BluetoothAdapter``s that hear each other against the seam's written contract. Any test library runs
+/// it: a failed check is thrown as a ``ConformanceFailure``, and every wait has a deadline.
+///
+/// ```swift
+/// @Test(arguments: AdapterConformance.Requirement.allCases)
+/// func keepsTheContract(_ requirement: AdapterConformance.Requirement) async throws {
+///     try await AdapterConformance(peripheral: a, central: b, time: .system).check(requirement)
+/// }
+/// ```
+///
+/// Checks leave nothing behind: the same two adapters can run all of them.
+public struct AdapterConformance: Sendable {
+    /// What is checked, each by itself.
+    public enum Requirement: String, Sendable, CaseIterable {
+        // Finding and connecting.
+        /// The first event of a role is the adapter's state.
+        case theStateComesFirst
+        /// A scan for a service finds who advertises it, and reports it once.
+        case scansFilterByService
+        /// Name and signal-strength filters hold back what does not match.
+        case scansFilterByNameAndRSSI
+        /// A peripheral that nobody has met is `unknownPeer`.
+        case unknownPeersAreRefused
+        /// A wait for a connection ends when its task is cancelled.
+        case waitsForConnectionsCanBeCancelled
+        /// Services, included services, characteristics and descriptors are found as they were published.
+        case discoveryFindsWhatWasPublished
+        /// ATT_MTU is 23 to 517, and both sides' limits follow from it.
+        case limitsFollowFromATTMTU
+
+        // Reading and writing.
+        /// A fixed value is read whole, however long.
+        case longFixedValuesAreReadWhole
+        /// Reads of other values come as requests with offsets.
+        case readsComeAsRequestsWithOffsets
+        /// The ATT error that the owner answers with reaches the reader and the writer.
+        case answeredErrorsArrive
+        /// What the properties and permissions do not allow is refused with the right ATT error.
+        case permissionsAreEnforced
+        /// A write with response comes as a request and is answered.
+        case writesWithResponseAreAnswered
+        /// A long write comes as one request whose parts make up the value.
+        case longWritesComeAsOneRequest
+        /// Writes without response arrive in order; false when the queue is full, then ready.
+        case writesWithoutResponseArriveInOrder
+        /// Of queued writes with response one waits at a time, and its answer is an event.
+        case oneQueuedWriteWithResponseWaits
+        /// Too long, unknown and unsupported writes throw.
+        case wrongWritesThrow
+
+        // Subscribing.
+        /// Subscriptions and their ends are told, once each.
+        case subscriptionsAreTold
+        /// A subscription to what does not offer it is `notSupported`.
+        case unofferedSubscriptionsAreRefused
+        /// Notifications arrive in order; false when the queue is full, then ready.
+        case notificationsArriveInOrder
+        /// Indications arrive in order, one at a time.
+        case indicationsArriveInOrder
+        /// A value above the limit is cut for its recipient.
+        case longUpdatesAreCut
+        /// Recipients that are not subscribed are passed over; unknown ones and characteristics throw.
+        case wrongUpdatesThrow
+        /// While a central has paused, updates are refused in the end, and none is lost.
+        case pausedCentralsStopUpdates
+
+        // Ending.
+        /// A disconnection by the central is told to both sides with its reason, and requests throw afterwards.
+        case centralsDisconnect
+        /// The same by the peripheral.
+        case peripheralsDisconnect
+        /// Withdrawn services are told, and their attributes not valid any more.
+        case withdrawnServicesAreTold
+        /// Definitions that cannot be published are refused.
+        case wrongDefinitionsAreRefused
+        /// No event comes from within a call of the owner's, and none overlaps another of the same role.
+        case eventsComeFromOutside
+        /// No event follows the closing of a role, and its calls throw.
+        case closedRolesAreSilent
+
+        // L2CAP.
+        /// A published channel opens and carries chunks both ways; others are refused.
+        case channelsOpen
+    }
+
+    /// What an adapter is known, and documented, not to do.
+    public struct Deviations: OptionSet, Sendable {
+        /// The bits.
+        public let rawValue: Int
+        /// Makes a set from its bits.
+        public init(rawValue: Int) { self.rawValue = rawValue }
+        /// The transmit queue is never full, so nothing is refused and no ready signal comes.
+        public static let neverFull = Deviations(rawValue: 1)
+        /// A receiver cannot pause the other side.
+        public static let cannotPause = Deviations(rawValue: 2)
+        /// There are no L2CAP channels.
+        public static let noChannels = Deviations(rawValue: 4)
+        /// Scans cannot be filtered by signal strength.
+        public static let noRSSIFilter = Deviations(rawValue: 8)
+        /// Updates go to all subscribed centrals; who is connected is not known.
+        public static let noRecipients = Deviations(rawValue: 16)
+        /// Reads may be answered from what was read before, so that requests do not all reach the owner.
+        public static let cachesReads = Deviations(rawValue: 32)
+    }
+
+    let peripheral: any BluetoothAdapter
+    let central: any BluetoothAdapter
+    let deviations: Deviations
+    let time: ConformanceTime
+
+    /// Checks two adapters that hear each other and are powered on.
+    public init(
+        peripheral: any BluetoothAdapter, central: any BluetoothAdapter, deviations: Deviations = [],
+        time: ConformanceTime
+    ) {
+        self.peripheral = peripheral
+        self.central = central
+        self.deviations = deviations
+        self.time = time
+    }
+
+    /// Runs all checks, one after another.
+    ///
+    /// - Throws: ``ConformanceFailure``, or a `BluetoothError` that the contract does not allow for.
+    public func run() async throws {
+        for requirement in Requirement.allCases { try await check(requirement) }
+    }
+
+    /// Runs one check.
+    ///
+    /// - Throws: ``ConformanceFailure``, or a `BluetoothError` that the contract does not allow for.
+    public func check(_ requirement: Requirement) async throws {
+        let rig = AdapterRig(self, requirement)
+        do {
+            try await rig.check(requirement)
+        } catch {
+            await rig.tearDown()
+            throw error
+        }
+        await rig.tearDown()
+        if let violation = rig.calls.violation { throw ConformanceFailure(requirement.rawValue, violation) }
+    }
+}

@@ -1,0 +1,178 @@
+import Ferry
+import FerryBluetooth
+import Synchronization
+
+// Ends, refused definitions and L2CAP channels.
+extension AdapterRig {
+    func disconnects(byCentral: Bool) async throws {
+        let (_, remote) = try await connect()
+        let central = try await subscribe(remote, to: remote.free, as: .notify)
+        let connection = remote.connection
+        if byCentral {
+            connectionCalls.call { connection.disconnect() }
+        } else if deviations.contains(.noRecipients) {
+            return
+        } else {
+            calls.call { peripheral.disconnect(central) }
+        }
+        try await wait(for: "peripheralDidDisconnect") { connectionWitness.get { !$0.reasons.isEmpty } }
+        try await wait(for: "the peripheral to be told of the disconnection") {
+            witness.get { !$0.disconnections.isEmpty && $0.unsubscribed > 0 }
+        }
+        await time.pass(.milliseconds(500))
+        let reasons = connectionWitness.get { $0.reasons }
+        let told = witness.get { $0.disconnections }
+        try require(reasons.count == 1, "the central's side was told \(reasons.count) times")
+        try require(told.count == 1, "the peripheral's side was told \(told.count) times")
+        let expected: BluetoothError.Code = byCentral ? .disconnectedLocally : .disconnectedByPeer
+        let mirrored: BluetoothError.Code = byCentral ? .disconnectedByPeer : .disconnectedLocally
+        try require(reasons[0].code == expected, "the central's reason is \(reasons[0])")
+        try require(told[0].code == mirrored, "the peripheral's reason is \(told[0])")
+        let events = witness.get { $0.peripheralEvents.suffix(2) }
+        try require(events == ["disconnected", "unsubscribed"], "the peripheral's last events are \(events)")
+        try await fails("a request after the end", with: .notConnected, expected) {
+            _ = try await connection.readValue(of: remote.fixed.id)
+        }
+        try throwsFrom(.notConnected, or: expected) { () throws(BluetoothError) in
+            try self.tryWrite([1], to: remote.free, .withoutResponse, remote)
+        }
+        connection.disconnect()
+        connection.setReceiving(false)
+        await time.pass(.milliseconds(200))
+        try require(connectionWitness.get { $0.afterEnd } == 0, "an event came after peripheralDidDisconnect")
+    }
+
+    private func throwsFrom(
+        _ code: BluetoothError.Code, or other: BluetoothError.Code, _ body: () throws(BluetoothError) -> Bool
+    ) throws {
+        do throws(BluetoothError) {
+            _ = try body()
+        } catch {
+            return try require([code, other].contains(error.code), "\(error) was thrown, not \(code) or \(other)")
+        }
+        throw ConformanceFailure(name, "\(code) was not thrown")
+    }
+
+    func withdrawnServicesAreTold() async throws {
+        let (published, remote) = try await connect()
+        let connection = remote.connection
+        peripheral.unpublish(published.id)
+        try await wait(for: "peripheralDidModifyServices") {
+            connectionWitness.get { $0.modified.contains(remote.service.id) }
+        }
+        let services = try await run("discovery") { try await connection.discoverServices([Self.service]) }
+        try require(services.isEmpty, "the withdrawn service was found")
+        try await fails("reading a withdrawn value", with: .unknownAttribute, .att(.invalidHandle)) {
+            _ = try await connection.readValue(of: remote.fixed.id)
+        }
+        try throwsFrom(.unknownAttribute) { () throws(BluetoothError) in
+            try self.tryUpdate([1], of: published.free, for: .all)
+        }
+        peripheral.unpublish(published.id)
+    }
+
+    func wrongDefinitionsAreRefused() async throws {
+        try await wait(for: "the adapter to be powered on") { peripheralAdapter.state == .poweredOn }
+        let peripheral = peripheral
+        func characteristic(_ value: [UInt8], _ properties: CharacteristicProperties) -> CharacteristicDefinition {
+            CharacteristicDefinition(Self.free, properties: properties, permissions: .readable, value: value)
+        }
+        let wrong = [
+            ServiceDefinition(Self.service, characteristics: [characteristic([1], [.read, .write])]),
+            ServiceDefinition(
+                Self.service, characteristics: [characteristic([UInt8](repeating: 0, count: 513), .read)]),
+            ServiceDefinition(
+                Self.service, includedServices: [AttributeID(rawValue: .max)], characteristics: []),
+        ]
+        for definition in wrong {
+            try await fails("publishing a wrong definition", with: .invalidArgument) {
+                _ = try await peripheral.publish(definition)
+            }
+        }
+    }
+
+    func eventsComeFromOutside() async throws {
+        let (published, remote) = try await connect()
+        let central = try await subscribe(remote, to: remote.free, as: .notify)
+        let recipients: UpdateRecipients = deviations.contains(.noRecipients) ? .all : .one(central)
+        // Both sides refill from within their ready handlers, as channels do.
+        let left = Mutex((updates: 1000, writes: 1000))
+        let update: @Sendable () -> Void = {
+            left.withLock { left in
+                while left.updates > 0, (try? self.tryUpdate([1, 2], of: published.free, for: recipients)) == true {
+                    left.updates -= 1
+                }
+            }
+        }
+        let write: @Sendable () -> Void = {
+            left.withLock { left in
+                while left.writes > 0, (try? self.tryWrite([3, 4], to: remote.free, .withoutResponse, remote)) == true {
+                    left.writes -= 1
+                }
+            }
+        }
+        witness.record.withLock { $0.onReady = update }
+        connectionWitness.record.withLock { $0.onReady = write }
+        try await wait(for: "1000 values each way") {
+            update()
+            write()
+            return witness.get { $0.writes.count } >= 1000 && connectionWitness.get { $0.values.count } >= 1000
+        }
+        if let violation = connectionCalls.violation { throw ConformanceFailure(name, violation) }
+    }
+
+    func closedRolesAreSilent() async throws {
+        let (_, remote) = try await connect()
+        _ = try await subscribe(remote, to: remote.free, as: .notify)
+        central.close()
+        try await wait(for: "the connection to end") { witness.get { !$0.disconnections.isEmpty } }
+        let before = witness.get { $0.centralEvents.count }
+        try throwsFrom(.roleClosed) { () throws(BluetoothError) in
+            try self.central.startScan(ScanRequest())
+            return true
+        }
+        peripheral.close()
+        await time.pass(.milliseconds(100))
+        let count = witness.get { $0.peripheralEvents.count }
+        let peripheral = peripheral
+        try await fails("publishing in a closed role", with: .roleClosed) {
+            _ = try await peripheral.publish(ServiceDefinition(Self.service, characteristics: []))
+        }
+        await time.pass(.milliseconds(500))
+        try require(witness.get { $0.centralEvents.count } == before, "an event came after central.close()")
+        try require(witness.get { $0.peripheralEvents.count } == count, "an event came after peripheral.close()")
+    }
+
+    func channelsOpen() async throws {
+        guard !deviations.contains(.noChannels) else { return }
+        let peripheral = peripheral
+        let (_, remote) = try await connect()
+        let connection = remote.connection
+        let psm = try await run("publishing a channel") {
+            try await peripheral.publishL2CAPChannel(encryptionRequired: false)
+        }
+        try require((0x80...0xFF).contains(psm.rawValue), "the PSM 0x\(String(psm.rawValue, radix: 16)) is not dynamic")
+        let near = try await run("opening a channel") { try await connection.openL2CAPChannel(psm) }
+        try await wait(for: "peripheralDidOpen") { witness.get { !$0.channels.isEmpty } }
+        guard let far = witness.get({ $0.channels.first }) else { return }
+        try require(near.psm == psm && far.psm == psm, "the channel's ends name other PSMs")
+        try require(near.peer == connection.peripheral, "the channel's peer is not the peripheral")
+        let witnesses = (LinkWitness(), LinkWitness())
+        near.activate(witnesses.0)
+        far.activate(witnesses.1)
+        try require(try near.trySend(([1, 2] as [UInt8]).span.bytes), "the first chunk was refused")
+        try require(try far.trySend(([3] as [UInt8]).span.bytes), "the first chunk back was refused")
+        try await wait(for: "a chunk each way") {
+            witnesses.0.chunks == [[3]] && witnesses.1.chunks == [[1, 2]]
+        }
+        near.close()
+        try await wait(for: "the channel's end") {
+            witnesses.0.reasons.first?.code == .closed && witnesses.1.reasons.first != nil
+        }
+        peripheral.unpublishL2CAPChannel(psm)
+        try await fails("opening a withdrawn channel", with: .channelRefused) {
+            _ = try await connection.openL2CAPChannel(psm)
+        }
+        witness.record.withLock { $0.channels = [] }
+    }
+}

@@ -1,0 +1,80 @@
+import ArgumentParser
+import Ferry
+import FerrySimulator
+import Testing
+
+@testable import FerryCommand
+
+@Suite("ferry advise") struct AdviseTests {
+    private func advice(_ sizes: String, peer: String, within: Double? = nil, intervals: [Double]? = nil) throws
+        -> Advice
+    {
+        var device = try Peer(named: peer, controller: ControllerSettings(.ideal))
+        if let intervals { device.intervals = intervals }
+        let base = settings {
+            $0.attMTU = device.attMTU
+            $0.profile = device.profile
+        }
+        return try Adviser(
+            sizes: MessageSizes(distribution: sizes), peer: device, base: base, deadline: within
+        ).advise()
+    }
+
+    @Test("A chunk that spills into one more packet is not advised") func chunk() throws {
+        let advice = try advice("2000", peer: "android", intervals: [11.25])
+        // Two packets of 251 bytes, less 3 bytes of ATT and 4 of L2CAP.
+        #expect(advice.chunkSize == 495)
+        #expect(advice.framing == .length)
+        #expect(advice.predictions.first?.chunks == 5)
+        let check = try #require(advice.check)
+        #expect(abs(check.simulated - check.published) / check.published < 0.03)
+    }
+
+    @Test("The longest interval within the latency asked for is advised") func interval() throws {
+        let advice = try advice("60:9,1500:1", peer: "ios", within: 70, intervals: [15, 30, 60, 90])
+        #expect(advice.chunkSize == 182)
+        #expect(advice.interval == 30)
+        #expect(advice.predictions.map(\.name) == ["typical", "large"])
+        #expect(advice.predictions.allSatisfy { $0.median > 0 && $0.p99 <= 70 && $0.goodput > 0 })
+        #expect(advice.text().contains("interval     30 ms"))
+    }
+
+    @Test("A latency that no interval keeps is said to be missed") func impossible() throws {
+        let advice = try advice("5000", peer: "ios", within: 1, intervals: [15, 30])
+        #expect(advice.interval == 15)
+        #expect(advice.reasons.contains { $0.contains("still misses the 1 ms") })
+    }
+
+    @Test("Every profile that advice leans on meets its published figure") func figures() throws {
+        for figure in PublishedFigure.all {
+            let simulated = try figure.simulated()
+            #expect(abs(simulated - figure.published) / figure.published < 0.02, "\(figure.source)")
+        }
+    }
+
+    @Test("Distributions have quantiles by weight") func sizes() throws {
+        let sizes = try MessageSizes(distribution: "2000:30, 60:70")
+        #expect(sizes.quantile(0.5) == 60)
+        #expect(sizes.quantile(0.95) == 2_000)
+        for nonsense in ["", "a", "-1", "1:0", "1:2:3", "1e99", "5.5", "1:nan"] {
+            #expect(throws: FerryError.self, "\(nonsense)") { _ = try MessageSizes(distribution: nonsense) }
+        }
+    }
+
+    @Test(
+        "Nonsense is refused",
+        arguments: [
+            (["--message-size", "100", "--sample", "x"], "one of"), ([], "one of"),
+            (["--message-size", "100", "--peer", "toaster"], "ios, android, bluez, custom"),
+            (["--message-size", "100", "--mtu", "22"], "23 to 517"),
+            (["--message-size", "100", "--interval", "5"], "7.5 ms to 4000 ms"),
+            (["--message-size", "100", "--interval", ","], "sweep is empty"),
+            (["--message-size", "100", "--within", "0"], "more than 0"),
+            (["--sizes-file", "/nonexistent"], "/nonexistent"),
+        ])
+    func refused(arguments: [String], reason: String) {
+        let error = #expect(throws: (any Error).self) { _ = try FerryCommand.parseAsRoot(["advise"] + arguments) }
+        let message = error.map { FerryCommand.message(for: $0) } ?? ""
+        #expect(message.contains(reason), "\(message)")
+    }
+}

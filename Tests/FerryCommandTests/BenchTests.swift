@@ -1,0 +1,174 @@
+import ArgumentParser
+import Ferry
+import FerrySimulator
+import Testing
+
+@testable import FerryCommand
+
+/// One point, quick enough for a test.
+func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettings {
+    var settings = BenchSettings(
+        attMTU: 185, interval: 30, phy: "1M", dataLength: 251, isEncrypted: true, framing: .length, compression: .none,
+        messageSize: 400, queueDepth: 8, direction: .notify, centrals: 1, packetErrorRate: 0,
+        profile: ControllerSettings(.ideal), seconds: 1, seed: 1)
+    change(&settings)
+    return settings
+}
+
+@Suite("ferry bench") struct BenchTests {
+    @Test("The same seed gives the same bytes", arguments: [DirectionChoice.notify, .write])
+    func deterministic(direction: DirectionChoice) throws {
+        let lossy = settings {
+            $0.packetErrorRate = 0.05
+            $0.centrals = 3
+            $0.direction = direction
+        }
+        let texts = try [1 as UInt64, 1, 2].map { seed in
+            var settings = lossy
+            settings.seed = seed
+            return try JSONFile.text(BenchReport(transport: "sim", results: [BenchRun.simulate(settings).result]))
+        }
+        #expect(texts[0] == texts[1])
+        #expect(texts[0] != texts[2])
+    }
+
+    /// Bytes and values per message, as published for these framings: 400 bytes in chunks of 182.
+    @Test(
+        "Overhead is the framing's",
+        arguments: [(FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21)])
+    func overhead(framing: FramingChoice, bytes: Int, values: Int) throws {
+        let result = try BenchRun.simulate(settings { $0.framing = framing }).result
+        #expect(result.messages > 5)
+        #expect(result.chunkBytes == bytes * result.messages)
+        #expect(result.chunks == values * result.messages)
+    }
+
+    @Test("Compression saves air") func compression() throws {
+        let plain = try BenchRun.simulate(settings { $0.messageSize = 4_000 }).result
+        let compressed = try BenchRun.simulate(
+            settings {
+                $0.messageSize = 4_000
+                $0.compression = .zlib
+            }
+        ).result
+        #expect(compressed.goodput > 1.5 * plain.goodput)
+        #expect(compressed.overheadPerMessage < 0)
+    }
+
+    @Test("Channels get nearly all that the link can carry", arguments: [23, 185, 247, 498], [7.5, 30])
+    func share(attMTU: Int, interval: Double) throws {
+        let result = try BenchRun.simulate(
+            settings {
+                $0.attMTU = attMTU
+                $0.interval = interval
+                $0.messageSize = 2_000
+            }
+        ).result
+        #expect(result.shareOfLimit > 0.75 && result.shareOfLimit <= 1.001, "\(result.shareOfLimit)")
+        #expect(result.waiting.count > 0)
+        #expect(result.waiting.lostReadySignals == 0)
+        #expect(result.latency.median <= result.latency.p99 && result.latency.p99 <= result.latency.maximum)
+    }
+
+    @Test("With a full queue nothing grows, for an hour of simulated time") func memory() throws {
+        let slow = settings {
+            $0.interval = 1_000
+            $0.queueDepth = 4
+            $0.profile.packetsPerEvent = 2
+            $0.seconds = 3_600
+        }
+        let result = try BenchRun.simulate(slow).result
+        #expect(result.queue.maximum <= 4)
+        #expect(result.waiting.count > 1_000)
+        // Two values a second, three to a message.
+        #expect((2_390...2_410).contains(result.messages), "\(result.messages)")
+    }
+
+    @Test("Centrals share the air fairly") func fairness() throws {
+        let result = try BenchRun.simulate(
+            settings {
+                $0.centrals = 4
+                $0.attMTU = 247
+                $0.interval = 50
+                $0.messageSize = 2_000
+                $0.queueDepth = 64
+                $0.seconds = 3
+            }
+        ).result
+        #expect(result.fairness.jainIndex > 0.99, "\(result.fairness.goodputs)")
+        #expect(result.shareOfLimit > 0.9, "\(result.shareOfLimit)")
+    }
+
+    @Test("A transfer's timeline shows refusals, ready signals and every arrival") func timeline() throws {
+        let steps = try BenchRun.simulate(settings { $0.messageSize = 4_096 }, recordsTimeline: true).steps
+        #expect(steps.count { $0.kind == .delivered } == 23)
+        #expect(steps.count { $0.kind == .accepted } == 23)
+        #expect(steps.contains { $0.kind == .ready })
+        #expect(steps.contains { $0.kind == .refused })
+        #expect(steps.allSatisfy { (0...8).contains($0.depth) })
+        #expect(steps.last?.depth == 0)
+    }
+
+    /// The loopback radio's own pacing shares no code with the simulator's.
+    @Test("Simulated and paced by the loopback radio agree within 10 %", arguments: [23, 247], [15.0, 50])
+    func agreement(attMTU: Int, interval: Double) throws {
+        let point = settings {
+            $0.attMTU = attMTU
+            $0.interval = interval
+            $0.messageSize = 4_096
+            $0.queueDepth = 128
+            $0.seconds = 4
+        }
+        let simulated = try BenchRun.simulate(point).result.goodput
+        let paced = try BenchRun.simulate(point, isPaced: true).result.goodput
+        #expect(abs(paced - simulated) / simulated < 0.1, "\(paced) paced, \(simulated) simulated")
+    }
+}
+
+@Suite("Arguments of ferry bench") struct BenchArgumentTests {
+    @Test(
+        "Nonsense is refused with the legal range and its source",
+        arguments: [
+            (["--mtu", "22"], "23 to 517", "Core Specification"),
+            (["--mtu", "23,518"], "23 to 517", "Core Specification"),
+            (["--interval", "5"], "7.5 ms to 4000 ms in steps of 1.25 ms", "Core Specification"),
+            (["--interval", "nan"], "7.5 ms to 4000 ms", "Core Specification"),
+            (["--interval=-1"], "7.5 ms to 4000 ms", "Core Specification"),
+            (["--phy", "coded-S8", "--data-length", "252"], "27 to 251", "Core Specification"),
+            (["--phy", "coded-S2", "--data-length", "26"], "27 to 251", "Core Specification"),
+            (["--phy", "3M"], "1M, 2M, coded-S2, coded-S8", "Core Specification"),
+            (["--mtu", ","], "sweep is empty", "--mtu"),
+            (["--queue-depth", "0"], "1 to 4096", "transmitQueueDepth"),
+            (["--message-size=-1"], "0 to", "maximumMessageSize"),
+            (["--centrals", "0"], "1 to 20", "radio"),
+            (["--error-rate", "1.5"], "0 to 1", "probability"),
+            (["--framing", "tlv"], "length, eom", "framing"),
+            (["--controller", "cray"], "ideal", "controller"),
+            (["--seconds", "0"], "0.1 to 86400", "duration"),
+            (["--profile-file", "/nonexistent.json"], "/nonexistent.json", "profile"),
+            (["--compare", "/nonexistent.json"], "/nonexistent.json", "result"),
+        ])
+    func refused(arguments: [String], range: String, source: String) {
+        let error = #expect(throws: (any Error).self) { _ = try FerryCommand.parseAsRoot(["bench"] + arguments) }
+        let message = error.map { FerryCommand.message(for: $0) } ?? ""
+        #expect(message.contains(range), "\(message)")
+        #expect(message.contains(source), "\(message)")
+    }
+
+    @Test("A sweep is every combination, each value once") func sweep() throws {
+        let command = try #require(
+            try FerryCommand.parseAsRoot(["bench", "--mtu", "23, 185,23", "--interval", "7.5,15", "--phy", "1M,2M"])
+                as? Bench)
+        let points = try command.sweep.points(defaultSeconds: 1)
+        #expect(points.count == 8)
+        #expect(Set(points).count == 8)
+    }
+
+    @Test("Too large a sweep is refused") func tooLarge() {
+        let many = (23...517).map(String.init).joined(separator: ",")
+        let sizes = (1...100).map(String.init).joined(separator: ",")
+        #expect(throws: (any Error).self) {
+            _ = try FerryCommand.parseAsRoot(["bench", "--mtu", many, "--message-size", sizes])
+        }
+    }
+}
