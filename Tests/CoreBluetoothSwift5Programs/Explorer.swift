@@ -7,6 +7,7 @@ public class DemoPeripheral: NSObject, CBPeripheralManagerDelegate {
     private var peripheralManager: CBPeripheralManager!
     private var characteristic: CBMutableCharacteristic!
     public var received: [String] = []
+    public var requestCounts: [Int] = []
     public var startError: Error?
 
     public override init() {
@@ -49,17 +50,27 @@ public class DemoPeripheral: NSObject, CBPeripheralManagerDelegate {
 
     public func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest]) {
         let request = requests[0]
-        guard let value = request.value, let text = String(data: value, encoding: .utf8) else {
+        // A long value comes in several requests, which are answered as one.
+        var value = Data()
+        for part in requests {
+            guard let bytes = part.value, part.offset == value.count else {
+                peripheral.respond(to: request, withResult: CBATTError.invalidOffset)
+                return
+            }
+            value.append(bytes)
+        }
+        guard let text = String(data: value, encoding: .utf8) else {
             peripheral.respond(to: request, withResult: CBATTError.invalidAttributeValueLength)
             return
         }
+        requestCounts.append(requests.count)
         received.append(text)
         peripheral.respond(to: request, withResult: .success)
         // Property lists as dictionaries, as many samples send them.
         if let dict = try? PropertyListSerialization.propertyList(from: value, options: [], format: nil) as? [String: Any],
            let name = dict["name"] as? String, let age = dict["age"] as? Int {
             let answer: [String: Any] = ["greeting": "Hello \(name)", "age": age + 1]
-            let data = try! PropertyListSerialization.data(fromPropertyList: answer, format: .xml, options: 0)
+            let data = try! PropertyListSerialization.data(fromPropertyList: answer, format: .binary, options: 0)
             _ = peripheral.updateValue(data, for: characteristic, onSubscribedCentrals: [request.central])
         }
     }

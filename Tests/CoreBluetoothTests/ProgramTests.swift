@@ -25,12 +25,13 @@ import Testing
             ])
     }
 
-    @Test func exploresEverything() async {
+    @Test func exploresEverything() async throws {
         let peripheral = DemoPeripheral()
         let explorer = Explorer()
-        await withCheckedContinuation { continuation in explorer.onDone = { continuation.resume() } }
+        try await until { explorer.answer != nil }
         #expect(peripheral.startError == nil)
         #expect(peripheral.received.first?.contains("<key>name</key>") == true)
+        #expect(peripheral.requestCounts == [2], "a long write comes in parts")
         #expect(explorer.answer?["greeting"] as? String == "Hello Ada")
         #expect(explorer.answer?["age"] as? Int == 37)
         #expect(

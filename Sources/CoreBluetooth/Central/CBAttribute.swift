@@ -98,8 +98,8 @@ open class CBDescriptor: CBAttribute, @unchecked Sendable {
     /// The characteristic that it belongs to.
     open var characteristic: CBCharacteristic? { owner.object }
 
-    /// The value that was read last: an `NSNumber` for Extended Properties and the two configurations, a `String` for the
-    /// User Description, otherwise a `Data`.
+    /// The value that was read last: an `NSNumber` for Extended Properties and the two configurations, a `String` for
+    /// the User Description, otherwise a `Data`.
     open var value: Any? { contents.current }
 
     /// A descriptor's bytes as the kind of object that ``value`` states.

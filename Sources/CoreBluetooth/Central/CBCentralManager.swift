@@ -166,8 +166,8 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         saveState()
     }
 
-    /// Asks for ``CBCentralManagerDelegate/centralManager(_:connectionEventDidOccur:for:)`` when managers of this process that
-    /// share this one's adapter connect and disconnect peripherals; nil for all peripherals.
+    /// Asks for ``CBCentralManagerDelegate/centralManager(_:connectionEventDidOccur:for:)`` when managers of this
+    /// process that share this one's adapter connect and disconnect peripherals; nil for all peripherals.
     open func registerForConnectionEvents(options: [CBConnectionEventMatchingOption: Any]? = nil) {
         guard requirePower() else { return }
         progress {

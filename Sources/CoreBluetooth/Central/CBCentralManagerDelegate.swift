@@ -17,8 +17,8 @@ public protocol CBCentralManagerDelegate: NSObjectProtocol {
     /// A connection has ended, or a wait for one was cancelled; the error is nil when the program asked for it.
     func centralManager(
         _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: (any Error)?)
-    /// A connection has ended, with its time, and whether the manager connects again by itself. A delegate that has this
-    /// method is not told by the shorter one, which the default calls.
+    /// A connection has ended, with its time, and whether the manager connects again by itself. A delegate that has
+    /// this method is not told by the shorter one, which the default calls.
     func centralManager(
         _ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, timestamp: CFAbsoluteTime,
         isReconnecting: Bool, error: (any Error)?)

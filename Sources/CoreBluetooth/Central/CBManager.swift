@@ -38,7 +38,8 @@ open class CBPeer: NSObject, NSCopying, @unchecked Sendable {
 
     /// Names the device towards this process; it is not its Bluetooth address.
     ///
-    /// Apple's stays the same between runs of a program; here that depends on the adapter, and the loopback radio's does not.
+    /// Apple's stays the same between runs of a program; here that depends on the adapter, and the loopback radio's
+    /// does not.
     open var identifier: UUID { peerIdentifier }
 
     /// The object itself.

@@ -1,7 +1,8 @@
 import FerryBluetooth
 public import Foundation
 
-/// A remote device in the peripheral role. Keep it while it is in use: when the last reference goes, its connection ends.
+/// A remote device in the peripheral role. Keep it while it is in use: when the last reference goes, its connection
+/// ends.
 open class CBPeripheral: CBPeer, @unchecked Sendable {
     struct Contents {
         var name: String?
@@ -41,8 +42,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open var state: CBPeripheralState { contents.current.state }
     /// Its services, as far as they have been discovered; nil when it is not connected.
     open var services: [CBService]? { contents.current.services }
-    /// Whether a write without response is taken now. When false, ``CBPeripheralDelegate/peripheralIsReady(toSendWriteWithoutResponse:)``
-    /// follows.
+    /// Whether a write without response is taken now. When false,
+    /// ``CBPeripheralDelegate/peripheralIsReady(toSendWriteWithoutResponse:)`` follows.
     open var canSendWriteWithoutResponse: Bool { contents.current.session?.canWriteWithoutResponse ?? false }
     /// Whether the peripheral may receive notifications of the system: always false.
     open var ancsAuthorized: Bool { false }
@@ -61,14 +62,16 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         return nil
     }
 
-    /// The session, if an attribute was found on it and is valid still; otherwise `refuse` is told on the program's queue.
+    /// The session, if an attribute was found on it and is valid still; otherwise `refuse` is told on the program's
+    /// queue.
     private func connected(
         _ place: RemotePlace?, _ function: String = #function, refuse: @escaping @Sendable (any Error) -> Void
     ) -> (PeripheralSession, AttributeID)? {
         guard let session = connected(function) else { return nil }
         guard let place, place.session === session else {
             manager.object?.callbacks.run {
-                refuse(CBError(.invalidHandle, "The attribute was not discovered on this connection; discover it again."))
+                refuse(
+                    CBError(.invalidHandle, "The attribute was not discovered on this connection; discover it again."))
             }
             return nil
         }
@@ -80,7 +83,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// Asks for the signal's strength.
     open func readRSSI() {
         connected()?.request {
-            (connection) async throws(BluetoothError) in try await connection.readRSSI()
+            (connection) async throws(BluetoothError) in
+            try await connection.readRSSI()
         } then: { peripheral, result in
             let rssi = (try? result.get()) ?? 0
             peripheral.delegate?.peripheral(peripheral, didReadRSSI: NSNumber(value: rssi), error: result.error)
@@ -214,10 +218,10 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         }
     }
 
-    /// Writes a characteristic's value. With response: at most 512 bytes, long ones as prepared writes, and the answer comes
-    /// as ``CBPeripheralDelegate/peripheral(_:didWriteValueFor:error:)-(_,CBCharacteristic,_)``. Without: dropped when it is
-    /// too long, when the characteristic does not offer it, or when the queue is full and ``canSendWriteWithoutResponse`` was
-    /// not heeded.
+    /// Writes a characteristic's value. With response: at most 512 bytes, long ones as prepared writes, and the answer
+    /// comes as ``CBPeripheralDelegate/peripheral(_:didWriteValueFor:error:)-(_,CBCharacteristic,_)``. Without: dropped
+    /// when it is too long, when the characteristic does not offer it, or when the queue is full and
+    /// ``canSendWriteWithoutResponse`` was not heeded.
     open func writeValue(_ data: Data, for characteristic: CBCharacteristic, type: CBCharacteristicWriteType) {
         guard
             let (session, id) = connected(
@@ -272,7 +276,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         }
     }
 
-    /// Subscribes to a characteristic's changes, or ends that. Notifications go before indications where both are offered.
+    /// Subscribes to a characteristic's changes, or ends that. Notifications go before indications where both are
+    /// offered.
     open func setNotifyValue(_ enabled: Bool, for characteristic: CBCharacteristic) {
         guard
             let (session, id) = connected(
@@ -307,7 +312,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     }
 }
 
-/// Adds what a search for some has found, or takes it alone when all were asked for; in the order of the peer's attributes.
+/// Adds what a search for some has found, or takes it alone when all were asked for; in the order of the peer's
+/// attributes.
 private func merge<Attribute: CBAttribute>(_ old: [Attribute]?, _ new: [Attribute], replacing: Bool) -> [Attribute] {
     guard let old, !replacing else { return new }
     return old + new.filter { found in !old.contains { $0 === found } }

@@ -2,8 +2,8 @@ import DequeModule
 import FerryBluetooth
 import Foundation
 
-/// One connection of a peripheral, from the call of `connect` to its end: carries out commands in the order of the calls,
-/// and hands over what happens.
+/// One connection of a peripheral, from the call of `connect` to its end: carries out commands in the order of the
+/// calls, and hands over what happens.
 final class PeripheralSession: PeripheralConnectionEvents {
     /// Something to be done on the connection; nothing overtakes.
     private enum Command {
@@ -28,7 +28,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var attributes: [AttributeID: CBAttribute] = [:]
     }
 
-    /// Writes without response that are kept when the adapter takes no more; further ones are dropped, as Apple's drops them.
+    /// Writes without response that are kept when the adapter takes no more; further ones are dropped, as Apple's drops
+    /// them.
     static let mostQueuedWrites = 20
     /// Values that may wait for the delegate before the peer is asked to pause.
     static let mostUndelivered = 256
@@ -282,7 +283,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
         }
     }
 
-    /// Keeps the values of a characteristic until its subscription has been reported, so that the program sees them after.
+    /// Keeps the values of a characteristic until its subscription has been reported, so that the program sees them
+    /// after.
     func hold(_ id: AttributeID) { state { if $0.held[id] == nil { $0.held[id] = [] } } }
 
     /// Delivers what was kept. On the program's queue.

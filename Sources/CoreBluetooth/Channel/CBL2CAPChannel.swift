@@ -2,10 +2,12 @@ import Ferry
 import FerryBluetooth
 public import Foundation
 
-/// An L2CAP connection-oriented channel, as two streams. It closes when this object goes away, or when both streams are closed.
+/// An L2CAP connection-oriented channel, as two streams. It closes when this object goes away, or when both streams are
+/// closed.
 ///
-/// The streams carry bytes: what was written at once may be read in pieces. They take part in a run loop by `schedule(in:forMode:)`
-/// and report to their delegates there; on the main run loop they also work under `dispatchMain()`.
+/// The streams carry bytes: what was written at once may be read in pieces. They take part in a run loop by
+/// `schedule(in:forMode:)` and report to their delegates there; on the main run loop they also work under
+/// `dispatchMain()`.
 open class CBL2CAPChannel: NSObject, @unchecked Sendable {
     private let pipe: ChannelPipe
     private let remote: CBPeer

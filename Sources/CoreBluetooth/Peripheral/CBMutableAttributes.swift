@@ -113,7 +113,8 @@ extension CBMutableService {
             guard let published = (service as? CBMutableService)?.publication.current, published.manager === manager,
                 let id = published.id
             else {
-                throw CBError(.invalidParameters, "The included service \(service.uuid) is not published; add it first.")
+                throw CBError(
+                    .invalidParameters, "The included service \(service.uuid) is not published; add it first.")
             }
             included.append(id)
         }
@@ -133,7 +134,8 @@ extension CBMutableCharacteristic {
     fileprivate func definition() throws(CBError) -> CharacteristicDefinition {
         guard properties.isDisjoint(with: [.broadcast, .extendedProperties]) else {
             throw CBError(
-                .invalidParameters, "\(uuid): broadcast and extendedProperties are not allowed for local characteristics.")
+                .invalidParameters,
+                "\(uuid): broadcast and extendedProperties are not for local characteristics.")
         }
         if value != nil {
             guard properties == .read, permissions.isDisjoint(with: [.writeable, .writeEncryptionRequired]) else {
@@ -155,7 +157,8 @@ extension CBMutableCharacteristic {
             else {
                 throw CBError(
                     .invalidParameters,
-                    "\(uuid): only User Description (a String) and Presentation Format (a Data) descriptors can be added.")
+                    "\(uuid): only User Description (a String) and Presentation Format (a Data) can be added."
+                )
             }
             added.append(DescriptorDefinition(descriptor.uuid.bluetooth, value: bytes))
         }

@@ -71,8 +71,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Advertises a local name and services: 28 bytes in the first packet, 10 more for the name in the scan response,
     /// services that do not fit in the overflow area where the adapter has one.
     ///
-    /// - Parameter advertisementData: ``CBAdvertisementDataLocalNameKey`` and ``CBAdvertisementDataServiceUUIDsKey``; other
-    ///   keys are ignored.
+    /// - Parameter advertisementData: ``CBAdvertisementDataLocalNameKey`` and ``CBAdvertisementDataServiceUUIDsKey``;
+    ///   other keys are ignored.
     open func startAdvertising(_ advertisementData: [String: Any]?) {
         guard requirePower() else { return }
         let advertisement = Advertisement(
@@ -201,10 +201,11 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// Sends a value to subscribers, cut to each one's ``CBCentral/maximumUpdateValueLength``.
     ///
-    /// - Parameter centrals: who is to receive it; nil for every subscriber. Those that are not subscribed are passed over.
+    /// - Parameter centrals: who is to receive it; nil for every subscriber. Those that are not subscribed are passed
+    ///   over.
     /// - Returns: false when the transmit queue is full; then
-    ///   ``CBPeripheralManagerDelegate/peripheralManagerIsReady(toUpdateSubscribers:)`` follows. Also false, with nothing to
-    ///   follow, when the characteristic is not published or the manager is not powered on.
+    ///   ``CBPeripheralManagerDelegate/peripheralManagerIsReady(toUpdateSubscribers:)`` follows. Also false, with
+    ///   nothing to follow, when the characteristic is not published or the manager is not powered on.
     open func updateValue(
         _ value: Data, for characteristic: CBMutableCharacteristic, onSubscribedCentrals centrals: [CBCentral]?
     ) -> Bool {

@@ -21,8 +21,8 @@ public protocol CBPeripheralManagerDelegate: NSObjectProtocol {
     /// A central asks for values to be written, all or none: answer once, for the first. The default answers
     /// `requestNotSupported`. Writes without response come here too; answers to them are ignored.
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest])
-    /// There is space in the transmit queue again, after ``CBPeripheralManager/updateValue(_:for:onSubscribedCentrals:)`` has
-    /// returned false.
+    /// There is space in the transmit queue again, after
+    /// ``CBPeripheralManager/updateValue(_:for:onSubscribedCentrals:)`` has returned false.
     func peripheralManagerIsReady(toUpdateSubscribers peripheral: CBPeripheralManager)
     /// The answer to ``CBPeripheralManager/publishL2CAPChannel(withEncryption:)``.
     func peripheralManager(

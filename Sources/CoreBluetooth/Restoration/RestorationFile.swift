@@ -33,8 +33,8 @@ struct RestorationFile: Sendable {
 extension CBAdapters {
     private static let directory = Guarded<URL?>(nil)
 
-    /// Where the files for state restoration are kept: `$XDG_STATE_HOME/corebluetooth`, or `~/.local/state/corebluetooth`,
-    /// unless the program chooses another place before it makes a manager.
+    /// Where the files for state restoration are kept: `$XDG_STATE_HOME/corebluetooth`, or
+    /// `~/.local/state/corebluetooth`, unless the program chooses another place before it makes a manager.
     public static var restorationDirectory: URL {
         get {
             if let chosen = directory.current { return chosen }

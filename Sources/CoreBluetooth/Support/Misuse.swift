@@ -1,6 +1,7 @@
 import Foundation
 
-/// Tells the programmer what was wrong with a call that has been ignored: one line on standard error, as Apple's logs do.
+/// Tells the programmer what was wrong with a call that has been ignored: one line on standard error, as Apple's logs
+/// do.
 enum Misuse {
     /// Where the lines go. For tests.
     static let sink = Guarded<@Sendable (String) -> Void>(standardError)

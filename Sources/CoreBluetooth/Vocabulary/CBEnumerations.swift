@@ -133,5 +133,6 @@ public struct CBAttributePermissions: OptionSet, Hashable, Sendable {
 /// The number by which an L2CAP channel is opened.
 public typealias CBL2CAPPSM = UInt16
 
-/// Seconds since the reference date of 1 January 2001, as Core Foundation counts them. Foundation on Linux lacks the name.
+/// Seconds since the reference date of 1 January 2001, as Core Foundation counts them. Foundation on Linux lacks the
+/// name.
 public typealias CFAbsoluteTime = Double

@@ -7,8 +7,8 @@ public let CBATTErrorDomain: String = "CBATTErrorDomain"
 
 /// Why an operation of Core Bluetooth's failed.
 ///
-/// Delegates receive this very type: `error as? CBError` and `error as NSError` both work. An `NSError` made by other code
-/// cannot be cast to it, because Linux has no error bridging.
+/// Delegates receive this very type: `error as? CBError` and `error as NSError` both work. An `NSError` made by other
+/// code cannot be cast to it, because Linux has no error bridging.
 public struct CBError: _BridgedStoredNSError, Sendable {
     /// The error as Foundation has it.
     public let _nsError: NSError
@@ -111,8 +111,8 @@ public struct CBError: _BridgedStoredNSError, Sendable {
 
 /// What a peer answered a request with, other than success (Core Specification 5.4, Vol 3, Part F, 3.4.1.1).
 ///
-/// A code that has no case here (an application's own, 0x80 to 0x9F, or one common to profiles) is in `errorCode` of the
-/// `NSError` form; ``code`` is then ``Code/unlikelyError``, where Apple's has no value to give either.
+/// A code that has no case here (an application's own, 0x80 to 0x9F, or one common to profiles) is in `errorCode` of
+/// the `NSError` form; ``code`` is then ``Code/unlikelyError``, where Apple's has no value to give either.
 public struct CBATTError: _BridgedStoredNSError, Sendable {
     /// The error as Foundation has it.
     public let _nsError: NSError

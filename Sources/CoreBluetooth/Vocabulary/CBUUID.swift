@@ -7,8 +7,8 @@ open class CBUUID: NSObject, NSCopying, @unchecked Sendable {
 
     /// Reads 4 or 8 hexadecimal digits, or the 36 characters of the 128-bit form.
     ///
-    /// Apple's raises an exception for anything else; here that is reported as misuse and gives the UUID of all zeros, which
-    /// no peer has.
+    /// Apple's raises an exception for anything else; here that is reported as misuse and gives the UUID of all zeros,
+    /// which no peer has.
     public init(string theString: String) {
         do throws(BluetoothError) { bluetooth = try BluetoothUUID(theString) } catch {
             Misuse.report("CBUUID(string:): \(error.message)")
