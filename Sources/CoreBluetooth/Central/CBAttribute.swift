@@ -13,8 +13,14 @@ open class CBAttribute: NSObject, @unchecked Sendable {
 
 /// Where a remote attribute was found. After the connection has ended it names nothing any more.
 struct RemotePlace: Sendable {
-    let session: PeripheralSession
+    /// Weak, because the session keeps its attributes.
+    let session: WeakReference<PeripheralSession>
     let id: AttributeID
+
+    init(session: PeripheralSession, id: AttributeID) {
+        self.session = WeakReference(session)
+        self.id = id
+    }
 }
 
 /// A collection of data and behaviour of a device.

@@ -64,17 +64,23 @@ extension CBCentralManager {
             self, didDisconnectPeripheral: peripheral, timestamp: Date().timeIntervalSinceReferenceDate,
             isReconnecting: reconnects, error: error?.asCoreBluetooth)
         ConnectionEvents.shared.post(.peerDisconnected, peripheral, from: self)
+        let next = peripheral.contents { contents in
+            defer { contents.next = nil }
+            return contents.next
+        }
+        if let next { begin(peripheral, delay: next.delay, reconnects: next.reconnects) }
     }
 }
 
 extension CBPeripheral {
-    /// The adapter has gone off: whatever there was has ended.
-    fileprivate func dropSession() {
+    /// The adapter has gone off, or the manager away: whatever there was has ended, without a word.
+    func dropSession() {
         let session = contents { contents in
             defer {
                 contents.session = nil
                 contents.state = .disconnected
                 contents.services = nil
+                contents.next = nil
             }
             return contents.session
         }
@@ -103,10 +109,10 @@ extension AdvertisementData {
 
 /// Tells managers of connections that others of the same adapter make.
 final class ConnectionEvents: Sendable {
-    /// What a manager wants to be told of; nil for everything.
+    /// What a manager wants to be told of.
     struct Filter: Sendable {
-        var services: [BluetoothUUID]?
-        var identifiers: [UUID]?
+        var services: [BluetoothUUID]
+        var identifiers: [UUID]
     }
 
     static let shared = ConnectionEvents()
@@ -118,14 +124,13 @@ final class ConnectionEvents: Sendable {
         let identifier = peripheral.identifier
         for manager in managers.all where manager.adapter === sender.adapter {
             guard let filter = manager.progress({ $0.connectionEvents }) else { continue }
-            if filter.services != nil || filter.identifiers != nil {
-                let isNamed = filter.identifiers?.contains(identifier) ?? false
-                // After a disconnection the services are not known any more, so what was known decides.
-                let offers = manager.retrieveConnectedPeripherals(
-                    withServices: filter.services?.map { CBUUID($0) } ?? []
-                ).contains { $0.identifier == identifier }
-                guard isNamed || offers || manager.progress({ $0.announced.contains(identifier) }) else { continue }
-            }
+            let offers = manager.retrieveConnectedPeripherals(withServices: filter.services.map { CBUUID($0) })
+            // After a disconnection the services are not known any more, so what was known decides.
+            let wasAnnounced = manager.progress { $0.announced.contains(identifier) }
+            guard
+                filter.identifiers.contains(identifier) || wasAnnounced
+                    || offers.contains(where: { $0.identifier == identifier })
+            else { continue }
             manager.progress {
                 if event == .peerConnected { $0.announced.insert(identifier) } else { $0.announced.remove(identifier) }
             }

@@ -62,7 +62,10 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         callbacks.start()
     }
 
-    deinit { role.close() }
+    deinit {
+        for peripheral in peripherals.all { peripheral.dropSession() }
+        role.close()
+    }
 
     /// Who is told of what happens; held weakly.
     open var delegate: (any CBCentralManagerDelegate)? {
@@ -88,13 +91,16 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         let scan = ScanRequest(
             services: serviceUUIDs?.map(\.bluetooth) ?? [],
             allowsDuplicates: (options?[CBCentralManagerScanOptionAllowDuplicatesKey] as? NSNumber)?.boolValue ?? false)
-        do throws(BluetoothError) {
-            try role.startScan(scan)
-            progress { $0.scan = scan }
-            saveState()
-        } catch {
+        // Noted first: the adapter may report a peripheral before the call has returned.
+        let earlier = progress { progress in
+            defer { progress.scan = scan }
+            return progress.scan
+        }
+        do throws(BluetoothError) { try role.startScan(scan) } catch {
+            progress { $0.scan = earlier }
             Misuse.report("scanForPeripherals: \(error.message)")
         }
+        saveState()
     }
 
     /// Stops looking.
@@ -143,10 +149,13 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         saveState()
     }
 
-    /// Begins a session, unless there is one.
+    /// Begins a session, unless there is one; when that is about to end, after its end.
     func begin(_ peripheral: CBPeripheral, delay: Double = 0, reconnects: Bool) {
         let session: PeripheralSession? = peripheral.contents { contents in
-            guard contents.session == nil else { return nil }
+            guard contents.session == nil else {
+                if contents.state == .disconnecting { contents.next = (delay, reconnects) }
+                return nil
+            }
             let session = PeripheralSession(peripheral, callbacks, reconnects: reconnects)
             contents.session = session
             contents.state = .connecting
@@ -160,6 +169,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         guard requirePower() else { return }
         let session = peripheral.contents { contents in
             if contents.session != nil { contents.state = .disconnecting }
+            contents.next = nil
             return contents.session
         }
         session?.cancel()
@@ -167,13 +177,16 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     }
 
     /// Asks for ``CBCentralManagerDelegate/centralManager(_:connectionEventDidOccur:for:)`` when managers of this
-    /// process that share this one's adapter connect and disconnect peripherals; nil for all peripherals.
+    /// process that share this one's adapter connect and disconnect peripherals that one of the options names; nil
+    /// for no more.
     open func registerForConnectionEvents(options: [CBConnectionEventMatchingOption: Any]? = nil) {
         guard requirePower() else { return }
         progress {
-            $0.connectionEvents = ConnectionEvents.Filter(
-                services: (options?[.serviceUUIDs] as? [CBUUID])?.map(\.bluetooth),
-                identifiers: options?[.peripheralUUIDs] as? [UUID])
+            $0.connectionEvents = options.map {
+                ConnectionEvents.Filter(
+                    services: ($0[.serviceUUIDs] as? [CBUUID])?.map(\.bluetooth) ?? [],
+                    identifiers: $0[.peripheralUUIDs] as? [UUID] ?? [])
+            }
         }
     }
 }

@@ -43,7 +43,8 @@ extension CBPeripheral {
         }
         for service in services {
             let characteristics = service.characteristics ?? []
-            _ = session.forget(characteristics.compactMap(\.place?.id))
+            let descriptors = characteristics.flatMap { $0.descriptors ?? [] }
+            _ = session.forget(characteristics.compactMap(\.place?.id) + descriptors.compactMap(\.place?.id))
         }
         delegate?.peripheral(self, didModifyServices: services)
     }

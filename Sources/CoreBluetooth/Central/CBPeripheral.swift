@@ -9,6 +9,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         var state = CBPeripheralState.disconnected
         var services: [CBService]?
         var session: PeripheralSession?
+        /// A connection that was asked for while the one before was being ended.
+        var next: (delay: Double, reconnects: Bool)?
     }
     let contents = Guarded(Contents())
     private let delegateReference = Guarded(WeakDelegate())
@@ -68,7 +70,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         _ place: RemotePlace?, _ function: String = #function, refuse: @escaping @Sendable (any Error) -> Void
     ) -> (PeripheralSession, AttributeID)? {
         guard let session = connected(function) else { return nil }
-        guard let place, place.session === session else {
+        guard let place, place.session.object === session else {
             manager.object?.callbacks.run {
                 refuse(
                     CBError(.invalidHandle, "The attribute was not discovered on this connection; discover it again."))
@@ -297,7 +299,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
             if case .success = result { characteristic.contents { $0.isNotifying = enabled } }
             peripheral.delegate?.peripheral(
                 peripheral, didUpdateNotificationStateFor: characteristic, error: result.error)
-            session.release(characteristic, id)
+            session.release(id)
         }
     }
 

@@ -105,6 +105,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             state.connection = nil
             state.commands = []
             state.held = [:]
+            state.attributes = [:]
             return state.isCancelled
         }
         tell { $0.sessionDidEnd(self, wasCancelled ? nil : reason) }
@@ -114,6 +115,13 @@ final class PeripheralSession: PeripheralConnectionEvents {
     private func tell(_ body: @escaping @Sendable (CBPeripheral) -> Void) {
         callbacks.run { [peripheral] in
             if let peripheral = peripheral.object { body(peripheral) }
+        }
+    }
+
+    /// The same, as long as the end of the connection has not been reported, after which nothing may follow.
+    private func tellWhileCurrent(_ body: @escaping @Sendable (CBPeripheral) -> Void) {
+        tell { peripheral in
+            if peripheral.contents({ $0.session === self }) { body(peripheral) }
         }
     }
 
@@ -145,14 +153,15 @@ final class PeripheralSession: PeripheralConnectionEvents {
                         result = .failure(error)
                     }
                     // What was pending at a disconnection does not complete.
-                    tell { if !self.hasEnded { finish($0, result) } }
+                    if case .failure = result, hasEnded { return }
+                    tellWhileCurrent { finish($0, result) }
                 })
             return advance(&state)
         }
         if start { Task { await runRequest() } }
     }
 
-    var hasEnded: Bool { state { $0.isEnded } }
+    private var hasEnded: Bool { state { $0.isEnded } }
 
     /// Sends what may go now; true when a request is to be run next.
     private func advance(_ state: inout State) -> Bool {
@@ -243,31 +252,33 @@ final class PeripheralSession: PeripheralConnectionEvents {
             state.owesReady = false
             return true
         }
-        if isDue { tell { $0.delegate?.peripheralIsReady(toSendWriteWithoutResponse: $0) } }
+        if isDue { tellWhileCurrent { $0.delegate?.peripheralIsReady(toSendWriteWithoutResponse: $0) } }
     }
 
     // MARK: Values
 
     func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
         let data = value.withUnsafeBytes { Data($0) }
-        let (target, isHeld): (CBCharacteristic?, Bool) = state { state in
+        state { state in
+            guard let target = state.attributes[characteristic] as? CBCharacteristic else { return }
             state.undelivered += 1
-            if state.undelivered >= Self.mostUndelivered, !state.isPaused {
-                state.isPaused = true
-                state.connection?.setReceiving(false)
-            }
-            guard state.held[characteristic] == nil else {
+            if state.held[characteristic] == nil {
+                deliver(data, to: target)
+            } else {
                 state.held[characteristic]?.append(data)
-                return (nil, true)
             }
-            return (state.attributes[characteristic] as? CBCharacteristic, false)
+            guard state.undelivered >= Self.mostUndelivered, !state.isPaused else { return }
+            state.isPaused = true
+            state.connection?.setReceiving(false)
+            // A pause may keep the answer away that the held values wait for.
+            for id in Array(state.held.keys) { release(id, &state) }
         }
-        if let target { deliver(data, to: target) } else if !isHeld { didDeliver() }
     }
 
     private func deliver(_ value: Data, to characteristic: CBCharacteristic) {
         tell { peripheral in
             self.didDeliver()
+            guard peripheral.contents({ $0.session === self }) else { return }
             characteristic.contents { $0.value = value }
             peripheral.delegate?.peripheral(peripheral, didUpdateValueFor: characteristic, error: nil)
         }
@@ -287,14 +298,21 @@ final class PeripheralSession: PeripheralConnectionEvents {
     /// after.
     func hold(_ id: AttributeID) { state { if $0.held[id] == nil { $0.held[id] = [] } } }
 
-    /// Delivers what was kept. On the program's queue.
-    func release(_ characteristic: CBCharacteristic, _ id: AttributeID) {
-        let values = state { $0.held.removeValue(forKey: id) } ?? []
+    /// Delivers what was kept.
+    func release(_ id: AttributeID) { state { release(id, &$0) } }
+
+    /// Under the lock, so that no later value overtakes them.
+    private func release(_ id: AttributeID, _ state: inout State) {
+        let values = state.held.removeValue(forKey: id) ?? []
+        guard let characteristic = state.attributes[id] as? CBCharacteristic else {
+            state.undelivered -= values.count
+            return
+        }
         for value in values { deliver(value, to: characteristic) }
     }
 
     func peripheralDidModifyServices(_ services: [AttributeID]) {
-        tell { $0.sessionDidModifyServices(self, services) }
+        tellWhileCurrent { $0.sessionDidModifyServices(self, services) }
     }
 
     /// Forgets attributes that are not valid any more.

@@ -11,6 +11,8 @@ final class ChannelPipe: LinkReceiver, @unchecked Sendable {
     // Guards everything below, and is waited on by reads and writes that block.
     private let condition = NSCondition()
     private var unread = Data()
+    /// How many of its bytes have been read.
+    private var taken = 0
     private var unsent: [UInt8] = []
     private var isPaused = false
     private var end: FerryError?
@@ -47,8 +49,9 @@ final class ChannelPipe: LinkReceiver, @unchecked Sendable {
 
     // MARK: Reading
 
-    var isReadable: Bool { locked { !unread.isEmpty } }
-    var hasEnded: Bool { locked { end != nil && unread.isEmpty } }
+    var isReadable: Bool { locked { unreadCount > 0 } }
+    var hasEnded: Bool { locked { end != nil && unreadCount == 0 } }
+    private var unreadCount: Int { unread.count - taken }
     /// Why the channel ended, unless it was closed in good order.
     var failure: FerryError? {
         locked { end.flatMap { [.closed, .disconnected].contains($0.code) ? nil : $0 } }
@@ -57,28 +60,33 @@ final class ChannelPipe: LinkReceiver, @unchecked Sendable {
     /// Waits for at least one byte; 0 at the end.
     func read(_ buffer: UnsafeMutablePointer<UInt8>, _ count: Int, isOpen: () -> Bool) -> Int {
         guard count > 0 else { return 0 }
-        let (taken, resumes) = locked {
-            while unread.isEmpty, end == nil, isOpen() { condition.wait() }
-            let taken = min(count, unread.count)
-            unread.copyBytes(to: buffer, count: taken)
-            unread = taken == unread.count ? Data() : Data(unread.dropFirst(taken))
-            let resumes = isPaused && unread.count <= Self.mostUnread / 4
-            if resumes { isPaused = false }
-            return (taken, resumes)
+        return locked {
+            while unreadCount == 0, end == nil, isOpen() { condition.wait() }
+            let count = min(count, unreadCount)
+            unread.copyBytes(to: buffer, from: taken..<taken + count)
+            taken += count
+            // Moved together once for every half, so that each byte is moved about once.
+            if taken >= unread.count / 2 {
+                unread.removeFirst(taken)
+                taken = 0
+            }
+            if isPaused, unreadCount <= Self.mostUnread / 4 {
+                isPaused = false
+                link.setReceiving(true)
+            }
+            return count
         }
-        if resumes { link.setReceiving(true) }
-        return taken
     }
 
     func linkDidReceive(_ chunk: RawSpan) {
-        let pauses = locked {
+        locked {
             chunk.withUnsafeBytes { unread.append(contentsOf: $0) }
             condition.broadcast()
-            guard !isPaused, unread.count >= Self.mostUnread else { return false }
+            // Under the lock, so that pausing and going on cannot change places.
+            guard !isPaused, unreadCount >= Self.mostUnread else { return }
             isPaused = true
-            return true
+            link.setReceiving(false)
         }
-        if pauses { link.setReceiving(false) }
         input.post(.hasBytesAvailable)
     }
 
@@ -124,8 +132,13 @@ final class ChannelPipe: LinkReceiver, @unchecked Sendable {
             end = reason
             condition.broadcast()
         }
-        let event: Stream.Event = failure == nil ? .endEncountered : .errorOccurred
-        input.post(event)
-        output.post(event)
+        input.postEnd()
+        postEnd(output)
+    }
+
+    /// Reports the end, if it has come, on the output stream.
+    func postEnd(_ output: ChannelOutputStream) {
+        guard locked({ end != nil }) else { return }
+        output.post(failure == nil ? .endEncountered : .errorOccurred)
     }
 }

@@ -45,17 +45,19 @@ final class StreamReporter: @unchecked Sendable {
     }
 
     func remove(_ loop: RunLoop, _ mode: RunLoop.Mode) {
-        state { $0.loops.removeAll { $0.loop === loop && $0.mode == mode } }
+        state { state in
+            state.loops.removeAll { $0.loop === loop && $0.mode == mode }
+            // That run loop may never run again.
+            state.isPosted = false
+        }
     }
 
-    /// Has an event reported, once the stream is open and has a run loop.
+    /// Has an event reported, once the stream has a run loop. Before it is open nothing is.
     func post(_ event: Stream.Event?, _ stream: Stream) {
         let target: (loop: RunLoop, mode: RunLoop.Mode)? = state { state in
-            guard state.status != .closed else { return nil }
+            guard state.status != .closed, state.status != .notOpen else { return nil }
             if let event, !state.due.contains(event) { state.due.append(event) }
-            guard state.status != .notOpen, !state.due.isEmpty, !state.isPosted, let target = state.loops.first else {
-                return nil
-            }
+            guard !state.due.isEmpty, !state.isPosted, let target = state.loops.first else { return nil }
             state.isPosted = true
             return target
         }
@@ -96,16 +98,18 @@ final class ChannelInputStream: InputStream {
     private let reporter = StreamReporter()
     private var channel: ChannelPipe? { pipe?.object }
 
-    func post(_ event: Stream.Event) {
-        // The end is reported when everything has been read.
-        if event == .endEncountered, channel?.isReadable ?? false { return }
-        reporter.post(event, self)
+    func post(_ event: Stream.Event) { reporter.post(event, self) }
+
+    /// Reports the end, once it has come and everything has been read.
+    func postEnd() {
+        guard let channel, channel.hasEnded else { return }
+        post(channel.failure == nil ? .endEncountered : .errorOccurred)
     }
 
     override func open() {
         guard reporter.open() else { return }
         post(.openCompleted)
-        if hasBytesAvailable { post(.hasBytesAvailable) } else { reportEnd() }
+        if hasBytesAvailable { post(.hasBytesAvailable) } else { postEnd() }
     }
 
     override func close() {
@@ -115,13 +119,8 @@ final class ChannelInputStream: InputStream {
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength len: Int) -> Int {
         guard let channel, reporter.status != .notOpen, reporter.status != .closed else { return -1 }
         let count = channel.read(buffer, len) { reporter.status != .closed }
-        if channel.isReadable { post(.hasBytesAvailable) } else { reportEnd() }
+        if channel.isReadable { post(.hasBytesAvailable) } else { postEnd() }
         return count == 0 && channel.failure != nil ? -1 : count
-    }
-
-    private func reportEnd() {
-        guard let channel, channel.hasEnded else { return }
-        post(channel.failure == nil ? .endEncountered : .errorOccurred)
     }
 
     override func getBuffer(
@@ -154,7 +153,7 @@ final class ChannelOutputStream: OutputStream {
     override func open() {
         guard reporter.open() else { return }
         post(.openCompleted)
-        if hasSpaceAvailable { post(.hasSpaceAvailable) }
+        if hasSpaceAvailable { post(.hasSpaceAvailable) } else { channel?.postEnd(self) }
     }
 
     override func close() {

@@ -170,22 +170,17 @@ extension CBMutableCharacteristic {
 
 /// A central's wish to read or write a value.
 open class CBATTRequest: NSObject, @unchecked Sendable {
-    /// What an answer is for.
-    enum Kind {
-        case read(RequestID)
-        case write(RequestID)
-        /// A write without response: nothing is answered.
-        case command
-    }
-
-    let kind: Kind
+    /// The answer that is due, which the requests of one group share; nil for a write without response.
+    let answer: PendingAnswer?
     private let source: CBCentral
     private let target: CBCharacteristic
     private let start: Int
     private let contents: Guarded<Data?>
 
-    init(_ kind: Kind, _ central: CBCentral, _ characteristic: CBCharacteristic, offset: Int, value: Data?) {
-        self.kind = kind
+    init(
+        _ answer: PendingAnswer?, _ central: CBCentral, _ characteristic: CBCharacteristic, offset: Int, value: Data?
+    ) {
+        self.answer = answer
         source = central
         target = characteristic
         start = offset
@@ -202,5 +197,29 @@ open class CBATTRequest: NSObject, @unchecked Sendable {
     open var value: Data? {
         get { contents.current }
         set { contents.current = newValue }
+    }
+}
+
+/// An answer that a central waits for; it is given once.
+final class PendingAnswer: Sendable {
+    let isRead: Bool
+    private let id: RequestID
+    private let role: any PeripheralRole
+    private let isGiven = Guarded(false)
+
+    init(_ id: RequestID, isRead: Bool, _ role: any PeripheralRole) {
+        self.id = id
+        self.isRead = isRead
+        self.role = role
+    }
+
+    /// False when it has been given before.
+    @discardableResult func give(_ response: Result<[UInt8], ATTError>) -> Bool {
+        let isFirst = isGiven { isGiven in
+            defer { isGiven = true }
+            return !isGiven
+        }
+        if isFirst { role.respond(to: id, with: response) }
+        return isFirst
     }
 }

@@ -2,14 +2,21 @@ import Ferry
 import FerryBluetooth
 import Foundation
 
+/// An event of a characteristic whose publication may be under way still.
+struct EarlyEvent {
+    let id: AttributeID
+    /// There is no such characteristic.
+    let refuse: @Sendable () -> Void
+    let body: @Sendable (CBPeripheralManager, CBMutableCharacteristic) -> Void
+}
+
 /// What a peripheral manager is doing.
 struct PeripheralProgress {
     var services: [CBMutableService] = []
     var characteristics: [AttributeID: CBMutableCharacteristic] = [:]
-    /// Publications that are under way; events of attributes not known yet wait for them.
+    /// Publications that are under way; events of attributes not known yet wait for them, and those that follow.
     var publishing = 0
-    var early: [@Sendable (CBPeripheralManager) -> Void] = []
-    var unanswered: Set<RequestID> = []
+    var early: [EarlyEvent] = []
     /// What is advertised, or about to be.
     var advertisement: Advertisement?
     var isAdvertising = false
@@ -39,13 +46,19 @@ extension CBPeripheralManager {
             }
             if let id { progress { $0.characteristics[id] = characteristic } }
         }
-        let early = progress { progress in
+        let refused = progress { progress in
             progress.publishing -= 1
             if published == nil { progress.services.removeAll { $0 === service } }
-            defer { if progress.publishing == 0 { progress.early = [] } }
-            return progress.publishing == 0 ? progress.early : []
+            guard progress.publishing == 0 else { return [EarlyEvent]() }
+            defer { progress.early = [] }
+            // Under the lock, so that no later event overtakes them.
+            return progress.early.filter { event in
+                guard let known = progress.characteristics[event.id] else { return true }
+                tell { event.body($0, known) }
+                return false
+            }
         }
-        for event in early { event(self) }
+        for event in refused { event.refuse() }
     }
 
     /// Forgets a service, and opens it for changes again.
@@ -63,19 +76,23 @@ extension CBPeripheralManager {
         return id
     }
 
-    /// Hands an event of a characteristic to the program's queue; false when there is no such characteristic.
+    /// Hands an event of a characteristic to the program's queue, or refuses it when there is no such characteristic.
     fileprivate func deliver(
-        _ id: AttributeID, _ body: @escaping @Sendable (CBPeripheralManager, CBMutableCharacteristic) -> Void
-    ) -> Bool {
-        let (known, waits): (CBMutableCharacteristic?, Bool) = progress { progress in
-            if let known = progress.characteristics[id] { return (known, false) }
-            guard progress.publishing > 0 else { return (nil, false) }
-            progress.early.append { manager in _ = manager.deliver(id, body) }
-            return (nil, true)
+        _ id: AttributeID, _ body: @escaping @Sendable (CBPeripheralManager, CBMutableCharacteristic) -> Void,
+        orElse refuse: @escaping @Sendable () -> Void = {}
+    ) {
+        let isRefused = progress { progress in
+            let known = progress.characteristics[id]
+            if let known, progress.early.isEmpty {
+                tell { body($0, known) }
+            } else if progress.publishing > 0 {
+                progress.early.append(EarlyEvent(id: id, refuse: refuse, body: body))
+            } else {
+                return true
+            }
+            return false
         }
-        guard let known else { return waits }
-        tell { body($0, known) }
-        return true
+        if isRefused { refuse() }
     }
 
     func central(_ peer: PeerID) -> CBCentral {
@@ -102,7 +119,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
     }
 
     func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
-        _ = manager.object?.deliver(characteristic) { manager, characteristic in
+        manager.object?.deliver(characteristic) { manager, characteristic in
             let central = manager.central(central)
             characteristic.subscribers { if !$0.contains(central) { $0.append(central) } }
             manager.delegate?.peripheralManager(manager, central: central, didSubscribeTo: characteristic)
@@ -110,7 +127,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
     }
 
     func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
-        _ = manager.object?.deliver(characteristic) { manager, characteristic in
+        manager.object?.deliver(characteristic) { manager, characteristic in
             let central = manager.central(central)
             characteristic.subscribers { $0.removeAll { $0 == central } }
             manager.delegate?.peripheralManager(manager, central: central, didUnsubscribeFrom: characteristic)
@@ -119,57 +136,59 @@ final class PeripheralEvents: PeripheralRoleEvents {
 
     func peripheralDidReceive(_ request: ReadRequest) {
         guard let manager = manager.object else { return }
-        manager.progress { _ = $0.unanswered.insert(request.id) }
-        let isKnown = manager.deliver(request.characteristic) { manager, characteristic in
+        let answer = PendingAnswer(request.id, isRead: true, manager.role)
+        manager.deliver(request.characteristic) { manager, characteristic in
             let central = manager.central(request.central)
-            let ask = CBATTRequest(
-                .read(request.id), central, characteristic, offset: request.offset, value: nil)
+            let ask = CBATTRequest(answer, central, characteristic, offset: request.offset, value: nil)
             guard let delegate = manager.delegate else {
                 return manager.respond(to: ask, withResult: .requestNotSupported)
             }
             delegate.peripheralManager(manager, didReceiveRead: ask)
+        } orElse: {
+            answer.give(.failure(.attributeNotFound))
         }
-        if !isKnown { refuse(request.id, manager) }
     }
 
     func peripheralDidReceive(_ request: WriteRequest) {
         guard let manager = manager.object, let first = request.parts.first else { return }
-        manager.progress { _ = $0.unanswered.insert(request.id) }
-        let isKnown = manager.deliver(first.characteristic) { manager, _ in
+        let answer = PendingAnswer(request.id, isRead: false, manager.role)
+        manager.deliver(first.characteristic) { manager, _ in
             let central = manager.central(request.central)
             let asks: [CBATTRequest] = request.parts.compactMap { part in
                 manager.progress { $0.characteristics[part.characteristic] }.map {
-                    CBATTRequest(.write(request.id), central, $0, offset: part.offset, value: Data(part.value))
+                    CBATTRequest(answer, central, $0, offset: part.offset, value: Data(part.value))
                 }
             }
-            guard let first = asks.first else { return }
+            // Some of the characteristics may have been withdrawn meanwhile.
+            guard let first = asks.first, asks.count == request.parts.count else {
+                answer.give(.failure(.attributeNotFound))
+                return
+            }
             guard let delegate = manager.delegate else {
                 return manager.respond(to: first, withResult: .requestNotSupported)
             }
             delegate.peripheralManager(manager, didReceiveWrite: asks)
+        } orElse: {
+            answer.give(.failure(.attributeNotFound))
         }
-        if !isKnown { refuse(request.id, manager) }
-    }
-
-    private func refuse(_ id: RequestID, _ manager: CBPeripheralManager) {
-        manager.progress { _ = $0.unanswered.remove(id) }
-        manager.role.respond(to: id, with: .failure(.attributeNotFound))
     }
 
     func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
         let data = value.withUnsafeBytes { Data($0) }
+        guard let manager = manager.object else { return }
         count(central, 1)
-        let isKnown = manager.object?.deliver(characteristic) { [weak self] manager, characteristic in
+        manager.deliver(characteristic) { [weak self] manager, characteristic in
             self?.count(central, -1)
-            let ask = CBATTRequest(.command, manager.central(central), characteristic, offset: 0, value: data)
+            let ask = CBATTRequest(nil, manager.central(central), characteristic, offset: 0, value: data)
             manager.delegate?.peripheralManager(manager, didReceiveWrite: [ask])
+        } orElse: { [weak self] in
+            self?.count(central, -1)
         }
-        if isKnown != true { count(central, -1) }
     }
 
     /// Counts the writes that wait for the program, and has the central pause when they are many.
     private func count(_ central: PeerID, _ change: Int) {
-        let isReceiving: Bool? = waiting { waiting in
+        waiting { waiting in
             var entry = waiting[central] ?? (0, false)
             entry.count += change
             var isReceiving: Bool?
@@ -183,9 +202,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
             waiting[central] = entry.count == 0 && !entry.isPaused ? nil : entry
             // Under the lock, so that pausing and going on cannot change places.
             if let isReceiving { role.current?.setReceiving(isReceiving, from: central) }
-            return isReceiving
         }
-        _ = isReceiving
     }
 
     func peripheralIsReadyToUpdate() {
@@ -228,7 +245,6 @@ extension CBPeripheralManager {
                 $0.isAdvertising = false
                 $0.advertisement = nil
                 $0.channels = []
-                $0.unanswered = []
             }
         }
         delegate?.peripheralManagerDidUpdateState(self)

@@ -146,7 +146,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
             $0.publishing += 1
         }
         for case let characteristic as CBMutableCharacteristic in service.characteristics ?? [] {
-            characteristic.publication { $0.isFrozen = true }
+            characteristic.publication {
+                $0.isFrozen = true
+                $0.manager = self
+            }
         }
         saveState()
         perform { [weak self] (role) async throws(BluetoothError) in
@@ -183,20 +186,12 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// Answers a request, or with the first of several all of them. Each is answered once; further answers are ignored.
     open func respond(to request: CBATTRequest, withResult result: CBATTError.Code) {
-        let (id, isRead): (RequestID, Bool)
-        switch request.kind {
-        case .command: return
-        case .read(let read): (id, isRead) = (read, true)
-        case .write(let write): (id, isRead) = (write, false)
-        }
-        guard progress({ $0.unanswered.remove(id) }) != nil else {
-            return Misuse.report("respond: the request has been answered already, or its central has disconnected")
-        }
-        guard result != .success else {
-            let value = isRead ? request.value ?? Data() : Data()
-            return role.respond(to: id, with: .success([UInt8](value)))
-        }
-        role.respond(to: id, with: .failure(ATTError(rawValue: UInt8(truncatingIfNeeded: result.rawValue))))
+        guard requirePower(), let answer = request.answer else { return }
+        let response: Result<[UInt8], ATTError> =
+            result == .success
+            ? .success(answer.isRead ? [UInt8](request.value ?? Data()) : [])
+            : .failure(ATTError(rawValue: UInt8(truncatingIfNeeded: result.rawValue)))
+        guard answer.give(response) else { return Misuse.report("respond: the request has been answered already") }
     }
 
     /// Sends a value to subscribers, cut to each one's ``CBCentral/maximumUpdateValueLength``.
@@ -206,15 +201,17 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// - Returns: false when the transmit queue is full; then
     ///   ``CBPeripheralManagerDelegate/peripheralManagerIsReady(toUpdateSubscribers:)`` follows. Also false, with
     ///   nothing to follow, when the characteristic is not published or the manager is not powered on.
-    open func updateValue(
+    @discardableResult open func updateValue(
         _ value: Data, for characteristic: CBMutableCharacteristic, onSubscribedCentrals centrals: [CBCentral]?
     ) -> Bool {
         guard requirePower() else { return false }
         let publication = characteristic.publication.current
-        guard publication.manager === self, let id = publication.id else {
+        guard publication.manager === self else {
             Misuse.report("updateValue: the characteristic \(characteristic.uuid) has not been added")
             return false
         }
+        // Its publication is under way: nobody can be subscribed yet.
+        guard let id = publication.id else { return true }
         let recipients: UpdateRecipients = centrals.map { .some($0.map { PeerID($0.identifier) }) } ?? .all
         do throws(BluetoothError) {
             return try role.tryUpdateValue(value.bytes, of: id, for: recipients)

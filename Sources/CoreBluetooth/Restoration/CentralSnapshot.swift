@@ -29,7 +29,12 @@ extension CBCentralManager {
     }
 
     func saveState() {
-        guard let file = progress({ $0.restoration }) else { return }
+        // What was restored stays in the file until it goes on.
+        let file = progress { $0.restored == nil && $0.resuming == nil ? $0.restoration : nil }
+        file?.write { snapshot }
+    }
+
+    private var snapshot: CentralSnapshot {
         var snapshot = CentralSnapshot()
         for peripheral in peripherals.all {
             let contents = peripheral.contents.current
@@ -41,7 +46,7 @@ extension CBCentralManager {
         let scan = progress { $0.scan }
         snapshot.scanServices = scan?.services.map(\.description)
         snapshot.scanAllowsDuplicates = scan?.allowsDuplicates ?? false
-        file.write(snapshot)
+        return snapshot
     }
 
     /// Tells the delegate of what was going on; connections and the scan go on by themselves once there is power.

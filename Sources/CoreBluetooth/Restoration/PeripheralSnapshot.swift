@@ -43,14 +43,19 @@ extension CBPeripheralManager {
     }
 
     func saveState() {
-        let (file, services, advertisement) = progress { ($0.restoration, $0.services, $0.advertisement) }
-        guard let file else { return }
+        // What was restored stays in the file until it goes on.
+        let file = progress { $0.restored == nil && $0.resuming == nil ? $0.restoration : nil }
+        file?.write { snapshot }
+    }
+
+    private var snapshot: PeripheralSnapshot {
+        let (services, advertisement) = progress { ($0.services, $0.advertisement) }
         var snapshot = PeripheralSnapshot()
         snapshot.isAdvertising = advertisement != nil
         snapshot.localName = advertisement?.localName
         snapshot.advertisedServices = advertisement?.services.map(\.description) ?? []
         snapshot.services = services.map { $0.snapshot(among: services) }
-        file.write(snapshot)
+        return snapshot
     }
 
     /// Tells the delegate of what was published and advertised; both go on by themselves once there is power.

@@ -1,8 +1,10 @@
 public import Foundation
 
 /// The file in which a manager's state is kept between runs of a program.
-struct RestorationFile: Sendable {
+final class RestorationFile: Sendable {
     let url: URL
+    /// Whoever writes holds it from looking at the state on, so that the last state is what stays.
+    private let turn = Guarded(())
 
     /// - Parameter role: `central` or `peripheral`, since both kinds of manager may use one identifier.
     init(identifier: String, role: String) {
@@ -19,7 +21,11 @@ struct RestorationFile: Sendable {
         }
     }
 
-    func write(_ snapshot: some Encodable) {
+    func write(_ snapshot: () -> some Encodable) {
+        turn { _ in write(now: snapshot()) }
+    }
+
+    private func write(now snapshot: some Encodable) {
         do {
             try FileManager.default.createDirectory(
                 at: url.deletingLastPathComponent(), withIntermediateDirectories: true)
