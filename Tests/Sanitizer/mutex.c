@@ -6,13 +6,17 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+// The sanitizer's runtime has this; the symbolizer, which inherits the preloading, has not.
+__attribute__((weak)) void __tsan_acquire(void *address);
+
 __attribute__((swiftcall)) void wait_for_lock(uint32_t thread, __attribute__((swift_context)) _Atomic(uint32_t) *word)
     __asm__("$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF");
 
 __attribute__((swiftcall)) void wait_for_lock(uint32_t thread, __attribute__((swift_context)) _Atomic(uint32_t) *word) {
-    for (;;) {
-        uint32_t free = 0;
-        if (atomic_compare_exchange_weak_explicit(word, &free, thread, memory_order_acquire, memory_order_relaxed)) return;
+    uint32_t unlocked = 0;
+    while (!atomic_compare_exchange_weak_explicit(word, &unlocked, thread, memory_order_acquire, memory_order_relaxed)) {
+        unlocked = 0;
         sched_yield();
     }
+    if (__tsan_acquire) __tsan_acquire((void *)word);
 }
