@@ -1,12 +1,17 @@
 import CoreBluetooth
 import CoreBluetoothSwift5Programs
 import CoreBluetoothSwift6Programs
+import FerryLoopback
 import Foundation
 import Testing
 
 /// Programs written as tutorials write them, on the main queue, over the process-wide radio.
 @Suite(.serialized, .timeLimit(.minutes(1))) @MainActor struct ProgramTests {
-    @Test func transfersTextUntilEOM() async {
+    @Test func transfersTextUntilEOM() async throws {
+        // Slow enough for the sender to fill the queue.
+        let pair = try Pair { $0.connectionInterval = .milliseconds(1) }
+        CBAdapters.use { pair.radio.makeAdapter() }
+        defer { CBAdapters.use(nil) }
         let text = (0..<400).map { "Line \($0): the quick brown fox.\n" }.joined()
         let sender = TransferPeripheral(text: text)
         let receiver = TransferCentral()
@@ -18,8 +23,9 @@ import Testing
         sender.stop()
         #expect(received == text)
         #expect(sender.timesNotReady > 0, "the transmit queue was full at times")
+        // What was asked for just before the connection was cancelled may complete, or not.
         #expect(
-            receiver.log == [
+            receiver.log.filter { $0 != "notifying false" } == [
                 "state", "discovered", "connected", "services", "characteristics", "notifying true", "EOM",
                 "disconnected true",
             ])

@@ -49,10 +49,11 @@ open class CBPeer: NSObject, NSCopying, @unchecked Sendable {
 /// A remote device in the central role, as a ``CBPeripheralManager`` sees it.
 open class CBCentral: CBPeer, @unchecked Sendable {
     private let longest: @Sendable () -> Int?
-    private let last = Guarded(20)
+    private let last: Guarded<Int>
 
     init(identifier: UUID, longest: @escaping @Sendable () -> Int?) {
         self.longest = longest
+        last = Guarded(longest() ?? 20)
         super.init(identifier: identifier)
     }
 
