@@ -86,6 +86,7 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator", "FerryZlib",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -106,6 +107,7 @@ let package = Package(
             name: "BusinessCard",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/BusinessCard"
@@ -154,7 +156,36 @@ let package = Package(
     ]
 )
 
-for target in package.targets where target.type != .system {
+#if !canImport(Darwin)
+    // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
+    package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
+    package.targets += [
+        .target(
+            name: "CoreBluetooth",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback", .product(name: "DequeModule", package: "swift-collections"),
+            ]
+        ),
+        .testTarget(
+            name: "CoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
+                "FerryBluetooth", "FerryLoopback",
+            ]
+        ),
+        // Programs as tutorials write them: built with a language mode and no other setting.
+        .target(
+            name: "CoreBluetoothSwift5Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift5Programs", swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
+        .target(
+            name: "CoreBluetoothSwift6Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
+    ]
+#endif
+
+for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .swiftLanguageMode(.v6),
