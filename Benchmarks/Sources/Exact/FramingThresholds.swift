@@ -1,5 +1,5 @@
 import Ferry
-import FramingWorkloads
+import Workloads
 
 /// What is the same on every machine: bytes and values on the wire, allocations. CI gates on these.
 struct WireCost {
@@ -30,23 +30,48 @@ func checkWireCosts(_ report: inout Report) throws {
                 "\(stream.bytes.count) B in \(stream.chunkCount)", target: "\(expected.bytes) B in \(expected.chunks)",
                 isMet: stream.bytes.count == expected.bytes && stream.chunkCount == expected.chunks)
         }
-        try check(EndOfMessageFraming(chunkSize: nil), cost.endOfMessage)
+        try check(EndOfMessageFraming.unlimited, cost.endOfMessage)
         try check(LengthPrefixFraming(), cost.lengthPrefix)
     }
 }
 
-/// Decoding takes the one allocation of each message that is delivered; encoding takes none.
-func checkAllocations(_ report: inout Report) throws {
-    guard allocationsAreCounted else { return report.line("allocations", "not counted on this platform") }
-    report.heading("Allocations, 16 messages of 16 KiB ten times")
+/// Decoding takes the one allocation of each message that is delivered; encoding takes none. Either copies each byte once.
+func checkFramings(_ report: inout Report) throws {
+    guard allocationsAreCounted, copiesAreCounted else {
+        return report.line("allocations and copies", "not counted on this platform")
+    }
+    report.heading("Allocations and bytes copied per byte of payload, 16 messages of 16 KiB ten times")
     for chunkSize in [20, 182, 244] {
         for (workload, perMessage) in try encoders(chunkSize).map({ ($0, 0) }) + decoders(chunkSize).map({ ($0, 1) }) {
             let outcome = try workload.run(10)
             let expected = 10 * workload.messagesPerPass * perMessage
+            let copies = Double(outcome.copiedBytes) / Double(outcome.bytes)
             report.line(
-                "\(workload.name) at \(chunkSize)", "\(outcome.allocations) in \(10 * workload.chunksPerPass) chunks",
-                target: "\(expected)", isMet: outcome.allocations == expected)
+                "\(workload.name) at \(chunkSize)",
+                "\(outcome.allocations) in \(10 * workload.chunksPerPass) chunks, \(rounded(copies)) copies",
+                target: "\(expected), at most 1.1 copies", isMet: outcome.allocations == expected && copies <= 1.1)
         }
+    }
+}
+
+/// The sequenced framing, both ends: what 16 messages of 16 KiB put on the wire both ways, acknowledgements included, and
+/// what handling them takes.
+func checkSequenced(_ report: inout Report) throws {
+    report.heading("The sequenced framing: 16 messages of 16 KiB, both ends and both ways")
+    for (chunkSize, bytes, chunks, perMessage) in [
+        (20, 286_780, 15_741, 1.0), (182, 264_854, 1634, 1.1), (244, 264_204, 1217, 1.2),
+    ] {
+        let (workload, wire) = try Workload.exchange(
+            "sequenced", SequencedFraming(), messageSize: 16 << 10, messageCount: 16, chunkSize: chunkSize)
+        report.line(
+            "on the wire at \(chunkSize)", "\(wire.bytes) B in \(wire.chunks) chunks",
+            target: "at most \(bytes) B in \(chunks)", isMet: wire.bytes <= bytes && wire.chunks <= chunks)
+        guard allocationsAreCounted else { continue }
+        let outcome = try workload.run(10)
+        let allocations = Double(outcome.allocations) / Double(10 * workload.messagesPerPass)
+        report.line(
+            "allocations per message at \(chunkSize)", rounded(allocations), target: "at most \(rounded(perMessage))",
+            isMet: allocations <= perMessage)
     }
 }
 
@@ -60,6 +85,6 @@ func checkPeakMemory(_ report: inout Report) throws {
         report.line(
             framing.name, "\(growth >> 20) MiB", target: "at most 144 MiB", isMet: growth <= 2 * size + 16 << 20)
     }
-    try check(EndOfMessageFraming(chunkSize: nil))
+    try check(EndOfMessageFraming.unlimited)
     try check(LengthPrefixFraming())
 }

@@ -1,4 +1,4 @@
-#include "CAllocationCounter.h"
+#include "CMemoryCounter.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -47,15 +47,29 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
 unsigned long ferry_allocation_count(void) { return allocations; }
 int ferry_allocations_are_counted(void) { return 1; }
 
+// Defined by the target CCopyCounter, in programs that depend on it.
+extern unsigned long ferry_copy_counter(void) __attribute__((weak));
+
+unsigned long ferry_copied_bytes(void) { return ferry_copy_counter ? ferry_copy_counter() : 0; }
+int ferry_copies_are_counted(void) { return ferry_copy_counter ? 1 : 0; }
+
 #else
 
 unsigned long ferry_allocation_count(void) { return 0; }
 int ferry_allocations_are_counted(void) { return 0; }
+unsigned long ferry_copied_bytes(void) { return 0; }
+int ferry_copies_are_counted(void) { return 0; }
 
 #endif
 
 unsigned long long ferry_thread_nanoseconds(void) {
     struct timespec now;
     if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) return 0;
+    return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
+}
+
+unsigned long long ferry_process_nanoseconds(void) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) != 0) return 0;
     return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
 }

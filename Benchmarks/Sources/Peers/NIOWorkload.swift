@@ -1,6 +1,7 @@
 import NIOCore
 import NIOEmbedded
 import NIOExtras
+public import Workloads
 
 extension Workload {
     /// swift-nio-extras' `LengthFieldBasedFrameDecoder` with a length of 4 bytes, fed chunk by chunk as a link would.

@@ -1,4 +1,4 @@
-import CAllocationCounter
+import CMemoryCounter
 
 /// Something to be timed. A pass is one run over the same input.
 public struct Workload: Sendable {
@@ -19,16 +19,29 @@ public struct Workload: Sendable {
         public var bytes: Int
         /// Allocations of all measured passes.
         public var allocations: Int
+        /// Bytes that memcpy and memmove copied in all measured passes; 0 in programs that do not count copies.
+        public var copiedBytes: Int
         /// The thread's processor time for all measured passes.
         public var nanoseconds: Int
     }
 
-    init(_ name: String, _ stream: ChunkStream, run: @escaping @Sendable (_ passes: Int) throws -> Outcome) {
+    /// Something to be timed.
+    public init(
+        _ name: String, messagesPerPass: Int, chunksPerPass: Int, bytesPerPass: Int,
+        run: @escaping @Sendable (_ passes: Int) throws -> Outcome
+    ) {
         self.name = name
-        messagesPerPass = stream.messageCount
-        chunksPerPass = stream.chunkCount
-        bytesPerPass = stream.payloadBytes
+        self.messagesPerPass = messagesPerPass
+        self.chunksPerPass = chunksPerPass
+        self.bytesPerPass = bytesPerPass
         self.run = run
+    }
+
+    /// A pass over the messages of `stream`.
+    public init(_ name: String, _ stream: ChunkStream, run: @escaping @Sendable (_ passes: Int) throws -> Outcome) {
+        self.init(
+            name, messagesPerPass: stream.messageCount, chunksPerPass: stream.chunkCount,
+            bytesPerPass: stream.payloadBytes, run: run)
     }
 
     /// Nanoseconds per chunk over so many passes.
@@ -41,16 +54,21 @@ public struct Workload: Sendable {
 
 /// Runs `pass` once to warm up, then `passes` times, and measures the latter.
 @inline(__always)
-func measure(_ passes: Int, _ pass: () throws -> Int) rethrows -> Workload.Outcome {
+public func measure(_ passes: Int, _ pass: () throws -> Int) rethrows -> Workload.Outcome {
     _ = try pass()
     var bytes = 0
     let allocations = ferry_allocation_count()
+    let copied = ferry_copied_bytes()
     let start = ferry_thread_nanoseconds()
     for _ in 0..<passes { bytes += try pass() }
     let end = ferry_thread_nanoseconds()
     return Workload.Outcome(
-        bytes: bytes, allocations: Int(ferry_allocation_count() - allocations), nanoseconds: Int(end - start))
+        bytes: bytes, allocations: Int(ferry_allocation_count() - allocations),
+        copiedBytes: Int(ferry_copied_bytes() - copied), nanoseconds: Int(end - start))
 }
 
 /// Whether allocations are counted on this platform.
 public var allocationsAreCounted: Bool { ferry_allocations_are_counted() != 0 }
+
+/// Whether copies are counted in this program.
+public var copiesAreCounted: Bool { ferry_copies_are_counted() != 0 }

@@ -1,36 +1,11 @@
 import Ferry
-import FramingWorkloads
-
-private let messageSize = 16 << 10
-private let messageCount = 16
-
-func decoders(_ chunkSize: Int) throws -> [Workload] {
-    let endOfMessage = try EndOfMessageFraming(chunkSize: nil)
-    let varint = LengthPrefixFraming()
-    let fixed = LengthPrefixFraming(prefix: .uint32(.big))
-    return [
-        .decode("decode length, varint", varint, try stream(varint, chunkSize)),
-        .decode("decode length, 4 bytes", fixed, try stream(fixed, chunkSize)),
-        .decode("decode eom", endOfMessage, try stream(endOfMessage, chunkSize)),
-    ]
-}
-
-func encoders(_ chunkSize: Int) throws -> [Workload] {
-    let endOfMessage = try EndOfMessageFraming(chunkSize: nil)
-    return [
-        .encode("encode length, varint", LengthPrefixFraming(), try stream(LengthPrefixFraming(), chunkSize)),
-        .encode("encode eom", endOfMessage, try stream(endOfMessage, chunkSize)),
-    ]
-}
-
-private func stream(_ framing: some Framing, _ chunkSize: Int) throws -> ChunkStream {
-    try ChunkStream(framing, messageSize: messageSize, messageCount: messageCount, chunkSize: chunkSize)
-}
+import Peers
+import Workloads
 
 /// Rounds in which every workload runs once, one behind the other; the figures are medians of the rounds' ratios.
 func checkSpeed(_ report: inout Report) throws {
     for chunkSize in [20, 182, 244] {
-        let fixed = try stream(LengthPrefixFraming(prefix: .uint32(.big)), chunkSize)
+        let fixed = try bigStream(LengthPrefixFraming(prefix: .uint32(.big)), chunkSize)
         let nio = Workload.nioDecode("NIO", fixed)
         let nioSlices = Workload.nioDecodeOfSlices("NIO, slices", fixed)
         let copy = Workload.copy("copy", fixed)
@@ -99,6 +74,5 @@ func checkFlatness(_ report: inout Report) throws {
             isMet: worst <= 4)
     }
     try check(LengthPrefixFraming()) { .decode("length", LengthPrefixFraming(), $0) }
-    let endOfMessage = try EndOfMessageFraming(chunkSize: nil)
-    try check(endOfMessage) { .decode("eom", endOfMessage, $0) }
+    try check(EndOfMessageFraming.unlimited) { .decode("eom", .unlimited, $0) }
 }
