@@ -86,6 +86,7 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator", "FerryZlib",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -106,6 +107,7 @@ let package = Package(
             name: "BusinessCard",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/BusinessCard"

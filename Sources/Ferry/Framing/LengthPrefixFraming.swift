@@ -284,8 +284,8 @@ extension LengthPrefixFraming.Session {
         throw fail(.truncatedMessage("fell silent \(arrivedPart)", raising: true, afterMessages: deliveredMessages))
     }
 
-    /// The app has made room: a peer that was asked to pause may go on, so its silence counts from now.
-    public mutating func consume(_ count: Int, at now: Timestamp) { stall.chunkArrived(at: now) }
+    /// While the peer is asked to pause its silence does not count.
+    public mutating func pauseReceiving(_ isPaused: Bool, at now: Timestamp) { stall.pause(isPaused, at: now) }
 
     /// - Throws: `truncatedMessage` when a message had arrived in part.
     public mutating func linkDidClose(at now: Timestamp) throws(FerryError) {

@@ -16,7 +16,7 @@ private final class Work: Sendable {
 }
 
 /// Runs `body` on a thread of its own with so many bytes of stack, and waits for it.
-func onThread(stackSize: Int, _ body: @escaping @Sendable () throws -> Void) throws {
+package func onThread(stackSize: Int, _ body: @escaping @Sendable () throws -> Void) throws {
     let work = Work(body)
     var attributes = pthread_attr_t()
     guard pthread_attr_init(&attributes) == 0, pthread_attr_setstacksize(&attributes, stackSize) == 0 else {
