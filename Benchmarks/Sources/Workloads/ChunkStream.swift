@@ -54,6 +54,8 @@ extension Limits {
     public static var wide: Limits {
         var limits = Limits()
         limits.maximumMessageSize = 64 << 20
+        // The sequenced framing grants its peer what this leaves beside the largest message.
+        limits.maximumInboundBytes = 65 << 20
         return limits
     }
 }
