@@ -25,11 +25,14 @@ let package = Package(
         .executable(name: "ferry", targets: ["FerryCommand"]),
         .library(name: "BluetoothHost", targets: ["BluetoothHost"]),
         .library(name: "FerryHCI", targets: ["FerryHCI"]),
+        .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
-        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO")
+        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO"),
+        // Needs libsystemd-dev; Linux only.
+        .trait(name: "BlueZ", description: "FerryBlueZ: org.bluez on the system bus, through libsystemd's sd-bus"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
@@ -86,6 +89,7 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator", "FerryZlib",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -101,11 +105,25 @@ let package = Package(
             path: "Plugins/FerryHCI"
         ),
 
+        .systemLibrary(
+            name: "CSystemd", path: "Plugins/CSystemd", pkgConfig: "libsystemd",
+            providers: [.apt(["libsystemd-dev"])]
+        ),
+        .target(
+            name: "FerryBlueZ",
+            dependencies: [
+                "Ferry", "FerryBluetooth",
+                .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
+            ],
+            path: "Plugins/FerryBlueZ"
+        ),
+
         // The business-card exchange: where people start.
         .executableTarget(
             name: "BusinessCard",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/BusinessCard"
@@ -128,6 +146,12 @@ let package = Package(
         .testTarget(
             name: "FerryHCITests",
             dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI"]),
+        .testTarget(
+            name: "FerryBlueZTests",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryBlueZ",
+                .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
+            ]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
@@ -154,7 +178,36 @@ let package = Package(
     ]
 )
 
-for target in package.targets where target.type != .system {
+#if !canImport(Darwin)
+    // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
+    package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
+    package.targets += [
+        .target(
+            name: "CoreBluetooth",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback", .product(name: "DequeModule", package: "swift-collections"),
+            ]
+        ),
+        .testTarget(
+            name: "CoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
+                "FerryBluetooth", "FerryLoopback",
+            ]
+        ),
+        // Programs as tutorials write them: built with a language mode and no other setting.
+        .target(
+            name: "CoreBluetoothSwift5Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift5Programs", swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
+        .target(
+            name: "CoreBluetoothSwift6Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
+    ]
+#endif
+
+for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .swiftLanguageMode(.v6),

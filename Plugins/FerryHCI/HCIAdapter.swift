@@ -30,17 +30,16 @@
         ///
         /// - Parameters:
         ///   - channel: where the controller is.
-        ///   - address: the low 48 bits become the static random address of this adapter; random when nil.
-        ///   - deviceName: the value of the Device Name characteristic.
-        ///   - maximumMTU: the ATT_MTU to ask for and agree to, 23 to 517.
+        ///   - options: how to behave; the defaults suit most uses.
         /// - Throws: `notPoweredOn` with what is wrong: nothing listens there, or the controller does not answer.
         public static func open(
-            _ channel: HCIChannel, address: UInt64? = nil, deviceName: String = "Ferry", maximumMTU: Int = 517
+            _ channel: HCIChannel, _ options: HCIConfiguration = HCIConfiguration()
         ) async throws(BluetoothError) -> HCIAdapter {
             var random = SystemRandomNumberGenerator()
-            var configuration = HostConfiguration(address: .staticRandom(address ?? random.next()))
-            configuration.deviceName = deviceName
-            configuration.maximumMTU = maximumMTU
+            var configuration = HostConfiguration(address: .staticRandom(options.address ?? random.next()))
+            configuration.deviceName = options.deviceName
+            configuration.maximumMTU = options.maximumMTU
+            configuration.connectionInterval = options.connectionIntervalWithinBounds
             let engine = HCIEngine(name: "\(channel)", configuration)
             let adapter = HCIAdapter(engine)
             let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)

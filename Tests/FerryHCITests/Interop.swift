@@ -10,7 +10,13 @@
 
         static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: python.path) }
 
-        /// A script of `Tests/Interop` at work, with its output line by line.
+        /// A program of this package, which the build puts beside the test bundle.
+        static func program(_ name: String) -> URL {
+            let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executablePath ?? ""
+            return URL(filePath: bundle).deletingLastPathComponent().appending(path: name)
+        }
+
+        /// A script of `Tests/Interop`, or another program, at work, with its output line by line.
         final class Script: Sendable {
             private let process = Process()
             private let state = Mutex(State())
@@ -21,9 +27,14 @@
                 var waiters: [(isMet: @Sendable (String, Int32?) -> Bool, resume: @Sendable () -> Void)] = []
             }
 
-            init(_ name: String, _ arguments: [String]) throws {
-                process.executableURL = Interop.python
-                process.arguments = ["-u", Interop.root.appending(path: "Tests/Interop/\(name)").path] + arguments
+            convenience init(_ name: String, _ arguments: [String]) throws {
+                let path = Interop.root.appending(path: "Tests/Interop/\(name)").path
+                try self.init(executable: Interop.python, ["-u", path] + arguments)
+            }
+
+            init(executable: URL, _ arguments: [String]) throws {
+                process.executableURL = executable
+                process.arguments = arguments
                 let pipe = Pipe()
                 process.standardOutput = pipe
                 process.standardError = pipe

@@ -53,7 +53,9 @@ struct ReportPage {
                 + "how many packets a controller puts into one event is the profile's, and no constant fits all "
                 + "controllers. The model reproduces published throughput figures within 3 %; see Documentation/Method.md "
                 + "for each of them, for what is not modelled, and for measuring real hardware."
-            : "Measured on the loopback radio in real time, paced by connection events."
+            : report.transport == "loopback"
+                ? "Measured on the loopback radio in real time, paced by connection events."
+                : "Measured over HCI controllers in real time; the link's limit is the simulated link's."
     }
 
     private func keys() -> String {
