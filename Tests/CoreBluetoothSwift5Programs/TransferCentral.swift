@@ -10,6 +10,7 @@ public class TransferCentral: NSObject {
     var data = Data()
 
     public var log: [String] = []
+    public var chunkSizes: [Int] = []
     public var onText: ((String) -> Void)?
     public var onDisconnect: (() -> Void)?
 
@@ -130,6 +131,7 @@ extension TransferCentral: CBPeripheralDelegate {
             cleanup()
         } else {
             data.append(characteristicData)
+            chunkSizes.append(characteristicData.count)
         }
     }
 

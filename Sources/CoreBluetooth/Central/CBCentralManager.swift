@@ -29,7 +29,9 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
-    /// - Parameter queue: where callbacks come; nil for the main queue.
+    /// - Parameters:
+    ///   - delegate: who is told of what happens; held weakly.
+    ///   - queue: where callbacks come; nil for the main queue.
     public convenience init(delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?) {
         self.init(delegate: delegate, queue: queue, options: nil)
     }
@@ -37,6 +39,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
     /// - Parameters:
+    ///   - delegate: who is told of what happens; held weakly.
     ///   - queue: where callbacks come; nil for the main queue.
     ///   - options: ``CBCentralManagerOptionRestoreIdentifierKey``; the others are ignored.
     public convenience init(
@@ -128,8 +131,10 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
 
     /// Connects to a peripheral. The attempt does not expire; end it with ``cancelPeripheralConnection(_:)``.
     ///
-    /// - Parameter options: ``CBConnectPeripheralOptionStartDelayKey`` and
-    ///   ``CBConnectPeripheralOptionEnableAutoReconnect``; the others are ignored.
+    /// - Parameters:
+    ///   - peripheral: one that this manager has discovered or retrieved.
+    ///   - options: ``CBConnectPeripheralOptionStartDelayKey`` and ``CBConnectPeripheralOptionEnableAutoReconnect``;
+    ///     the others are ignored.
     open func connect(_ peripheral: CBPeripheral, options: [String: Any]? = nil) {
         guard requirePower() else { return }
         guard peripheral.manager.object === self else {

@@ -10,7 +10,7 @@ final class ChannelPipe: LinkReceiver, @unchecked Sendable {
     private let link: any L2CAPChannel
     // Guards everything below, and is waited on by reads and writes that block.
     private let condition = NSCondition()
-    private var unread = Data()
+    private var unread: [UInt8] = []
     /// How many of its bytes have been read.
     private var taken = 0
     private var unsent: [UInt8] = []
@@ -63,7 +63,10 @@ final class ChannelPipe: LinkReceiver, @unchecked Sendable {
         return locked {
             while unreadCount == 0, end == nil, isOpen() { condition.wait() }
             let count = min(count, unreadCount)
-            unread.copyBytes(to: buffer, from: taken..<taken + count)
+            unread.withUnsafeBytes { unread in
+                UnsafeMutableRawBufferPointer(start: buffer, count: count)
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: unread[taken..<taken + count]))
+            }
             taken += count
             // Moved together once for every half, so that each byte is moved about once.
             if taken >= unread.count / 2 {

@@ -51,8 +51,12 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
 
     /// Describes a characteristic.
     ///
-    /// - Parameter value: a fixed value, with which reads are answered by themselves; the characteristic must then be
-    ///   read-only. Nil: each read and write comes as a request.
+    /// - Parameters:
+    ///   - UUID: its type.
+    ///   - properties: what it offers.
+    ///   - value: a fixed value, with which reads are answered by themselves; the characteristic must then be
+    ///     read-only. Nil: each read and write comes as a request.
+    ///   - permissions: who may read and write the value.
     public init(
         type UUID: CBUUID, properties: CBCharacteristicProperties, value: Data?, permissions: CBAttributePermissions
     ) {
@@ -99,7 +103,9 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
 open class CBMutableDescriptor: CBDescriptor, @unchecked Sendable {
     /// Describes a descriptor.
     ///
-    /// - Parameter value: a `String` for a User Description, a `Data` for a Presentation Format.
+    /// - Parameters:
+    ///   - UUID: its type.
+    ///   - value: a `String` for a User Description, a `Data` for a Presentation Format.
     public init(type UUID: CBUUID, value: Any?) {
         super.init(type: UUID, value: value)
     }

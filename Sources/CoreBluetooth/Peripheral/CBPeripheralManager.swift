@@ -19,7 +19,9 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
-    /// - Parameter queue: where callbacks come; nil for the main queue.
+    /// - Parameters:
+    ///   - delegate: who is told of what happens; held weakly.
+    ///   - queue: where callbacks come; nil for the main queue.
     public convenience init(delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?) {
         self.init(delegate: delegate, queue: queue, options: nil)
     }
@@ -27,6 +29,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
     /// - Parameters:
+    ///   - delegate: who is told of what happens; held weakly.
     ///   - queue: where callbacks come; nil for the main queue.
     ///   - options: ``CBPeripheralManagerOptionRestoreIdentifierKey``; the others are ignored.
     public convenience init(
@@ -196,8 +199,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// Sends a value to subscribers, cut to each one's ``CBCentral/maximumUpdateValueLength``.
     ///
-    /// - Parameter centrals: who is to receive it; nil for every subscriber. Those that are not subscribed are passed
-    ///   over.
+    /// - Parameters:
+    ///   - value: at most 512 bytes reach anybody.
+    ///   - characteristic: one whose service has been added.
+    ///   - centrals: who is to receive it; nil for every subscriber. Those that are not subscribed are passed over.
     /// - Returns: false when the transmit queue is full; then
     ///   ``CBPeripheralManagerDelegate/peripheralManagerIsReady(toUpdateSubscribers:)`` follows. Also false, with
     ///   nothing to follow, when the characteristic is not published or the manager is not powered on.

@@ -18,6 +18,14 @@ import FerryBluetooth
     init(_ state: AdapterState) { self = CBManagerState(rawValue: state.rawValue) ?? .unknown }
 }
 
+/// The former name of ``CBManagerState``.
+@available(*, deprecated, renamed: "CBManagerState")
+public typealias CBCentralManagerState = CBManagerState
+
+/// The former name of ``CBManagerState``.
+@available(*, deprecated, renamed: "CBManagerState")
+public typealias CBPeripheralManagerState = CBManagerState
+
 /// Whether people have allowed the program to use Bluetooth. On Linux that is settled by permissions: always allowed.
 @frozen public enum CBManagerAuthorization: Int, Sendable {
     /// Nobody has been asked yet.

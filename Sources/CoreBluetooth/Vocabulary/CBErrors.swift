@@ -93,6 +93,9 @@ public struct CBError: _BridgedStoredNSError, Sendable {
     public static var connectionLimitReached: CBError.Code { .connectionLimitReached }
     /// ``Code/unknownDevice``.
     public static var unknownDevice: CBError.Code { .unknownDevice }
+    /// The former, misspelt name of ``unknownDevice``.
+    @available(*, deprecated, renamed: "unknownDevice")
+    public static var unkownDevice: CBError.Code { .unknownDevice }
     /// ``Code/operationNotSupported``.
     public static var operationNotSupported: CBError.Code { .operationNotSupported }
     /// ``Code/peerRemovedPairingInformation``.
