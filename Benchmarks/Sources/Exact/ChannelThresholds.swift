@@ -14,6 +14,18 @@ private struct ChannelThreshold {
     var copies: Double
 }
 
+/// With a full queue nothing grows, however long it lasts.
+func checkHour(_ report: inout Report) throws {
+    report.heading(
+        "An hour of simulated radio time: a sender that never pauses, 30 ms, ATT_MTU 185, messages of 2000 bytes")
+    let (chunks, waits, growth) = try ChannelWorkload({ LengthPrefixFraming() }, attMTU: 185, messageSize: 2_000).hour()
+    report.line(
+        "chunks, waits for ready", "\(chunks), \(waits)", target: "at least 100000 waits", isMet: waits >= 100_000)
+    guard let growth else { return report.line("growth of resident memory", "not told by this platform") }
+    report.line(
+        "growth of resident memory", "\(growth >> 10) KiB", target: "at most 256 KiB", isMet: growth <= 256 << 10)
+}
+
 func checkChannels(_ report: inout Report) throws {
     let messages = 20
     let thresholds = [

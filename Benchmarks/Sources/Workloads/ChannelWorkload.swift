@@ -47,6 +47,34 @@ public struct ChannelWorkload: Sendable {
         }
     }
 
+    /// An hour of simulated radio time with the queue always full: what it carries, and by how many bytes the process's
+    /// resident memory grows after the first minute (nil where the system does not tell).
+    public func hour() throws -> (chunks: Int, waits: Int, growth: Int?) {
+        let time = VirtualTime()
+        var parameters = LinkParameters()
+        parameters.attMTU = attMTU
+        parameters.connectionInterval = .milliseconds(30)
+        let simulator = try RadioSimulator(parameters, profile: .ios)
+        return try VirtualRun.run(under: time) { [self] in
+            let (sender, receiver) = try await open(time, over: simulator)
+            let message = [UInt8](repeating: 7, count: messageSize)
+            return try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { while true { try await sender.send(message) } }
+                group.addTask { for try await _ in receiver.messages {} }
+                try await time.sleep(for: .seconds(60))
+                let before = status("VmRSS:")
+                try await time.sleep(for: .seconds(3600))
+                let after = status("VmRSS:")
+                let statistics = sender.statistics
+                sender.close()
+                receiver.close()
+                while await group.nextResult() != nil {}
+                let growth = before.flatMap { before in after.map { $0 - before } }
+                return (statistics.chunksSent, statistics.waitsForReady, growth)
+            }
+        }
+    }
+
     /// In real time.
     public func timed(rounds: Int, messages: Int) async throws -> [Outcome] {
         let ends = try await open(SystemTime())
@@ -58,9 +86,10 @@ public struct ChannelWorkload: Sendable {
 
     private typealias Ends = (sender: MessageChannel<[UInt8]>, receiver: MessageChannel<[UInt8]>)
 
-    private func open(_ time: any TimeSource) async throws -> Ends {
+    private func open(_ time: any TimeSource, over linkLayer: (any LinkLayerModel)? = nil) async throws -> Ends {
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = attMTU
+        configuration.linkLayer = linkLayer
         configuration.advertisingInterval = .milliseconds(1)
         let radio = try LoopbackRadio(time: time, configuration: configuration)
         let layout = GATTConfiguration(
