@@ -147,6 +147,8 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
             (["--seconds", "0"], "0.1 to 86400", "duration"),
             (["--profile-file", "/nonexistent.json"], "/nonexistent.json", "profile"),
             (["--compare", "/nonexistent.json"], "/nonexistent.json", "result"),
+            (["--report", "/nonexistent/report.html"], "/nonexistent/report.html", "folder"),
+            (["--transport", "pigeon"], "sim, loopback", "transport"),
         ])
     func refused(arguments: [String], range: String, source: String) {
         let error = #expect(throws: (any Error).self) { _ = try FerryCommand.parseAsRoot(["bench"] + arguments) }

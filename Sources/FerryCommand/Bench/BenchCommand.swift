@@ -53,6 +53,7 @@ struct Bench: AsyncParsableCommand {
         do {
             let points = try sweep.points(defaultSeconds: 10)
             for point in points { try transport.check(point) }
+            if let report { try JSONFile.checkFolder(of: report) }
             if let compare { let _: BenchReport = try JSONFile.read(compare, "result of ferry bench --json") }
         } catch { throw ValidationError(error.message) }
     }
