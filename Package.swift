@@ -29,13 +29,15 @@ let package = Package(
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
-        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO")
+        .trait(
+            name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO and swift-crypto")
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -98,6 +100,8 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "BluetoothHost",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["HCI"])),
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HCI"])),
+                .product(name: "CryptoExtras", package: "swift-crypto", condition: .when(traits: ["HCI"])),
             ],
             path: "Plugins/FerryHCI"
         ),
