@@ -21,6 +21,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var waitsForSpace = false
         var queuedWrites = 0
         var owesReady = false
+        /// Something has been written without response.
+        var hasWritten = false
         var undelivered = 0
         var isPaused = false
         /// Values of characteristics whose subscription has not been reported yet.
@@ -35,6 +37,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
     static let mostUndelivered = 256
 
     let reconnects: Bool
+    private let quirks = CBAdapters.quirks
     private let state = Guarded(State())
     private let peripheral: WeakReference<CBPeripheral>
     private let callbacks: Callbacks
@@ -211,7 +214,12 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     // MARK: Writes without response
 
-    var canWriteWithoutResponse: Bool { state { $0.connection != nil && $0.queuedWrites == 0 } }
+    var canWriteWithoutResponse: Bool {
+        state { state in
+            state.connection != nil && state.queuedWrites == 0
+                && (state.hasWritten || !quirks.contains(.cannotSendBeforeFirstWrite))
+        }
+    }
 
     var attMTU: Int { state.current.connection?.attMTU ?? 23 }
 
@@ -222,6 +230,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             guard bytes.count <= connection.maximumWriteLength(.withoutResponse) else {
                 return "\(bytes.count) bytes are more than maximumWriteValueLength(for: .withoutResponse)"
             }
+            state.hasWritten = true
             if state.commands.isEmpty, !state.isRequesting, !state.waitsForSpace {
                 if send(bytes, to: id, on: connection) { return nil }
                 state.waitsForSpace = true
