@@ -84,6 +84,16 @@ import Testing
         sender.stop()
     }
 
+    @Test func showsHeartRates() async throws {
+        let rates = (0..<100).map { UInt8(60 + $0) }
+        let strap = HeartRateStrap(rates: rates)
+        let model = HeartRateModel()
+        try await until { model.rates.count == rates.count && model.location == "chest" }
+        #expect(model.rates == rates.map(Int.init))
+        #expect(model.status == "connected")
+        withExtendedLifetime(strap) {}
+    }
+
     @Test func echoesOverL2CAP() async {
         let server = EchoServer()
         let answer = await EchoClient(line: "hello over a channel").run()

@@ -35,6 +35,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
     static let mostQueuedWrites = 20
     /// Values that may wait for the delegate before the peer is asked to pause.
     static let mostUndelivered = 256
+    /// Values that wait at most, where the adapter cannot have the peer pause; further ones are dropped.
+    static let mostKept = 8192
 
     let reconnects: Bool
     private let quirks = CBAdapters.quirks
@@ -270,6 +272,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
         let data = value.withUnsafeBytes { Data($0) }
         state { state in
             guard let target = state.attributes[characteristic] as? CBCharacteristic else { return }
+            guard state.undelivered < Self.mostKept else {
+                return Misuse.report("a value was dropped: \(Self.mostKept) wait for the delegate already")
+            }
             state.undelivered += 1
             if state.held[characteristic] == nil {
                 deliver(data, to: target)
