@@ -25,11 +25,14 @@ let package = Package(
         .executable(name: "ferry", targets: ["FerryCommand"]),
         .library(name: "BluetoothHost", targets: ["BluetoothHost"]),
         .library(name: "FerryHCI", targets: ["FerryHCI"]),
+        .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
-        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO")
+        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO"),
+        // Needs libsystemd-dev; Linux only.
+        .trait(name: "BlueZ", description: "FerryBlueZ: org.bluez on the system bus, through libsystemd's sd-bus"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
@@ -102,6 +105,19 @@ let package = Package(
             path: "Plugins/FerryHCI"
         ),
 
+        .systemLibrary(
+            name: "CSystemd", path: "Plugins/CSystemd", pkgConfig: "libsystemd",
+            providers: [.apt(["libsystemd-dev"])]
+        ),
+        .target(
+            name: "FerryBlueZ",
+            dependencies: [
+                "Ferry", "FerryBluetooth",
+                .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
+            ],
+            path: "Plugins/FerryBlueZ"
+        ),
+
         // The business-card exchange: where people start.
         .executableTarget(
             name: "BusinessCard",
@@ -130,6 +146,12 @@ let package = Package(
         .testTarget(
             name: "FerryHCITests",
             dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI"]),
+        .testTarget(
+            name: "FerryBlueZTests",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryBlueZ",
+                .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
+            ]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

@@ -121,15 +121,13 @@ extension ChannelState {
         var acceptedBytes = 0
         var outcome = Transmission.idle
         do {
-            repeat {
-                outcome = try session.transmit(atMost: min(link.maximumChunkSize, bound), at: now) {
-                    (chunk: RawSpan) throws(FerryError) -> Bool in
-                    guard try link.trySend(chunk) else { return false }
-                    accepted += 1
-                    acceptedBytes += chunk.byteCount
-                    return true
-                }
-            } while outcome == .accepted
+            outcome = try session.transmitAll(atMost: min(link.maximumChunkSize, bound), at: now) {
+                (chunk: RawSpan) throws(FerryError) -> Bool in
+                guard try link.trySend(chunk) else { return false }
+                accepted += 1
+                acceptedBytes += chunk.byteCount
+                return true
+            }
         } catch {
             return finish(error, at: now)
         }
@@ -187,10 +185,12 @@ extension ChannelState {
             case .receiveFailed(let error):
                 deliver(.failure(error), &effects, at: now)
             case .progress(let id, let acceptedBytes):
-                sends[id]?.acceptedBytes = acceptedBytes
-                if let send = sends[id], let report = send.progress {
+                guard let index = sends.index(forKey: id) else { continue }
+                sends.values[index].acceptedBytes = acceptedBytes
+                if let report = sends.values[index].progress {
+                    let totalBytes = sends.values[index].totalBytes
                     effects.progress.append(
-                        (report, SendProgress(acceptedBytes: acceptedBytes, totalBytes: send.totalBytes)))
+                        (report, SendProgress(acceptedBytes: acceptedBytes, totalBytes: totalBytes)))
                 }
             case .sent(let id):
                 statistics.messagesSent += 1
@@ -362,6 +362,20 @@ extension ChannelState {
         }
         while let reader = readers.popFirst() { effects.deliveries.append((reader, .end)) }
         return effects
+    }
+}
+
+extension FramingSession {
+    /// Offers chunks until one is refused or none is left. Within the extension, so that a session behind `any` is opened
+    /// once for all of them.
+    fileprivate mutating func transmitAll(
+        atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
+        _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission {
+        while true {
+            let outcome = try transmit(atMost: maximumChunkSize(), at: now, offer)
+            guard outcome == .accepted else { return outcome }
+        }
     }
 }
 

@@ -135,7 +135,8 @@ extension LengthPrefixFraming.Session {
         return .accepted
     }
 
-    private func offerPayload(
+    // Mutating only because the session would be copied otherwise, for each chunk.
+    private mutating func offerPayload(
         from start: Int, _ length: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Bool {
         try offer(outbound.first.payload.span.bytes.extracting(start..<start + length))

@@ -246,7 +246,7 @@ struct Outbox {
                 return finish(&chunk, .plain, [], header: 1)
             }
             let isAlone = readyCount == 1 && cancelling.isEmpty
-            let usesSlot = first.kind == .resume && isFree && !isAlone
+            let usesSlot = first.kind == .resume && isFree
             let record = usesSlot ? 0 : recordCount(first)
             let spare = size - fixed - record - rest
             if spare >= 0, credit >= rest, isAlone || spare < Self.worthwhile {

@@ -68,7 +68,9 @@ extension SequencedFraming.Session {
         case .outside:
             return
         }
-        scheduleAcknowledgement(isWanted: header.flags.contains(.push), at: now)
+        // The two short forms have no room to ask.
+        let isLast = inbox.openCount == 0 && (header.slot != nil || header.bodyOffset == 1)
+        scheduleAcknowledgement(isWanted: isLast || header.flags.contains(.push), at: now)
     }
 
     private mutating func takeHeld() throws(FerryError) {
