@@ -30,7 +30,8 @@ let package = Package(
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
-        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO"),
+        .trait(
+            name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO and swift-crypto"),
         // Needs libsystemd-dev; Linux only.
         .trait(name: "BlueZ", description: "FerryBlueZ: org.bluez on the system bus, through libsystemd's sd-bus"),
     ],
@@ -39,6 +40,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -101,6 +103,8 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "BluetoothHost",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["HCI"])),
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HCI"])),
+                .product(name: "CryptoExtras", package: "swift-crypto", condition: .when(traits: ["HCI"])),
             ],
             path: "Plugins/FerryHCI"
         ),

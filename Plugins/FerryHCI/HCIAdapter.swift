@@ -12,8 +12,7 @@
     ///
     /// The channel stays open until ``close()``, or until neither the adapter is referenced nor any role of it open.
     ///
-    /// Limits: no pairing, so attributes that need encryption are refused with `insufficientAuthentication`; host-to-
-    /// controller flow control is not used, so `setReceiving` has an effect on L2CAP channels only.
+    /// Limits: controller-to-host flow control is not used, so `setReceiving` has an effect on L2CAP channels only.
     public final class HCIAdapter: BluetoothAdapter {
         let engine: HCIEngine
 
@@ -36,11 +35,27 @@
             _ channel: HCIChannel, _ options: HCIConfiguration = HCIConfiguration()
         ) async throws(BluetoothError) -> HCIAdapter {
             var random = SystemRandomNumberGenerator()
-            var configuration = HostConfiguration(address: .staticRandom(options.address ?? random.next()))
+            let stored = try options.pairing?.bondFile.map { BondFile(path: $0) }?.read()
+            let bonds = stored?.bonds.compactMap(\.bond) ?? []
+            guard bonds.count == stored?.bonds.count ?? 0 else {
+                throw BluetoothError(
+                    .invalidArgument,
+                    "The bond file \(options.pairing?.bondFile ?? "") has a key that is not 32 hexadecimal digits. Mend it, "
+                        + "or remove it and pair anew.")
+            }
+            let address = Address.staticRandom(options.address ?? stored?.address ?? random.next())
+            var configuration = HostConfiguration(address: address)
+            configuration.pairing = options.pairing?.options
             configuration.deviceName = options.deviceName
             configuration.maximumMTU = options.maximumMTU
             configuration.connectionInterval = options.connectionIntervalWithinBounds
-            let engine = HCIEngine(name: "\(channel)", configuration)
+            let engine = HCIEngine(name: "\(channel)", configuration, options)
+            engine.state.withLock { $0.host.setBonds(bonds) }
+            if let capture = options.capture {
+                try engine.state.withLock { state throws(BluetoothError) in
+                    state.capture = try CaptureFile(path: capture)
+                }
+            }
             let adapter = HCIAdapter(engine)
             let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connectTimeout(.seconds(5))

@@ -10,6 +10,15 @@
         /// The range of connection intervals to connect with as central, in units of 1.25 ms (6 to 3200).
         public var connectionInterval: ClosedRange<UInt16> = 12...24
 
+        /// How to pair; nil not to: whatever needs an encrypted link is refused then.
+        public var pairing: HCIPairing? = HCIPairing()
+        /// A file for a capture of all packets (btsnoop, for Wireshark), in place of one that is there; nil for none. Keys
+        /// and everything that is sent can be read in it.
+        public var capture: String?
+        /// Takes sentences for people who look for a fault: errors and reasons by their names. Called on the adapter's
+        /// event loop; must not wait.
+        public var log: (@Sendable (String) -> Void)?
+
         /// The defaults.
         public init() {}
 

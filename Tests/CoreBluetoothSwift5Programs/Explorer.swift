@@ -173,6 +173,7 @@ public class ReconnectingClient: NSObject, CBCentralManagerDelegate {
     var central: CBCentralManager!
     var peripheral: CBPeripheral?
     public var connections = 0
+    public var losses = 0
     public var lastError: Error?
     public var onConnect: ((Int) -> Void)?
 
@@ -201,6 +202,7 @@ public class ReconnectingClient: NSObject, CBCentralManagerDelegate {
 
     public func centralManager(_ central: CBCentralManager, didDisconnectPeripheral peripheral: CBPeripheral, error: Error?) {
         lastError = error
+        losses += 1
         if let error = error as? CBError, error.code == .connectionTimeout || error.code == .peripheralDisconnected {
             central.connect(peripheral, options: nil)
         }

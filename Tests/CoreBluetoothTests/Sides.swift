@@ -110,7 +110,8 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
     let channel = Mutex<CBL2CAPChannel?>(nil)
     /// Set before anything happens.
     var onReady: (@Sendable (CBPeripheral) -> Void)?
-    var onDisconnect: (@Sendable (CBPeripheral) -> Void)?
+    var onConnect: (@Sendable (CBPeripheral) -> Void)?
+    var onUpdate: (@Sendable () -> Void)?
     /// Called in place of keeping the value.
     var onValue: (@Sendable (Data) -> Void)?
 
@@ -177,7 +178,10 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
         found.withLock { $0 = (peripheral, Advertised(data: advertisementData), RSSI.intValue) }
         note("discovered \(peripheral.name ?? "-")")
     }
-    func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral) { note("connected") }
+    func centralManager(_ central: CBCentralManager, didConnect peripheral: CBPeripheral) {
+        onConnect?(peripheral)
+        note("connected")
+    }
     func centralManager(_ central: CBCentralManager, didFailToConnect peripheral: CBPeripheral, error: (any Error)?) {
         note("failed \(text(error))")
     }
@@ -186,7 +190,6 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
         isReconnecting: Bool, error: (any Error)?
     ) {
         note("disconnected \(text(error))\(isReconnecting ? " reconnecting" : "")")
-        onDisconnect?(peripheral)
     }
     func centralManager(
         _ central: CBCentralManager, connectionEventDidOccur event: CBConnectionEvent, for peripheral: CBPeripheral
@@ -213,6 +216,7 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
     ) {
         let value = characteristic.value ?? Data()
         if let onValue { return onValue(value) }
+        onUpdate?()
         if error == nil { values.withLock { $0.append(value) } }
         note("value \(value.count) \(text(error))")
     }

@@ -19,6 +19,7 @@
         /// A script of `Tests/Interop`, or another program, at work, with its output line by line.
         final class Script: Sendable {
             private let process = Process()
+            private let input = Pipe()
             private let state = Mutex(State())
 
             private struct State {
@@ -35,6 +36,7 @@
             init(executable: URL, _ arguments: [String]) throws {
                 process.executableURL = executable
                 process.arguments = arguments
+                process.standardInput = input
                 let pipe = Pipe()
                 process.standardOutput = pipe
                 process.standardError = pipe
@@ -52,6 +54,7 @@
             deinit { stop() }
 
             var output: String { state.withLock { $0.output } }
+            var lines: [Substring] { output.split(separator: "\n") }
 
             private func change(_ body: (inout State) -> Void) {
                 let met = state.withLock { state in
@@ -80,6 +83,18 @@
                 return output.contains(text)
             }
 
+            /// Waits for `text` and the six digits that follow it.
+            func number(after text: String) async -> Int? {
+                await wait { output, exit in
+                    exit != nil || output.range(of: text).map { output[$0.upperBound...].count >= 6 } ?? false
+                }
+                let output = output
+                return output.range(of: text).flatMap { Int(output[$0.upperBound...].prefix(6)) }
+            }
+
+            /// Gives it a line on standard input.
+            func say(_ line: String) { try? input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }
+
             /// Waits for the end.
             func exitStatus() async -> Int32 {
                 await wait { $1 != nil }
@@ -89,6 +104,9 @@
             /// At once: children inherit this process's signal mask, which may block SIGTERM.
             func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
         }
+
+        /// Options for controllers with ACL packets of so many bytes, both ways.
+        static func acl(_ length: Int) -> [String] { ["--acl-len", "\(length)", "--rx-acl", "\(length)"] }
 
         /// Controllers on one virtual radio, each on a Unix socket of its own.
         static func controllers(_ count: Int, _ options: [String] = []) async throws -> (Script, [String]) {

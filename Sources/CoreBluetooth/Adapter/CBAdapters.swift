@@ -35,6 +35,14 @@ public enum CBAdapters {
         choice { $0.registered[name] = provider }
     }
 
+    private static let chosenQuirks = Guarded<CBQuirks>([])
+
+    /// Defects of Apple's framework that connections show from now on; none by default.
+    public static var quirks: CBQuirks {
+        get { chosenQuirks.current }
+        set { chosenQuirks.current = newValue }
+    }
+
     /// The adapter for a new manager. With a name that nobody has registered it is one whose state is `unsupported`.
     static func make() -> any BluetoothAdapter {
         let name = ProcessInfo.processInfo.environment[environmentVariable] ?? "loopback"
@@ -46,4 +54,17 @@ public enum CBAdapters {
         )
         return loopback.makeAdapter(name: name, state: .unsupported)
     }
+}
+
+/// Defects that Apple's framework has shown in the field, to be switched on so that a program can be tested against
+/// them. Not part of Apple's API.
+public struct CBQuirks: OptionSet, Hashable, Sendable {
+    /// The bits.
+    public let rawValue: UInt
+    /// Makes a set from its bits.
+    public init(rawValue: UInt) { self.rawValue = rawValue }
+
+    /// ``CBPeripheral/canSendWriteWithoutResponse`` is false on a new connection until something has been written
+    /// without response, and nothing says that it is ready.
+    public static let cannotSendBeforeFirstWrite = Self(rawValue: 1)
 }

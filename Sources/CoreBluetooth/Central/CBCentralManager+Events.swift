@@ -5,6 +5,11 @@ import Foundation
 final class CentralEvents: CentralRoleEvents {
     let manager = WeakReference<CBCentralManager>()
     private let callbacks: Callbacks
+    private let waiting = Guarded(0)
+
+    /// Discoveries that may wait for the delegate; what is heard meanwhile is dropped, so that nobody can fill the memory
+    /// by advertising.
+    static let mostUndelivered = 1024
 
     init(_ callbacks: Callbacks) { self.callbacks = callbacks }
 
@@ -13,7 +18,16 @@ final class CentralEvents: CentralRoleEvents {
     }
 
     func centralDidDiscover(_ discovery: Discovery) {
-        callbacks.run { [manager] in manager.object?.didDiscover(discovery) }
+        let isTaken = waiting { waiting in
+            guard waiting < Self.mostUndelivered else { return false }
+            waiting += 1
+            return true
+        }
+        guard isTaken else { return }
+        callbacks.run { [manager, waiting] in
+            waiting { $0 -= 1 }
+            manager.object?.didDiscover(discovery)
+        }
     }
 }
 

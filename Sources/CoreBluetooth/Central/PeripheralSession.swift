@@ -21,6 +21,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var waitsForSpace = false
         var queuedWrites = 0
         var owesReady = false
+        /// Something has been written without response.
+        var hasWritten = false
         var undelivered = 0
         var isPaused = false
         /// Values of characteristics whose subscription has not been reported yet.
@@ -33,8 +35,11 @@ final class PeripheralSession: PeripheralConnectionEvents {
     static let mostQueuedWrites = 20
     /// Values that may wait for the delegate before the peer is asked to pause.
     static let mostUndelivered = 256
+    /// Values that wait at most, where the adapter cannot have the peer pause; further ones are dropped.
+    static let mostKept = 8192
 
     let reconnects: Bool
+    private let quirks = CBAdapters.quirks
     private let state = Guarded(State())
     private let peripheral: WeakReference<CBPeripheral>
     private let callbacks: Callbacks
@@ -211,7 +216,12 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     // MARK: Writes without response
 
-    var canWriteWithoutResponse: Bool { state { $0.connection != nil && $0.queuedWrites == 0 } }
+    var canWriteWithoutResponse: Bool {
+        state { state in
+            state.connection != nil && state.queuedWrites == 0
+                && (state.hasWritten || !quirks.contains(.cannotSendBeforeFirstWrite))
+        }
+    }
 
     var attMTU: Int { state.current.connection?.attMTU ?? 23 }
 
@@ -222,6 +232,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             guard bytes.count <= connection.maximumWriteLength(.withoutResponse) else {
                 return "\(bytes.count) bytes are more than maximumWriteValueLength(for: .withoutResponse)"
             }
+            state.hasWritten = true
             if state.commands.isEmpty, !state.isRequesting, !state.waitsForSpace {
                 if send(bytes, to: id, on: connection) { return nil }
                 state.waitsForSpace = true
@@ -261,6 +272,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
         let data = value.withUnsafeBytes { Data($0) }
         state { state in
             guard let target = state.attributes[characteristic] as? CBCharacteristic else { return }
+            guard state.undelivered < Self.mostKept else {
+                return Misuse.report("a value was dropped: \(Self.mostKept) wait for the delegate already")
+            }
             state.undelivered += 1
             if state.held[characteristic] == nil {
                 deliver(data, to: target)

@@ -111,6 +111,8 @@ final class PeripheralEvents: PeripheralRoleEvents {
 
     /// Writes of one central that may wait for the delegate before it is asked to pause.
     static let mostUndelivered = 256
+    /// Writes of one central that wait at most, where the adapter cannot have it pause; further ones are dropped.
+    static let mostKept = 8192
 
     init(_ callbacks: Callbacks) { self.callbacks = callbacks }
 
@@ -176,6 +178,9 @@ final class PeripheralEvents: PeripheralRoleEvents {
     func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
         let data = value.withUnsafeBytes { Data($0) }
         guard let manager = manager.object else { return }
+        guard waiting({ $0[central]?.count ?? 0 }) < Self.mostKept else {
+            return Misuse.report("a write was dropped: \(Self.mostKept) wait for the delegate already")
+        }
         count(central, 1)
         manager.deliver(characteristic) { [weak self] manager, characteristic in
             self?.count(central, -1)
