@@ -92,6 +92,7 @@ let package = Package(
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+                .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -169,7 +170,7 @@ let package = Package(
         .testTarget(
             name: "FerryCommandTests",
             dependencies: [
-                "FerryCommand", "Ferry", "FerrySimulator",
+                "FerryCommand", "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

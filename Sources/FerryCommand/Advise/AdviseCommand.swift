@@ -6,8 +6,8 @@ struct Advise: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Recommends chunk, framing, compression and interval for your messages, and says why.",
         discussion: """
-            Every choice is simulated with real channels over a model of the link layer. Give message sizes with
-            --message-size (2000, or 60:70,2000:30 for sizes with weights), --sizes-file (one size on each line) or
+            Every choice is simulated with real channels over a model of the link layer. Give message sizes with \
+            --message-size (2000, or 60:70,2000:30 for sizes with weights), --sizes-file (one size on each line) or \
             --sample (files that are messages, which also shows what compression gains).
             """)
 

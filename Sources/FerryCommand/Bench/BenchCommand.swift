@@ -9,11 +9,12 @@ struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Measures goodput, waiting and latency of messages for every combination of settings.",
         discussion: """
-            Real channels with their framing and backpressure run over a loopback radio. With --transport sim a model of
-            the link layer lies below it and time is virtual: hours of radio time take seconds, and the same seed gives
-            the same output. With --transport loopback the radio paces itself by connection events in real time.
-            With HCI controllers, hci:...,hci:..., the first is the peripheral and each of the others a central, and the
-            link is whatever these controllers make: the simulated link's limit beside it is only a comparison.
+            Real channels with their framing and backpressure run over a loopback radio. With --transport sim a model of \
+            the link layer lies below it and time is virtual: hours of radio time take seconds, and the same seed gives \
+            the same output. With --transport loopback the radio paces itself by connection events in real time. \
+            With adapters, hci:...,hci:... or bluez:hci0,bluez:hci1 (builds with the traits HCI and BlueZ), the first is \
+            the peripheral's and each of the others a central's. The link is whatever these make: the simulated link's \
+            limit beside it is only a comparison. BlueZ chooses ATT_MTU, 517, and the interval itself.
 
             Options that take a list measure every combination: --mtu 23,185,247 --interval 15,30.
             """)
@@ -68,7 +69,7 @@ struct Bench: AsyncParsableCommand {
     }
 
     private func measure() async throws {
-        let points = try sweep.points(defaultSeconds: transport == .sim ? 10 : 1)
+        let points = try sweep.points(defaultSeconds: transport.isSimulated ? 10 : 1)
         let started = (ContinuousClock.now, cpuSeconds())
         let progress = ProgressBar(total: points.count)
         var results: [BenchResult] = []
@@ -76,7 +77,7 @@ struct Bench: AsyncParsableCommand {
             progress.show(results.count)
             let before = cpuSeconds()
             var result = try await measure(point).result
-            if cpu || transport != .sim {
+            if cpu || !transport.isSimulated {
                 result.processor = BenchResult.Processor(total: cpuSeconds() - before, chunks: result.chunks)
             }
             results.append(result)
@@ -96,9 +97,7 @@ struct Bench: AsyncParsableCommand {
         switch transport {
         case .sim: try BenchRun.simulate(point)
         case .loopback: try await BenchRun.loopback(point)
-        #if HCI
-            case .hci(let channels): try await BenchRun.hci(point, channels)
-        #endif
+        case .adapters(let adapters): try await BenchRun.adapters(point, adapters)
         }
     }
 

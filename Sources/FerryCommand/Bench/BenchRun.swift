@@ -93,7 +93,10 @@ final class BenchRun: Sendable {
         for link in links {
             for _ in 0..<1_000 where link.maximumChunkSize != wanted { try await time.sleep(for: .milliseconds(10)) }
             guard link.maximumChunkSize == wanted else {
-                throw FerryError(.timedOut, "ATT_MTU \(settings.attMTU) was not agreed on within 10 s.")
+                throw FerryError(
+                    .timedOut,
+                    "ATT_MTU \(settings.attMTU) was not agreed on within 10 s: chunks may have \(link.maximumChunkSize) bytes, "
+                        + "not \(wanted). Ask with --mtu for what both sides agree on.")
             }
         }
     }
