@@ -25,12 +25,15 @@ let package = Package(
         .executable(name: "ferry", targets: ["FerryCommand"]),
         .library(name: "BluetoothHost", targets: ["BluetoothHost"]),
         .library(name: "FerryHCI", targets: ["FerryHCI"]),
+        .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
         .trait(
-            name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO and swift-crypto")
+            name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO and swift-crypto"),
+        // Needs libsystemd-dev; Linux only.
+        .trait(name: "BlueZ", description: "FerryBlueZ: org.bluez on the system bus, through libsystemd's sd-bus"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
@@ -106,6 +109,19 @@ let package = Package(
             path: "Plugins/FerryHCI"
         ),
 
+        .systemLibrary(
+            name: "CSystemd", path: "Plugins/CSystemd", pkgConfig: "libsystemd",
+            providers: [.apt(["libsystemd-dev"])]
+        ),
+        .target(
+            name: "FerryBlueZ",
+            dependencies: [
+                "Ferry", "FerryBluetooth",
+                .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
+            ],
+            path: "Plugins/FerryBlueZ"
+        ),
+
         // The business-card exchange: where people start.
         .executableTarget(
             name: "BusinessCard",
@@ -135,6 +151,12 @@ let package = Package(
             name: "FerryHCITests",
             dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI"]),
         .testTarget(
+            name: "FerryBlueZTests",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryBlueZ",
+                .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
+            ]),
+        .testTarget(
             name: "EndToEndTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib",
@@ -160,7 +182,36 @@ let package = Package(
     ]
 )
 
-for target in package.targets where target.type != .system {
+#if !canImport(Darwin)
+    // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
+    package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
+    package.targets += [
+        .target(
+            name: "CoreBluetooth",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback", .product(name: "DequeModule", package: "swift-collections"),
+            ]
+        ),
+        .testTarget(
+            name: "CoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
+                "FerryBluetooth", "FerryLoopback",
+            ]
+        ),
+        // Programs as tutorials write them: built with a language mode and no other setting.
+        .target(
+            name: "CoreBluetoothSwift5Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift5Programs", swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
+        .target(
+            name: "CoreBluetoothSwift6Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
+    ]
+#endif
+
+for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .swiftLanguageMode(.v6),

@@ -14,8 +14,9 @@ struct CardOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How chunks become a message again: by an end-of-message marker, or by a length before it.",
-            valueName: "eom|length"))
+            "How chunks become a message again: by an end-of-message marker, by a length before it, or by numbers on "
+                + "the chunks, which are acknowledged and sent again when lost.",
+            valueName: "eom|length|sequenced"))
     var framing = FramingChoice.eom
 
     @Option(help: ArgumentHelp("How the card becomes bytes.", valueName: "json|plist|xml"))
@@ -26,7 +27,7 @@ struct CardOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The most bytes in a chunk, up to 512. (default: 20 with eom, what the link takes with length)",
+            "The most bytes in a chunk, up to 512. (default: 20 with eom, what the link takes otherwise)",
             valueName: "bytes"),
         transform: NumberArgument.chunkSize)
     var chunk: Int?

@@ -100,9 +100,11 @@ extension LEHost {
     /// Asks for other connection parameters: of the controller as central, of the peer as peripheral.
     ///
     /// - Parameters:
+    ///   - id: the connection.
     ///   - interval: in units of 1.25 ms, within 6 to 3200.
     ///   - latency: connection events that the peripheral may leave out, at most 499.
     ///   - supervisionTimeout: in units of 10 ms, within 10 to 3200.
+    ///   - now: the time.
     /// - Returns: false when the values do not fit each other or the connection has ended.
     public mutating func requestParameters(
         _ id: ConnectionID, interval: ClosedRange<UInt16>, latency: UInt16, supervisionTimeout: UInt16, at now: Int64

@@ -27,6 +27,11 @@ struct Bench: AsyncParsableCommand {
         transform: BenchTransport.parse)
     var transport = BenchTransport.sim
 
+    @Flag(
+        name: .long,
+        help: "Show processor time for simulated points too; it differs from run to run, and nothing else does.")
+    var cpu = false
+
     @Flag(name: .long, help: "Print JSON.")
     var json = false
 
@@ -68,7 +73,12 @@ struct Bench: AsyncParsableCommand {
         var results: [BenchResult] = []
         for point in points {
             progress.show(results.count)
-            results.append(try await measure(point).result)
+            let before = cpuSeconds()
+            var result = try await measure(point).result
+            if cpu || transport != .sim {
+                result.processor = BenchResult.Processor(total: cpuSeconds() - before, chunks: result.chunks)
+            }
+            results.append(result)
         }
         progress.finish()
         var result = BenchReport(transport: transport.name, results: results)

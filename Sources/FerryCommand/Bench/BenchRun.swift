@@ -103,8 +103,18 @@ final class BenchRun: Sendable {
         case .length: channel(over: link, LengthPrefixFraming())
         case .eom: channel(over: link, try EndOfMessageFraming(chunkSize: nil))
         case .classicEOM: channel(over: link, EndOfMessageFraming())
+        case .sequenced: channel(over: link, Self.sequenced)
         }
     }
+
+    /// As with the other framings a message counts as sent when the link has it, so that the next one follows at once, and
+    /// messages arrive in the order of sending, so that their latencies can be told.
+    private static let sequenced: SequencedFraming = {
+        var configuration = SequencedFraming.Configuration()
+        configuration.receipt = .handedOver
+        configuration.maximumOpenMessages = 1
+        return SequencedFraming(configuration)
+    }()
 
     private func channel(over link: any Link, _ framing: some Framing) -> MessageChannel<[UInt8]> {
         MessageChannel(

@@ -4,6 +4,7 @@ import FerryBluetooth
 
 #if HCI
     import FerryHCI
+    import Synchronization
 #endif
 
 /// What `--transport` names.
@@ -78,14 +79,37 @@ enum BenchTransport: Sendable, Equatable {
             configuration.maximumMTU = settings.attMTU
             let interval = UInt16(clamping: Int((settings.interval / 1.25).rounded()))
             configuration.connectionInterval = interval...interval
+            let opened = OpenedAdapters()
             let run = try BenchRun(settings, time: SystemTime(), recordsTimeline: false) { [configuration] index in
                 do throws(BluetoothError) {
-                    return try await HCIAdapter.open(channels[index], configuration)
+                    let adapter = try await HCIAdapter.open(channels[index], configuration)
+                    opened.add(adapter)
+                    return adapter
                 } catch {
                     throw FerryError(.transportUnavailable, error.message)
                 }
             }
-            return try await run.measure()
+            do {
+                let outcome = try await run.measure()
+                await opened.close()
+                return outcome
+            } catch {
+                await opened.close()
+                throw error
+            }
+        }
+    }
+
+    /// The adapters of one point. The next point has other settings and opens the same channels anew.
+    private final class OpenedAdapters: Sendable {
+        private let adapters = Mutex<[HCIAdapter]>([])
+
+        func add(_ adapter: HCIAdapter) { adapters.withLock { $0.append(adapter) } }
+
+        /// Closes them, and gives the controllers' side the time to notice: most serve one host at a time.
+        func close() async {
+            for adapter in adapters.withLock({ $0 }) { adapter.close() }
+            try? await Task.sleep(for: .milliseconds(500))
         }
     }
 #endif

@@ -85,10 +85,17 @@ struct SendWindow {
         if chunks[place].fate == .lost { lostCount -= 1 }
         // The timer runs from the first chunk on, and anew from each repetition of the oldest.
         if number == first { timerStart = now }
-        chunks[place].fate = .inFlight
-        chunks[place].transmissions += 1
-        chunks[place].sentAt = now
-        chunks[place].serial = nextSerial
+        chunks[place].sent(serial: nextSerial, at: now)
+        nextSerial += 1
+    }
+
+    /// The link has taken the next chunk of a run, which was not cut before.
+    mutating func sentRun(of outbox: inout Outbox, at now: Timestamp) {
+        if next == first { timerStart = now }
+        let place = place(next)
+        outbox.bookRun(into: &chunks[place])
+        chunks[place].sent(serial: nextSerial, at: now)
+        next += 1
         nextSerial += 1
     }
 
@@ -122,14 +129,26 @@ struct SendWindow {
     ) {
         let advances = number > first
         var sample: Int64?
+        // Chunks of the same message are told to the outbox as one.
+        var message: Int32 = -1
+        var count = 0
         while first < number {
             let place = place(first)
             if chunks[place].fate != .received { arrived(place, at: now, &sample) }
             for index in 0..<chunks[place].segmentCount {
-                outbox.acknowledge(chunks[place].segments[index], &events)
+                let segment = chunks[place].segments[index]
+                if segment.message == message, segment.kind != .cancel {
+                    count += Int(segment.count)
+                    continue
+                }
+                if message >= 0 { outbox.acknowledge(count, of: message, &events) }
+                message = segment.kind == .cancel ? -1 : segment.message
+                count = Int(segment.count)
+                if segment.kind == .cancel { outbox.acknowledgeCancel(of: segment.message) }
             }
             first += 1
         }
+        if message >= 0 { outbox.acknowledge(count, of: message, &events) }
         outbox.reportProgress(&events)
         var bits = bitmap
         while bits != 0 {

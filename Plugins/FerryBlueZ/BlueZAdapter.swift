@@ -1,0 +1,100 @@
+#if BlueZ
+    public import FerryBluetooth
+    import Synchronization
+
+    /// A Bluetooth adapter that bluetoothd serves, used over the system bus (org.bluez(5)): no privileges are needed.
+    ///
+    /// It lives as long as it is referenced or a role of it is open. When bluetoothd or the bus goes away, connections end
+    /// with `notConnected`, the state becomes `resetting`, and `poweredOn` again once both are back; services and
+    /// advertisements have to be published again then, as after a loss of power.
+    ///
+    /// `Documentation/BlueZ.md` has the limits, each with its reason.
+    public final class BlueZAdapter: BluetoothAdapter {
+        let engine: BlueZEngine
+
+        /// What to call the adapter in messages, such as `bluez:hci0`.
+        public var name: String { engine.name }
+        /// Whether it can be used now.
+        public var state: AdapterState { engine.shared.withLock { $0.adapterState } }
+
+        private init(_ engine: BlueZEngine) { self.engine = engine }
+
+        /// Opens an adapter.
+        ///
+        /// - Parameters:
+        ///   - specification: `bluez` for the first adapter, or `bluez:hci1`.
+        ///   - configuration: how to use it.
+        /// - Throws: `invalidArgument` when the specification is neither; `notPoweredOn` with what is missing and what to
+        ///   do: no bus, no bluetoothd, no permission. An adapter that is off or missing can be opened: see ``state`` and
+        ///   ``trouble``.
+        public static func open(
+            _ specification: String = "bluez", configuration: BlueZConfiguration = BlueZConfiguration()
+        ) async throws(BluetoothError) -> BlueZAdapter {
+            let engine = try BlueZEngine(
+                name: specification, wanted: try adapterName(in: specification), configuration)
+            try await engine.open()
+            return BlueZAdapter(engine)
+        }
+
+        /// The adapter's name in a specification, nil for any.
+        ///
+        /// - Throws: `invalidArgument` with what is accepted.
+        static func adapterName(in specification: String) throws(BluetoothError) -> String? {
+            let parts = specification.split(separator: ":", omittingEmptySubsequences: false)
+            if parts == ["bluez"] { return nil }
+            if parts.count == 2, parts[0] == "bluez", parts[1].hasPrefix("hci"),
+                let number = UInt16(parts[1].dropFirst(3))
+            {
+                return "hci\(number)"
+            }
+            throw BluetoothError(
+                .invalidArgument, "\"\(specification)\" is no BlueZ adapter; use bluez, or bluez:hci1 for another one.")
+        }
+
+        /// Why the adapter is not powered on and what to do about it; nil when it is.
+        public var trouble: String? {
+            engine.shared.withLock { $0.adapterState == .poweredOn ? nil : $0.trouble }
+        }
+
+        /// Switches the adapter on.
+        ///
+        /// - Throws: `notPoweredOn` with the reason: it is blocked by rfkill, missing, or this user may not.
+        public func powerOn() async throws(BluetoothError) { try await engine.powerOn() }
+
+        /// Opens the peripheral role.
+        public func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole {
+            let owner = PeripheralOwner(id: engine.shared.withLock { $0.makeID() }, events)
+            engine.perform { $0.add(owner) }
+            return BlueZPeripheralRole(engine, owner)
+        }
+
+        /// Opens the central role.
+        public func openCentral(_ events: any CentralRoleEvents) -> any CentralRole {
+            let owner = CentralOwner(id: engine.shared.withLock { $0.makeID() }, events)
+            engine.perform { $0.add(owner) }
+            return BlueZCentralRole(engine, owner)
+        }
+
+        /// Ends every role and connection, and leaves the bus.
+        public func close() { engine.perform { $0.close() } }
+    }
+
+    extension BlueZEngine {
+        func powerOn() async throws(BluetoothError) {
+            guard let adapterPath else { return try requirePower() }
+            do throws(BusError) {
+                _ = try await call(
+                    adapterPath, "org.freedesktop.DBus.Properties", "Set",
+                    [.string("org.bluez.Adapter1"), .string("Powered"), .variant(.bool(true))])
+            } catch {
+                let advice =
+                    error.message.contains("rfkill") || error.name == "org.bluez.Error.Failed"
+                    ? "It may be blocked: rfkill unblock bluetooth"
+                    : "This user may need to be in the group bluetooth, or a polkit rule."
+                throw BluetoothError(.notPoweredOn, "Adapter \(name) cannot be switched on: \(error). \(advice)")
+            }
+            for _ in 0..<50 where shared.withLock({ $0.adapterState }) != .poweredOn { await pause(.milliseconds(100)) }
+            try requirePower()
+        }
+    }
+#endif

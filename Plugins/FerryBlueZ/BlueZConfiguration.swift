@@ -1,0 +1,19 @@
+#if BlueZ
+    /// How ``BlueZAdapter`` uses BlueZ.
+    public struct BlueZConfiguration: Sendable, Hashable {
+        /// The bus's address (D-Bus Specification, "Server Addresses"); nil for the system bus, which
+        /// `DBUS_SYSTEM_BUS_ADDRESS` may name.
+        public var busAddress: String?
+        /// How many values may be on their way to one peer before one that comes later has shown that they passed.
+        /// Default 128; at least 2.
+        public var window = 128
+        /// How many bytes a second values towards a central are assumed to pass with, where the central offers nothing
+        /// that tells. Default 40 000, what a phone with 15 ms between connection events takes.
+        public var assumedRate = 40_000
+        /// How long a call to bluetoothd may take. Default 30 s, as long as an ATT transaction.
+        public var callTimeout = Duration.seconds(30)
+
+        /// The defaults.
+        public init() {}
+    }
+#endif

@@ -1,0 +1,289 @@
+#if BlueZ
+    import FerryBluetooth
+    import Synchronization
+
+    // What waits for the peer.
+    extension BlueZConnection {
+        private static let characteristic = "org.bluez.GattCharacteristic1"
+        private static let descriptor = "org.bluez.GattDescriptor1"
+        private static let service = "org.bluez.GattService1"
+
+        /// Calls a method of an attribute's object, when it is this request's turn. A wait can be cancelled; the request
+        /// goes on.
+        private func ask(
+            _ path: String, _ interface: String, _ member: String, _ arguments: [BusValue]
+        ) async throws(BluetoothError) -> Result<[BusValue], BusError> {
+            try await turn.take()
+            defer { turn.pass() }
+            for attempt in 1... {
+                try requireConnection()
+                let waiter = Waiter<Result<[BusValue], BusError>>()
+                engine.perform { engine in
+                    guard let bus = engine.bus else { return waiter.resume(.success(.failure(.closed))) }
+                    bus.call(
+                        BlueZEngine.service, path, interface, member, arguments,
+                        timeout: engine.configuration.callTimeout
+                    ) { reply in
+                        let values = reply.flatMap { message in
+                            Result { () throws(BusError) in try message.read() }
+                        }
+                        waiter.resume(.success(values))
+                    }
+                }
+                let result = try await waiter.wait()
+                // A barrier's read, or another process's, is under way: it ends within the transaction's time.
+                if case .failure(let error) = result, error.isInProgress, attempt < 600 {
+                    await engine.pause(.milliseconds(10))
+                    continue
+                }
+                return result
+            }
+            throw notConnected
+        }
+
+        private func answer(
+            _ result: Result<[BusValue], BusError>, _ what: String, isWrite: Bool
+        ) throws(BluetoothError) -> [BusValue] {
+            switch result {
+            case .success(let values): return values
+            case .failure(let error):
+                if let ended = state.withLock({ $0.ended }) { throw ended }
+                throw error.attribute(what, isWrite: isWrite)
+            }
+        }
+
+        // MARK: Discovery, which bluetoothd has done
+
+        func discoverServices(_ uuids: [BluetoothUUID]?) async throws(BluetoothError) -> [RemoteService] {
+            try requireConnection()
+            return await services().filter { service in
+                service.isPrimary && (uuids?.contains(service.uuid) ?? true)
+            }
+        }
+
+        func discoverIncludedServices(
+            _ uuids: [BluetoothUUID]?, of service: AttributeID
+        ) async throws(BluetoothError) -> [RemoteService] {
+            let path = try object(service)
+            let included = await engine.texts(path, Self.service, "Includes").compactMap { AttributeID(object: $0) }
+            return await services().filter { included.contains($0.id) && (uuids?.contains($0.uuid) ?? true) }
+        }
+
+        private func services() async -> [RemoteService] {
+            await engine.objects(below: path, with: Self.service).compactMap { path, object in
+                guard let id = remember(path), let uuid = object.uuid else { return nil }
+                return RemoteService(id: id, uuid: uuid, isPrimary: object["Primary"]?.bool ?? true)
+            }
+        }
+
+        private func remember(_ path: String) -> AttributeID? {
+            guard let id = AttributeID(object: path) else { return nil }
+            state.withLock { $0.paths[id.rawValue] = path }
+            return id
+        }
+
+        func discoverCharacteristics(
+            _ uuids: [BluetoothUUID]?, of service: AttributeID
+        ) async throws(BluetoothError) -> [RemoteCharacteristic] {
+            let path = try object(service)
+            let found = await engine.objects(below: path, with: Self.characteristic)
+            return found.compactMap { path, object in
+                guard let id = remember(path), let uuid = object.uuid else { return nil }
+                let properties = CharacteristicProperties(flags: object["Flags"]?.texts ?? [])
+                if let mtu = object["MTU"]?.number { engine.perform { _ in self.mtuDidChange(mtu) } }
+                state.withLock { state in
+                    if let mtu = object["MTU"]?.number, (23...517).contains(mtu) { state.mtu = mtu }
+                    if state.values[id.rawValue] == nil {
+                        state.values[id.rawValue] = RemoteValue(
+                            id: id, uuid: uuid, path: path, properties: properties)
+                    }
+                }
+                guard uuids?.contains(uuid) ?? true else { return nil }
+                return RemoteCharacteristic(id: id, uuid: uuid, properties: properties)
+            }
+        }
+
+        func discoverDescriptors(of characteristic: AttributeID) async throws(BluetoothError) -> [RemoteDescriptor] {
+            let path = try value(characteristic).path
+            return await engine.objects(below: path, with: Self.descriptor).compactMap { path, object in
+                guard let id = remember(path), let uuid = object.uuid else { return nil }
+                return RemoteDescriptor(id: id, uuid: uuid)
+            }
+        }
+
+        // MARK: Reading and writing
+
+        private func interface(of path: String) -> String {
+            path.split(separator: "/").last?.hasPrefix("desc") == true ? Self.descriptor : Self.characteristic
+        }
+
+        func readValue(of attribute: AttributeID) async throws(BluetoothError) -> [UInt8] {
+            let path = try object(attribute)
+            let result = try await ask(path, interface(of: path), "ReadValue", [.options([:])])
+            return try answer(result, "Attribute \(attribute.rawValue) cannot be read", isWrite: false).first?.bytes
+                ?? []
+        }
+
+        func writeValue(_ value: [UInt8], to attribute: AttributeID) async throws(BluetoothError) {
+            let path = try object(attribute)
+            guard value.count <= 512 else {
+                throw BluetoothError(
+                    .valueTooLong, "A value of \(value.count) bytes is above 512, the most ATT carries.")
+            }
+            let what = "Attribute \(attribute.rawValue) cannot be written"
+            if let remote = try? self.value(attribute), !remote.properties.contains(.write) {
+                throw BluetoothError(.att(.writeNotPermitted), "\(what): it does not offer writes with response.")
+            }
+            let options = BusValue.options(["type": .string("request")])
+            let result = try await ask(path, interface(of: path), "WriteValue", [.bytes(value), options])
+            _ = try answer(result, what, isWrite: true)
+        }
+
+        // MARK: Subscribing
+
+        func setSubscription(
+            _ subscription: Subscription?, to characteristic: AttributeID
+        ) async throws(BluetoothError) {
+            let remote = try value(characteristic)
+            let what = "Characteristic \(remote.uuid)"
+            guard let subscription else { return try await unsubscribe(remote) }
+            guard remote.properties.contains(subscription == .indicate ? .indicate : .notify) else {
+                throw BluetoothError(.notSupported, "\(what) does not offer that kind of subscription.")
+            }
+            guard remote.reading == nil, !remote.isSubscribedByProperty else { return }
+            let result = try await ask(remote.path, Self.characteristic, "AcquireNotify", [.options([:])])
+            switch result {
+            case .success(let values):
+                guard let descriptor = values.first?.descriptor else {
+                    throw BluetoothError(.connectionFailed, "\(what): AcquireNotify gave no socket.")
+                }
+                remote.reading = descriptor
+                engine.perform { engine in
+                    if let mtu = values.last?.number { self.mtuDidChange(mtu) }
+                    engine.read(descriptor, remote, self)
+                }
+            case .failure(let error)
+            where error.name == "org.bluez.Error.NotSupported" || error.name == "org.bluez.Error.NotPermitted":
+                // Indications, or another process has the socket: values come as changes of a property.
+                remote.isSubscribedByProperty = true
+                let started = try await ask(remote.path, Self.characteristic, "StartNotify", [])
+                if case .failure = started { remote.isSubscribedByProperty = false }
+                _ = try answer(started, "\(what) cannot be subscribed to", isWrite: true)
+            case .failure: _ = try answer(result, "\(what) cannot be subscribed to", isWrite: true)
+            }
+        }
+
+        private func unsubscribe(_ remote: RemoteValue) async throws(BluetoothError) {
+            if remote.isSubscribedByProperty {
+                remote.isSubscribedByProperty = false
+                _ = try await ask(remote.path, Self.characteristic, "StopNotify", [])
+            }
+            guard let descriptor = remote.reading else { return }
+            remote.reading = nil
+            let done = Waiter<Void>()
+            engine.perform { engine in
+                engine.stopReading(descriptor)
+                done.resume(.success(()))
+            }
+            try await done.wait()
+            await engine.waitForEnd(ofNotifyingBy: remote.path)
+        }
+
+        // MARK: Others
+
+        func readRSSI() async throws(BluetoothError) -> Int {
+            try requireConnection()
+            throw BluetoothError(
+                .notSupported,
+                "bluetoothd does not tell the signal's strength of a connection (only of advertisements).")
+        }
+
+        func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
+            try requireConnection()
+            throw BluetoothError(.notSupported, "FerryBlueZ has no L2CAP channels.")
+        }
+    }
+
+    extension ObjectTree.Properties {
+        var uuid: BluetoothUUID? { self["UUID"]?.text.flatMap { try? BluetoothUUID($0) } }
+    }
+
+    extension CharacteristicProperties {
+        private static let names: [(String, CharacteristicProperties)] = [
+            ("broadcast", .broadcast), ("read", .read), ("write-without-response", .writeWithoutResponse),
+            ("write", .write), ("notify", .notify), ("indicate", .indicate),
+            ("authenticated-signed-writes", .authenticatedSignedWrites), ("extended-properties", .extendedProperties),
+        ]
+
+        /// What `org.bluez.GattCharacteristic1` calls flags; the extended ones are left out, as in the declaration.
+        init(flags: [String]) {
+            self = []
+            for (name, property) in Self.names where flags.contains(name) { insert(property) }
+        }
+    }
+
+    extension BlueZEngine {
+        func objects(below path: String, with interface: String) -> [(String, ObjectTree.Properties)] {
+            objects.paths(below: path, with: interface).compactMap { path in
+                objects[path, interface].map { (path, $0) }
+            }
+        }
+
+        func texts(_ path: String, _ interface: String, _ property: String) -> [String] {
+            objects[path, interface]?[property]?.texts ?? []
+        }
+
+        /// Acquires the socket for writes without response.
+        func acquireWrite(_ remote: RemoteValue, _ connection: BlueZConnection) {
+            guard remote.beginAcquiring() else { return }
+            Task {
+                do throws(BusError) {
+                    let values = try await self.call(
+                        remote.path, "org.bluez.GattCharacteristic1", "AcquireWrite", [.options([:])])
+                    guard let descriptor = values.first?.descriptor else { throw BusError("No socket", -9) }
+                    if let mtu = values.last?.number { connection.mtuDidChange(mtu) }
+                    let pipe = self.makePipe(
+                        descriptor, limit: connection.maximumWriteLength(.withoutResponse), device: connection.path,
+                        characteristic: remote.path
+                    ) { [weak connection] in connection?.isReadyToWrite() }
+                    remote.didAcquire(.success(pipe))
+                } catch {
+                    remote.didAcquire(.failure(error.attribute("AcquireWrite is refused", isWrite: true)))
+                }
+                connection.isReadyToWrite()
+            }
+        }
+
+        /// Delivers what comes from a socket of notifications until it ends.
+        func read(_ descriptor: FileDescriptor, _ remote: RemoteValue, _ connection: BlueZConnection) {
+            thread.watch(descriptor.rawValue, 1) { [weak self] _ in
+                let goesOn = readValues(from: descriptor.rawValue) { connection.didUpdate(remote.id, $0) }
+                guard !goesOn, let self else { return }
+                self.assumeIsolated { $0.stopReading(descriptor) }
+                if remote.reading === descriptor { remote.reading = nil }
+            }
+        }
+
+        func stopReading(_ descriptor: FileDescriptor) { thread.unwatch(descriptor.rawValue) }
+
+        /// bluetoothd notices the socket's end a little later.
+        func waitForEnd(ofNotifyingBy path: String) async {
+            for _ in 0..<100 {
+                let value = objects[path, "org.bluez.GattCharacteristic1"]
+                guard value?["NotifyAcquired"]?.bool == true || value?["Notifying"]?.bool == true else { return }
+                await pause(.milliseconds(10))
+            }
+        }
+
+        /// Values that come as changes of a property, and ATT_MTU.
+        func characteristicDidChange(_ path: String, _ changed: ObjectTree.Properties) {
+            for connection in connections where path.hasPrefix(connection.path + "/") {
+                if let mtu = changed["MTU"]?.number { connection.mtuDidChange(mtu) }
+                guard let bytes = changed["Value"]?.bytes, let id = AttributeID(object: path),
+                    let remote = try? connection.value(id), remote.isSubscribedByProperty
+                else { continue }
+                connection.didUpdate(id, bytes.span.bytes)
+            }
+        }
+    }
+#endif

@@ -1,0 +1,253 @@
+#if BlueZ
+    import Ferry
+    import FerryBluetooth
+    import Synchronization
+
+    /// One owner's hold on a connection to a device. Several may share it; it ends when the last one lets go.
+    final class BlueZConnection: PeripheralConnection {
+        /// Events that wait for ``activate(_:)``, at most; a peer that sends more before is disconnected.
+        private static let earlyLimit = 1024
+        /// BlueZ before 5.79 drops longer writes without response.
+        static let commandLimit = 510
+
+        struct State {
+            var events: (any PeripheralConnectionEvents)?
+            var early: [Early] = []
+            var ended: BluetoothError?
+            var isLeaving = false
+            var isSilent = false
+            var isWriting = false
+            var mtu = 23
+            var paths: [UInt32: String] = [:]
+            var values: [UInt32: RemoteValue] = [:]
+        }
+
+        enum Early {
+            case update(AttributeID, [UInt8])
+            case mtu(Int)
+            case modified(AttributeID)
+            case end(BluetoothError)
+        }
+
+        let path: String
+        let peripheral: PeerID
+        let owner: CentralOwner
+        let engine: BlueZEngine
+        let state = Mutex(State())
+        let turn = Turn()
+
+        init(_ engine: BlueZEngine, _ path: String, _ peripheral: PeerID, _ owner: CentralOwner) {
+            self.engine = engine
+            self.path = path
+            self.peripheral = peripheral
+            self.owner = owner
+        }
+
+        var attMTU: Int { state.withLock { $0.mtu } }
+        var isLeaving: Bool { state.withLock { $0.isLeaving } }
+        var pipes: [ValuePipe] { state.withLock { $0.values.values.compactMap(\.pipe) } }
+
+        func maximumWriteLength(_ type: WriteType) -> Int {
+            min(attMTU - 3, type == .withResponse ? 512 : Self.commandLimit)
+        }
+
+        func activate(_ events: any PeripheralConnectionEvents) {
+            engine.perform { [self] _ in
+                let early = state.withLock { state in
+                    state.events = events
+                    defer { state.early = [] }
+                    return state.early
+                }
+                for event in early {
+                    switch event {
+                    case .update(let id, let value): events.peripheralDidUpdate(id, value: value.span.bytes)
+                    case .mtu(let mtu): events.peripheralDidChangeMTU(mtu)
+                    case .modified(let id): events.peripheralDidModifyServices([id])
+                    case .end(let reason): end(events, reason)
+                    }
+                }
+            }
+        }
+
+        // MARK: Queued writes
+
+        func tryWriteValue(
+            _ value: RawSpan, to characteristic: AttributeID, type: WriteType
+        ) throws(BluetoothError) -> Bool {
+            let count = value.byteCount
+            let remote = try self.value(characteristic)
+            let limit = maximumWriteLength(type)
+            guard count <= limit else {
+                throw BluetoothError(
+                    .valueTooLong, "\(count) bytes do not fit: with ATT_MTU \(attMTU) BlueZ takes \(limit).")
+            }
+            guard remote.properties.contains(type == .withResponse ? .write : .writeWithoutResponse) else {
+                throw BluetoothError(
+                    .notSupported, "Characteristic \(remote.uuid) does not take writes of that type.")
+            }
+            guard type == .withoutResponse else { return try queueRequest(value, remote) }
+            guard count > 0 else {
+                throw BluetoothError(.invalidArgument, "BlueZ cannot write an empty value without response.")
+            }
+            switch remote.trySend(value) {
+            case .taken: return true
+            case .full: return false
+            case .refused(let error): throw error
+            case .missing:
+                engine.perform { $0.acquireWrite(remote, self) }
+                return false
+            }
+        }
+
+        private func queueRequest(_ value: RawSpan, _ remote: RemoteValue) throws(BluetoothError) -> Bool {
+            let isFree = state.withLock { state in
+                defer { state.isWriting = true }
+                return !state.isWriting
+            }
+            guard isFree else { return false }
+            let bytes = value.withUnsafeBytes { Array($0) }
+            Task {
+                let result: Result<Void, BluetoothError>
+                do throws(BluetoothError) {
+                    try await self.writeValue(bytes, to: remote.id)
+                    result = .success(())
+                } catch {
+                    result = .failure(error)
+                }
+                engine.perform { _ in self.didWrite(remote.id, result) }
+            }
+            return true
+        }
+
+        func setReceiving(_ isReceiving: Bool) {}
+
+        func disconnect() { engine.perform { $0.leave(self, silently: false) } }
+
+        // MARK: Attributes
+
+        var notConnected: BluetoothError {
+            state.withLock { $0.ended } ?? BluetoothError(.notConnected, "The peripheral is not connected any more.")
+        }
+
+        func requireConnection() throws(BluetoothError) {
+            let isOver = state.withLock { $0.ended != nil || $0.isLeaving }
+            if isOver { throw notConnected }
+        }
+
+        /// The object of an attribute that was discovered on this connection.
+        func object(_ attribute: AttributeID) throws(BluetoothError) -> String {
+            try requireConnection()
+            guard let path = state.withLock({ $0.paths[attribute.rawValue] }) else {
+                throw BluetoothError(
+                    .unknownAttribute,
+                    "Attribute \(attribute.rawValue) was not found on this connection, or has been withdrawn.")
+            }
+            return path
+        }
+
+        func value(_ characteristic: AttributeID) throws(BluetoothError) -> RemoteValue {
+            try requireConnection()
+            guard let value = state.withLock({ $0.values[characteristic.rawValue] }) else {
+                throw BluetoothError(
+                    .unknownAttribute,
+                    "Characteristic \(characteristic.rawValue) was not found on this connection; discover it first.")
+            }
+            return value
+        }
+
+        // MARK: Events, on the bus thread
+
+        private func sink(orKeep early: @autoclosure () -> Early) -> (any PeripheralConnectionEvents)? {
+            let (events, isFlood) = state.withLock { state -> ((any PeripheralConnectionEvents)?, Bool) in
+                if state.ended != nil { return (nil, false) }
+                guard state.events == nil else { return (state.events, false) }
+                guard state.early.count < Self.earlyLimit else { return (nil, true) }
+                state.early.append(early())
+                return (nil, false)
+            }
+            if isFlood { disconnect() }
+            return events
+        }
+
+        func didUpdate(_ id: AttributeID, _ value: RawSpan) {
+            sink(orKeep: .update(id, value.withUnsafeBytes { Array($0) }))?.peripheralDidUpdate(id, value: value)
+        }
+
+        func mtuDidChange(_ mtu: Int) {
+            guard (23...517).contains(mtu) else { return }
+            let isNew = state.withLock { state in
+                defer { state.mtu = mtu }
+                return state.mtu != mtu
+            }
+            if isNew { sink(orKeep: .mtu(mtu))?.peripheralDidChangeMTU(mtu) }
+        }
+
+        func didModify(_ service: String) {
+            guard let id = AttributeID(object: service) else { return }
+            let wasKnown = state.withLock { state in
+                let known = state.paths.filter { $0.value == service || $0.value.hasPrefix(service + "/") }
+                for (id, _) in known {
+                    state.paths[id] = nil
+                    state.values.removeValue(forKey: id)?.end()
+                }
+                return !known.isEmpty
+            }
+            if wasKnown { sink(orKeep: .modified(id))?.peripheralDidModifyServices([id]) }
+        }
+
+        func isReadyToWrite() { state.withLock { $0.ended == nil ? $0.events : nil }?.peripheralIsReadyToWrite() }
+
+        private func didWrite(_ id: AttributeID, _ result: Result<Void, BluetoothError>) {
+            let events = state.withLock { state in
+                state.isWriting = false
+                return state.ended == nil ? state.events : nil
+            }
+            events?.peripheralDidWrite(id, result: result)
+            events?.peripheralIsReadyToWrite()
+        }
+
+        /// Marks the beginning of the end. False when it has begun before.
+        func beginLeaving(silently: Bool) -> Bool {
+            state.withLock { state in
+                if silently { state.isSilent = true }
+                defer { state.isLeaving = true }
+                return !state.isLeaving && state.ended == nil
+            }
+        }
+
+        func didEnd(_ reason: BluetoothError, silently: Bool) {
+            let values = state.withLock { state in
+                if silently { state.isSilent = true }
+                return Array(state.values.values)
+            }
+            for value in values {
+                // What had come before the end, for the bus may be faster than the socket.
+                if let reading = value.reading { _ = readValues(from: reading.rawValue) { didUpdate(value.id, $0) } }
+                value.end()
+            }
+            guard let events = sink(orKeep: .end(reason)) else {
+                return state.withLock { state in if state.early.isEmpty { state.ended = state.ended ?? reason } }
+            }
+            end(events, reason)
+        }
+
+        private func end(_ events: any PeripheralConnectionEvents, _ reason: BluetoothError) {
+            let isTold = state.withLock { state in
+                defer { state.ended = state.ended ?? reason }
+                state.events = nil
+                return state.ended == nil && !state.isSilent
+            }
+            if isTold { events.peripheralDidDisconnect(reason) }
+        }
+    }
+
+    extension AttributeID {
+        /// The attribute's handle, which ends the names of its object: `service0010`, `char0011`, `desc0013`.
+        init?(object path: String) {
+            guard let name = path.split(separator: "/").last, let handle = UInt32(name.suffix(4), radix: 16) else {
+                return nil
+            }
+            self.init(rawValue: handle)
+        }
+    }
+#endif

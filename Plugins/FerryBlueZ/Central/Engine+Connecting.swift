@@ -1,0 +1,206 @@
+#if BlueZ
+    import FerryBluetooth
+    import Synchronization
+
+    /// The wait for a connection to one device, shared by all who wait for it.
+    struct ConnectionAttempt {
+        var waiters: [Waiter<Void>] = []
+    }
+
+    extension BlueZEngine {
+        private static let device = "org.bluez.Device1"
+
+        // MARK: Making a connection
+
+        func beginAttempt(_ path: String, _ waiter: Waiter<Void>) {
+            guard attempts[path] == nil else {
+                attempts[path]?.waiters.append(waiter)
+                return
+            }
+            attempts[path] = ConnectionAttempt(waiters: [waiter])
+            Task { await self.attempt(path) }
+        }
+
+        /// A task was cancelled; the last one to lose interest calls the attempt off.
+        func leaveAttempt(_ path: String, _ waiter: Waiter<Void>) {
+            attempts[path]?.waiters.removeAll { $0 === waiter }
+            guard attempts[path]?.waiters.isEmpty == true else { return }
+            if !connections.contains(where: { $0.path == path }) { tell(path, Self.device, "Disconnect") }
+        }
+
+        private func attempt(_ path: String) async {
+            let outcome: Result<Void, BluetoothError>
+            do throws(BluetoothError) {
+                try await establish(path)
+                outcome = .success(())
+            } catch {
+                outcome = .failure(error)
+            }
+            for waiter in attempts.removeValue(forKey: path)?.waiters ?? [] { waiter.resume(outcome) }
+        }
+
+        private func isWanted(_ path: String) -> Bool { attempts[path]?.waiters.isEmpty == false }
+
+        /// Connects and waits for the services, for as long as somebody wants it.
+        private func establish(_ path: String) async throws(BluetoothError) {
+            let what = "Cannot connect to \(path.split(separator: "/").last ?? "")"
+            while isWanted(path) {
+                try requirePower()
+                guard objects.contains(path) else {
+                    throw BluetoothError(
+                        .unknownPeer,
+                        "\(what): bluetoothd has forgotten it; scan for it again, then connect within 30 s.")
+                }
+                do throws(BusError) {
+                    _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
+                } catch {
+                    switch error.name {
+                    case "org.bluez.Error.AlreadyConnected": break
+                    case "org.bluez.Error.InProgress", "org.bluez.Error.Failed",
+                        "org.bluez.Error.ConnectionAttemptFailed":
+                        // Nobody there, or an attempt was called off: bluetoothd gives up after some seconds, we do not.
+                        await pause(.milliseconds(200))
+                        continue
+                    case _ where error.isTimeout: continue
+                    case _ where error.isUnknownObject: continue
+                    case "org.bluez.Error.NotReady": try requirePower()
+                    default: break
+                    }
+                    let known = error.bluetooth(what)
+                    throw known.code == .unknownAttribute ? BluetoothError(.unknownPeer, known.message) : known
+                }
+                if try await servicesAreResolved(path, what) { return }
+            }
+            tell(path, Self.device, "Disconnect")
+            throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
+        }
+
+        /// Waits for bluetoothd to have found the services. False when the connection was lost meanwhile.
+        private func servicesAreResolved(_ path: String, _ what: String) async throws(BluetoothError) -> Bool {
+            let deadline = BusThread.now + 30_000_000
+            while isWanted(path), let device = objects[path, Self.device], device["Connected"]?.bool == true {
+                if device["ServicesResolved"]?.bool == true { return true }
+                guard BusThread.now < deadline else {
+                    tell(path, Self.device, "Disconnect")
+                    throw BluetoothError(.connectionFailed, "\(what): its services were not found within 30 s.")
+                }
+                await pause(.milliseconds(20))
+            }
+            return false
+        }
+
+        func makeConnection(
+            _ path: String, _ peer: PeerID, _ owner: CentralOwner
+        ) throws(BluetoothError) -> BlueZConnection {
+            let isConnected = objects[path, Self.device]?["Connected"]?.bool == true
+            guard isConnected, !owner.state.withLock({ $0.isClosed }) else {
+                if isConnected, !connections.contains(where: { $0.path == path }) {
+                    tell(path, Self.device, "Disconnect")
+                }
+                throw BluetoothError(.connectionFailed, "The connection ended as soon as it was made.")
+            }
+            let connection = BlueZConnection(self, path, peer, owner)
+            connections.append(connection)
+            note(path)
+            return connection
+        }
+
+        // MARK: Ending one
+
+        /// An owner lets go of its connection; the last one ends it.
+        func leave(_ connection: BlueZConnection, silently: Bool) {
+            guard let place = connections.firstIndex(where: { $0 === connection }) else { return }
+            let isLast = connections.filter { $0.path == connection.path }.count == 1
+            guard isLast else {
+                connections.remove(at: place)
+                return connection.didEnd(.endedHere, silently: silently)
+            }
+            guard connection.beginLeaving(silently: silently) else { return }
+            Task {
+                await self.drain(connection.pipes)
+                self.tell(connection.path, Self.device, "Disconnect")
+                // bluetoothd takes two seconds; a connection that outlives that by far has lost its daemon.
+                await self.pause(.seconds(10))
+                self.didEnd(connection, .endedHere)
+            }
+        }
+
+        private func didEnd(_ connection: BlueZConnection, _ reason: BluetoothError) {
+            guard let place = connections.firstIndex(where: { $0 === connection }) else { return }
+            connections.remove(at: place)
+            connection.didEnd(reason, silently: false)
+        }
+
+        /// Waits until what is queued has gone out, as far as can be told, for at most two seconds.
+        func drain(_ pipes: [ValuePipe]) async {
+            for pipe in pipes { pipe.requestLastBarrier() }
+            for _ in 0..<100 where pipes.contains(where: { $0.inFlight > 0 }) { await pause(.milliseconds(20)) }
+        }
+
+        /// Everything ends: the adapter or the daemon has gone.
+        func endEverything(_ reason: BluetoothError) {
+            let ended = connections
+            connections = []
+            for connection in ended { connection.didEnd(reason, silently: false) }
+            for path in attempts.keys {
+                for waiter in attempts[path]?.waiters ?? [] { waiter.resume(.failure(reason)) }
+                attempts[path]?.waiters = []
+            }
+            discovery.isRunning = false
+            discovery.isDirty = false
+            shared.withLock { $0.connected = [] }
+            withdrawEverything(reason)
+        }
+
+        // MARK: What bluetoothd tells
+
+        func deviceDidChange(_ path: String, heard: ObjectTree.Properties?) {
+            guard let device = objects[path, Self.device], let heard else { return }
+            note(path)
+            let isConnected = device["Connected"]?.bool == true
+            if heard["Connected"] != nil, !isConnected { deviceDidDisconnect(path) }
+            let signs = ["RSSI", "ManufacturerData", "ServiceData", "AdvertisingFlags", "Name", "UUIDs", "Address"]
+            if discovery.isRunning || discovery.isChanging, !isConnected, signs.contains(where: { heard[$0] != nil }) {
+                didHear(path, device)
+            }
+        }
+
+        func deviceDidLeave(_ path: String) {
+            shared.withLock { shared in
+                shared.connected.remove(path)
+                shared.offers[path] = nil
+            }
+            deviceDidDisconnect(path)
+        }
+
+        private func note(_ path: String) {
+            guard let device = objects[path, Self.device] else { return }
+            let isConnected = device["Connected"]?.bool == true
+            let services = device["UUIDs"]?.texts.compactMap { try? BluetoothUUID($0) } ?? []
+            shared.withLock { shared in
+                if isConnected { shared.connected.insert(path) } else { shared.connected.remove(path) }
+                shared.offers[path] = isConnected ? services : nil
+            }
+        }
+
+        private func deviceDidDisconnect(_ path: String) {
+            for connection in connections where connection.path == path {
+                didEnd(connection, connection.isLeaving ? .endedHere : .endedByPeer)
+            }
+            centralDidDisconnect(path)
+        }
+
+        func serviceDidLeave(_ path: String) {
+            for connection in connections where path.hasPrefix(connection.path + "/") {
+                connection.didModify(path)
+            }
+        }
+    }
+
+    extension BluetoothError {
+        static let endedHere = BluetoothError(.disconnectedLocally, "The connection was ended by this side.")
+        /// bluetoothd does not say why a connection has ended.
+        static let endedByPeer = BluetoothError(
+            .disconnectedByPeer, "The connection was ended by the peer, or the peer is out of range.")
+    }
+#endif

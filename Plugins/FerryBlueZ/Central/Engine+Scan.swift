@@ -1,0 +1,139 @@
+#if BlueZ
+    import FerryBluetooth
+    import Synchronization
+
+    /// What bluetoothd has been asked to look for, which takes several calls.
+    struct DiscoveryState {
+        var isRunning = false
+        var isChanging = false
+        var isDirty = false
+        /// Whether devices that are known already have to be heard anew.
+        var isAnew = false
+    }
+
+    extension BlueZEngine {
+        private var scans: [ScanRequest] { centrals.compactMap { $0.state.withLock { $0.scan } } }
+
+        /// An owner's scan has begun, changed or ended.
+        func scanDidChange(isNew: Bool) {
+            discovery.isDirty = true
+            if isNew { discovery.isAnew = true }
+            guard !discovery.isChanging else { return }
+            discovery.isChanging = true
+            Task { await self.changeDiscovery() }
+        }
+
+        private func changeDiscovery() async {
+            while discovery.isDirty, let adapterPath {
+                discovery.isDirty = false
+                let adapter = "org.bluez.Adapter1"
+                do throws(BusError) {
+                    if discovery.isRunning {
+                        discovery.isRunning = false
+                        _ = try await call(adapterPath, adapter, "StopDiscovery")
+                    }
+                    let scans = scans
+                    guard !scans.isEmpty else { continue }
+                    if discovery.isAnew {
+                        discovery.isAnew = false
+                        await forgetUnheard(adapterPath)
+                    }
+                    _ = try await call(adapterPath, adapter, "SetDiscoveryFilter", [filter(for: scans)])
+                    _ = try await call(adapterPath, adapter, "StartDiscovery")
+                    discovery.isRunning = true
+                } catch {
+                    // Another process's discovery may be in the way, or the adapter has just been switched off.
+                    guard error.isInProgress, !scans.isEmpty else { continue }
+                    await pause(.milliseconds(200))
+                    discovery.isDirty = true
+                }
+            }
+            discovery.isChanging = false
+        }
+
+        /// Devices whose signal strength is known are reported when they are heard; of others bluetoothd tells only when
+        /// they are new. So temporary ones are forgotten, as it would do itself after half a minute.
+        private func forgetUnheard(_ adapter: String) async {
+            for path in objects.paths(below: adapter, with: "org.bluez.Device1") {
+                guard let device = objects[path, "org.bluez.Device1"], device["RSSI"] == nil,
+                    device["Connected"]?.bool == false, device["Paired"]?.bool != true, device["Trusted"]?.bool != true,
+                    attempts[path] == nil
+                else { continue }
+                _ = try? await call(adapter, "org.bluez.Adapter1", "RemoveDevice", [.path(path)])
+            }
+        }
+
+        private func filter(for scans: [ScanRequest]) -> BusValue {
+            var filter: [String: BusValue] = ["Transport": .string("le")]
+            if scans.allSatisfy({ !$0.services.isEmpty }) {
+                let services = Set(scans.flatMap(\.services))
+                filter["UUIDs"] = .strings(services.map(\.longString))
+            }
+            filter["DuplicateData"] = .bool(scans.contains(where: \.allowsDuplicates))
+            // With a threshold every change of the signal's strength is told, however small.
+            if scans.contains(where: { $0.allowsDuplicates || $0.rssi != nil }) { filter["RSSI"] = .int16(-127) }
+            return .options(filter)
+        }
+
+        /// Tells scans of a device that was heard.
+        func didHear(_ path: String, _ device: ObjectTree.Properties) {
+            let peer = shared.withLock { $0.peer(path) }
+            let rssi = device["RSSI"]?.number
+            let found = Discovery(peripheral: peer, advertisement: AdvertisementData(device), rssi: rssi ?? -127)
+            for owner in centrals {
+                let reports = owner.state.withLock { state in
+                    guard let scan = state.scan, scan.matches(found, hasRSSI: rssi != nil) else { return false }
+                    return state.reported.insert(path).inserted || scan.allowsDuplicates
+                }
+                if reports { owner.events.centralDidDiscover(found) }
+            }
+        }
+    }
+
+    extension ScanRequest {
+        /// A device whose strength is not known passes no window but the widest.
+        fileprivate func matches(_ discovery: Discovery, hasRSSI: Bool) -> Bool {
+            if let rssi, hasRSSI ? !rssi.contains(discovery.rssi) : rssi.lowerBound > -127 { return false }
+            if let name, discovery.advertisement.localName != name { return false }
+            return services.isEmpty || services.contains { discovery.advertisement.services.contains($0) }
+        }
+    }
+
+    extension AdvertisementData {
+        /// What `org.bluez.Device1` says of a device that was heard.
+        init(_ device: ObjectTree.Properties) {
+            var serviceData: [BluetoothUUID: [UInt8]] = [:]
+            for (uuid, data) in device["ServiceData"]?.properties ?? [:] {
+                if let uuid = try? BluetoothUUID(uuid), let bytes = data.bytes { serviceData[uuid] = bytes }
+            }
+            let manufacturer = device["ManufacturerData"]?.entries.first.flatMap { entry -> [UInt8]? in
+                guard let company = entry.key.number, let bytes = entry.value.bytes else { return nil }
+                return [UInt8(truncatingIfNeeded: company), UInt8(truncatingIfNeeded: company >> 8)] + bytes
+            }
+            self.init(
+                localName: device["Name"]?.text,
+                services: device["UUIDs"]?.texts.compactMap { try? BluetoothUUID($0) } ?? [],
+                txPower: device["TxPower"]?.number, manufacturerData: manufacturer, serviceData: serviceData)
+        }
+    }
+
+    extension BluetoothUUID {
+        /// The 128-bit form in lower case, which BlueZ uses.
+        var longString: String {
+            let digits = bigEndianBytes128.map { byte in
+                let text = String(byte, radix: 16)
+                return text.count == 1 ? "0" + text : text
+            }.joined()
+            var text = ""
+            for (place, digit) in digits.enumerated() {
+                if [8, 12, 16, 20].contains(place) { text.append("-") }
+                text.append(digit)
+            }
+            return text
+        }
+
+        private var bigEndianBytes128: [UInt8] {
+            (0..<16).map { UInt8(truncatingIfNeeded: value >> UInt128(8 * (15 - $0))) }
+        }
+    }
+#endif

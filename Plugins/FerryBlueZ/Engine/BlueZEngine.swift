@@ -1,0 +1,370 @@
+#if BlueZ
+    import FerryBluetooth
+    import Synchronization
+
+    /// One process's dealings with org.bluez about one adapter. Lives on its ``BusThread``: what sd-bus calls and what
+    /// owners ask for meet there, and owners' events are delivered there, one at a time.
+    actor BlueZEngine {
+        static let service = "org.bluez"
+
+        /// What owners' calls read from any thread.
+        struct Shared {
+            var adapterState = AdapterState.unknown
+            /// Why the adapter is not powered on, and what to do.
+            var trouble = "It is not known yet whether it is switched on."
+            var paths: [PeerID: String] = [:]
+            var peers: [String: PeerID] = [:]
+            var connected: Set<String> = []
+            /// The services that connected devices are known to offer.
+            var offers: [String: [BluetoothUUID]] = [:]
+            var nextID: UInt64 = 1
+
+            /// The name of a peer, the same for one object path as long as the adapter lives.
+            mutating func peer(_ path: String) -> PeerID {
+                if let known = peers[path] { return known }
+                let made = PeerID(rawValue: UInt128.random(in: 1 ... .max))
+                peers[path] = made
+                paths[made] = path
+                return made
+            }
+
+            mutating func makeID() -> UInt64 {
+                defer { nextID += 1 }
+                return nextID
+            }
+        }
+
+        nonisolated let name: String
+        nonisolated let thread: BusThread
+        nonisolated let shared = Mutex(Shared())
+        nonisolated let configuration: BlueZConfiguration
+        /// `hci1`, or nil for the first adapter there is.
+        nonisolated let wanted: String?
+        nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+
+        var bus: Bus?
+        /// The unique name of bluetoothd's connection.
+        var owner: String?
+        var objects = ObjectTree()
+        var adapterPath: String?
+        var peripherals: [PeripheralOwner] = []
+        var centrals: [CentralOwner] = []
+        var connections: [BlueZConnection] = []
+        var attempts: [String: ConnectionAttempt] = [:]
+        var exports: [String: Export] = [:]
+        var applications: [Application] = []
+        var requests: [UInt64: PendingRequest] = [:]
+        var discovery = DiscoveryState()
+        var agent: PairingAgentExport?
+        /// Centrals that this side is disconnecting.
+        var leaving: Set<String> = []
+        /// While a role is open the engine lives, whether or not anybody refers to it.
+        private var itself: BlueZEngine?
+        private var isOpening: Waiter<Void>?
+        private var isClosed = false
+        private var reconnectDelay = Duration.milliseconds(250)
+
+        init(name: String, wanted: String?, _ configuration: BlueZConfiguration) throws(BluetoothError) {
+            self.name = name
+            self.wanted = wanted
+            self.configuration = configuration
+            do { thread = try BusThread() } catch { throw error.bluetooth("\(name) cannot be opened") }
+        }
+
+        deinit { thread.stop() }
+
+        // MARK: Opening
+
+        /// Connects to the bus and waits until it is known what the adapter is like.
+        func open() async throws(BluetoothError) {
+            let waiter = Waiter<Void>()
+            isOpening = waiter
+            connectToBus()
+            try await waiter.wait()
+        }
+
+        private func opened(_ outcome: Result<Void, BluetoothError>) { isOpening.take()?.resume(outcome) }
+
+        private func connectToBus() {
+            guard !isClosed else { return }
+            let address = configuration.busAddress ?? Bus.systemAddress
+            do throws(BusError) {
+                let bus = try Bus(address, on: thread)
+                self.bus = bus
+                bus.onMessage = { [weak self] message in
+                    nonisolated(unsafe) let message = message  // this is the engine's thread
+                    return self?.assumeIsolated { $0.handle(message) } ?? false
+                }
+                bus.onClose = { [weak self] in self?.assumeIsolated { $0.busDidClose() } }
+                thread.beforeWaiting = { bus.process() }
+                Task { await self.greet() }
+            } catch {
+                noBus(error)
+            }
+        }
+
+        private func noBus(_ error: BusError) {
+            let text =
+                "\(error). Is D-Bus running there? Install and start it (apt-get install dbus), or name another bus with "
+                + "DBUS_SYSTEM_BUS_ADDRESS."
+            change(to: .resetting, text)
+            opened(.failure(BluetoothError(.notPoweredOn, "\(name) cannot be opened: \(text)")))
+            guard !isClosed, !peripherals.isEmpty || !centrals.isEmpty else { return }
+            let delay = reconnectDelay
+            reconnectDelay = min(reconnectDelay * 2, .seconds(5))
+            thread.schedule(after: delay) { [weak self] in self?.assumeIsolated { $0.connectToBus() } }
+        }
+
+        /// Asks for signals, then for the state of things, so that nothing in between is missed.
+        private func greet() async {
+            do throws(BusError) {
+                let bus = "org.freedesktop.DBus"
+                for rule in [
+                    "type='signal',sender='org.bluez'",
+                    "type='signal',sender='\(bus)',member='NameOwnerChanged',arg0='org.bluez'",
+                ] {
+                    _ = try await call(bus, "/org/freedesktop/DBus", bus, "AddMatch", [.string(rule)])
+                }
+                reconnectDelay = .milliseconds(250)
+            } catch {
+                bus?.close()
+                bus = nil
+                return noBus(error)
+            }
+            await meetDaemon()
+        }
+
+        /// Learns what bluetoothd has; starts it where the bus can.
+        func meetDaemon() async {
+            do throws(BusError) {
+                let managed = try await call("/", "org.freedesktop.DBus.ObjectManager", "GetManagedObjects")
+                let reply = try await call(
+                    "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetNameOwner",
+                    [.string(Self.service)])
+                owner = reply.first?.text
+                objects.replace(managed.first ?? .bool(false))
+                findAdapter()
+                opened(.success(()))
+            } catch {
+                guard bus != nil else { return }
+                let advice =
+                    error.name.hasSuffix(".AccessDenied")
+                    ? error.bluetooth("").message
+                    : "bluetoothd does not answer on the bus (\(error)). Install and start it: apt-get install bluez; "
+                        + "systemctl start bluetooth"
+                change(to: error.name.hasSuffix(".AccessDenied") ? .unauthorized : .resetting, advice)
+                opened(.failure(BluetoothError(.notPoweredOn, "\(name) cannot be opened: \(advice)")))
+            }
+        }
+
+        // MARK: Calls
+
+        func call(
+            _ path: String, _ interface: String, _ member: String, _ arguments: [BusValue] = [],
+            timeout: Duration? = nil
+        ) async throws(BusError) -> [BusValue] {
+            try await call(Self.service, path, interface, member, arguments, timeout: timeout)
+        }
+
+        func call(
+            _ destination: String, _ path: String, _ interface: String, _ member: String, _ arguments: [BusValue],
+            timeout: Duration? = nil
+        ) async throws(BusError) -> [BusValue] {
+            let result: Result<[BusValue], BusError> = await withCheckedContinuation { continuation in
+                guard let bus else { return continuation.resume(returning: .failure(.closed)) }
+                bus.call(
+                    destination, path, interface, member, arguments, timeout: timeout ?? configuration.callTimeout
+                ) { reply in
+                    continuation.resume(
+                        returning: reply.flatMap { message in Result { () throws(BusError) in try message.read() } })
+                }
+            }
+            return try result.get()
+        }
+
+        /// Calls without waiting, and without looking at the answer.
+        func tell(_ path: String, _ interface: String, _ member: String, _ arguments: [BusValue] = []) {
+            bus?.call(Self.service, path, interface, member, arguments, timeout: configuration.callTimeout) { _ in }
+        }
+
+        func pause(_ duration: Duration) async {
+            await withCheckedContinuation { continuation in
+                thread.schedule(after: duration) { continuation.resume() }
+            }
+        }
+
+        /// Runs on the thread, after what owners asked for before.
+        nonisolated func perform(_ body: @escaping @Sendable (isolated BlueZEngine) -> Void) {
+            thread.execute { self.assumeIsolated { body($0) } }
+        }
+
+        // MARK: Messages
+
+        private func handle(_ message: BusMessage) -> Bool {
+            if message.isCall {
+                guard message.sender == owner else { return false }
+                return answer(message)
+            }
+            guard message.isSignal, let values = try? message.read() else { return false }
+            if message.sender == "org.freedesktop.DBus", message.member == "NameOwnerChanged", values.count == 3 {
+                ownerDidChange(to: values[2].text ?? "")
+                return true
+            }
+            guard message.sender == owner else { return false }
+            switch (message.member, values.count) {
+            case ("InterfacesAdded", 2): interfacesAdded(values[0].text ?? "", values[1])
+            case ("InterfacesRemoved", 2): interfacesRemoved(values[0].text ?? "", values[1].texts)
+            case ("PropertiesChanged", 3):
+                propertiesChanged(message.path, values[0].text ?? "", values[1].properties, values[2].texts)
+            default: return false
+            }
+            return true
+        }
+
+        private func ownerDidChange(to new: String) {
+            guard new != owner else { return }
+            if owner != nil {
+                owner = nil
+                daemonDidLeave("bluetoothd has gone away. It is started again by: systemctl start bluetooth")
+            }
+            guard !new.isEmpty else { return }
+            owner = new
+            Task { await self.meetDaemon() }
+        }
+
+        private func busDidClose() {
+            bus = nil
+            owner = nil
+            daemonDidLeave("The connection to the system bus was lost.")
+            noBus(.closed)
+        }
+
+        private func daemonDidLeave(_ why: String) {
+            objects.removeAll()
+            adapterPath = nil
+            change(to: .resetting, why)
+        }
+
+        // MARK: Objects
+
+        private func interfacesAdded(_ path: String, _ interfaces: BusValue) {
+            objects.add(path, interfaces)
+            if adapterPath == nil { findAdapter() }
+            guard isOurs(path) else { return }
+            deviceDidChange(path, heard: objects[path, "org.bluez.Device1"])
+        }
+
+        private func interfacesRemoved(_ path: String, _ interfaces: [String]) {
+            objects.remove(path, interfaces)
+            if path == adapterPath, interfaces.contains("org.bluez.Adapter1") {
+                adapterPath = nil
+                let which = path.split(separator: "/").last ?? ""
+                change(to: .unsupported, "The adapter \(which) has been removed.")
+                findAdapter()
+            }
+            guard isOurs(path) else { return }
+            if interfaces.contains("org.bluez.Device1") { deviceDidLeave(path) }
+            if interfaces.contains("org.bluez.GattService1") { serviceDidLeave(path) }
+        }
+
+        private func propertiesChanged(
+            _ path: String, _ interface: String, _ changed: ObjectTree.Properties, _ invalidated: [String]
+        ) {
+            objects.change(path, interface, changed, invalidated: invalidated)
+            if path == adapterPath, interface == "org.bluez.Adapter1" { powerDidChange() }
+            guard isOurs(path) else { return }
+            switch interface {
+            case "org.bluez.Device1": deviceDidChange(path, heard: changed)
+            case "org.bluez.GattCharacteristic1": characteristicDidChange(path, changed)
+            default: break
+            }
+        }
+
+        private func isOurs(_ path: String) -> Bool { adapterPath.map { path.hasPrefix($0 + "/") } ?? false }
+
+        /// The adapter's object, when it is there.
+        private func findAdapter() {
+            let all = objects.paths(with: "org.bluez.Adapter1")
+            adapterPath = wanted.map { "/org/bluez/\($0)" }.flatMap { all.contains($0) ? $0 : nil }
+            if wanted == nil { adapterPath = all.first }
+            guard adapterPath != nil else {
+                let there = all.compactMap { $0.split(separator: "/").last }.joined(separator: ", ")
+                change(
+                    to: .unsupported,
+                    there.isEmpty
+                        ? "bluetoothd has no adapter. Plug one in, or look at `rfkill list` and `dmesg`."
+                        : "bluetoothd has no adapter \(wanted ?? ""); there is \(there).")
+                return
+            }
+            powerDidChange()
+        }
+
+        private func powerDidChange() {
+            guard let adapterPath, let adapter = objects[adapterPath, "org.bluez.Adapter1"] else { return }
+            guard adapter["Powered"]?.bool == true else {
+                return change(
+                    to: .poweredOff, "It is switched off. Switch it on: rfkill unblock bluetooth; bluetoothctl power on"
+                )
+            }
+            guard objects[adapterPath, "org.bluez.GattManager1"] != nil else {
+                return change(to: .unsupported, "bluetoothd has no GATT for it. Is it an LE controller?")
+            }
+            change(to: .poweredOn, "")
+        }
+
+        // MARK: State
+
+        private func change(to state: AdapterState, _ trouble: String) {
+            let isNew = shared.withLock { shared in
+                shared.trouble = trouble
+                defer { shared.adapterState = state }
+                return shared.adapterState != state
+            }
+            guard isNew else { return }
+            if state != .poweredOn {
+                let why = "Adapter \(name) cannot be used any more: \(trouble)"
+                endEverything(BluetoothError(.notConnected, why))
+            }
+            for owner in peripherals { owner.events.peripheralAdapterDidChange(state) }
+            for owner in centrals { owner.events.centralAdapterDidChange(state) }
+        }
+
+        /// Throws unless the adapter is powered on.
+        nonisolated func requirePower() throws(BluetoothError) {
+            let (state, trouble) = shared.withLock { ($0.adapterState, $0.trouble) }
+            guard state == .poweredOn else {
+                throw BluetoothError(.notPoweredOn, "Adapter \(name) is not powered on. \(trouble)")
+            }
+        }
+
+        // MARK: Owners
+
+        func add(_ owner: PeripheralOwner) {
+            peripherals.append(owner)
+            itself = self
+            owner.events.peripheralAdapterDidChange(shared.withLock { $0.adapterState })
+        }
+
+        func add(_ owner: CentralOwner) {
+            centrals.append(owner)
+            itself = self
+            owner.events.centralAdapterDidChange(shared.withLock { $0.adapterState })
+        }
+
+        /// An owner has gone; with the last one the engine lets go of itself.
+        func ownerDidLeave() { if peripherals.isEmpty, centrals.isEmpty { itself = nil } }
+
+        /// Ends everything for good.
+        func close() {
+            guard !isClosed else { return }
+            isClosed = true
+            change(to: .unsupported, "The adapter object has been closed.")
+            peripherals = []
+            centrals = []
+            bus?.close()
+            bus = nil
+            thread.beforeWaiting = { nil }
+            itself = nil
+        }
+    }
+#endif

@@ -1,0 +1,149 @@
+#if BlueZ
+    import Ferry
+    import FerryBluetooth
+    import Synchronization
+
+    final class BlueZPeripheralRole: PeripheralRole {
+        private let engine: BlueZEngine
+        private let owner: PeripheralOwner
+
+        init(_ engine: BlueZEngine, _ owner: PeripheralOwner) {
+            self.engine = engine
+            self.owner = owner
+        }
+
+        private func requireOpen() throws(BluetoothError) {
+            guard !owner.state.withLock({ $0.isClosed }) else {
+                throw BluetoothError(.roleClosed, "This peripheral role has been closed.")
+            }
+        }
+
+        func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {
+            try requireOpen()
+            try engine.requirePower()
+            try service.check()
+            return try await engine.publish(service, owner)
+        }
+
+        func unpublish(_ service: AttributeID) {
+            let owner = owner
+            engine.perform { $0.unpublish(service, owner) }
+        }
+
+        func startAdvertising(_ advertisement: Advertisement) async throws(BluetoothError) -> AdvertisingReport {
+            try requireOpen()
+            try engine.requirePower()
+            return try await engine.advertise(advertisement, owner)
+        }
+
+        func stopAdvertising() {
+            let owner = owner
+            engine.perform { $0.stopAdvertising(owner) }
+        }
+
+        func tryUpdateValue(
+            _ value: RawSpan, of characteristic: AttributeID, for recipients: UpdateRecipients
+        ) throws(BluetoothError) -> Bool {
+            try requireOpen()
+            try engine.requirePower()
+            guard let local = owner.state.withLock({ $0.characteristics[characteristic] }) else {
+                throw BluetoothError(
+                    .unknownAttribute, "Characteristic \(characteristic.rawValue) is not published by this role.")
+            }
+            guard local.canUpdate else {
+                throw BluetoothError(
+                    .notSupported, "Characteristic \(local.definition.uuid) neither notifies nor indicates.")
+            }
+            guard value.byteCount > 0 else {
+                throw BluetoothError(.invalidArgument, "BlueZ cannot send an empty value.")
+            }
+            let subscriber = local.subscriber.withLock { $0 }
+            switch recipients {
+            case .all: break
+            case .one(let central):
+                if central == subscriber?.central { break }
+                let isConnected = engine.shared.withLock { shared in
+                    shared.paths[central].map { shared.connected.contains($0) } ?? false
+                }
+                guard isConnected else {
+                    throw BluetoothError(.notConnected, "The central \(central) is not connected.")
+                }
+                return true
+            case .some(let centrals):
+                guard let subscriber, centrals.contains(subscriber.central) else { return true }
+            }
+            guard let subscriber else { return true }
+            return subscriber.pipe.trySend(value) != .full
+        }
+
+        func maximumUpdateValueLength(for central: PeerID) -> Int? {
+            owner.state.withLock { state in
+                state.characteristics.values.compactMap { local in
+                    local.subscriber.withLock { $0?.central == central ? $0?.pipe.limit : nil }
+                }.min()
+            }
+        }
+
+        func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
+            let owner = owner
+            engine.perform { $0.respond(to: request, with: response, owner) }
+        }
+
+        func setReceiving(_ isReceiving: Bool, from central: PeerID) {}
+
+        func disconnect(_ central: PeerID) { engine.perform { $0.disconnect(central) } }
+
+        func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
+            try requireOpen()
+            throw BluetoothError(.notSupported, "FerryBlueZ has no L2CAP channels.")
+        }
+
+        func unpublishL2CAPChannel(_ psm: PSM) {}
+
+        func close() {
+            let wasOpen = owner.state.withLock { state in
+                defer { state.isClosed = true }
+                return !state.isClosed
+            }
+            guard wasOpen else { return }
+            let owner = owner
+            engine.perform { $0.close(owner) }
+        }
+    }
+
+    extension BlueZEngine {
+        func close(_ owner: PeripheralOwner) {
+            peripherals.removeAll { $0 === owner }
+            stopAdvertising(owner)
+            for (id, request) in requests where request.owner === owner {
+                requests[id] = nil
+                bus?.fail(request.call, ATTError.unlikelyError.bluez)
+            }
+            for application in applications {
+                for service in application.services where service.owner === owner { unpublish(service.id, owner) }
+            }
+            ownerDidLeave()
+        }
+
+        /// The adapter or the daemon has gone: nothing is published any more.
+        func withdrawEverything(_ reason: BluetoothError) {
+            let gone = applications
+            applications = []
+            for application in gone {
+                if application.isRegistered, let adapterPath {
+                    tell(adapterPath, "org.bluez.GattManager1", "UnregisterApplication", [.path(application.path)])
+                }
+                for service in application.services { forget(service, reason) }
+            }
+            for (path, export) in exports {
+                guard case .advertisement(_, let owner) = export else { continue }
+                if let adapterPath {
+                    tell(adapterPath, "org.bluez.LEAdvertisingManager1", "UnregisterAdvertisement", [.path(path)])
+                }
+                owner.events.peripheralDidStopAdvertising(reason)
+            }
+            exports = exports.filter { if case .agent = $0.value { true } else { false } }
+            requests = [:]
+        }
+    }
+#endif

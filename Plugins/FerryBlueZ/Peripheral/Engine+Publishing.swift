@@ -1,0 +1,194 @@
+#if BlueZ
+    import FerryBluetooth
+    import Synchronization
+
+    // Services and advertisements, as objects that bluetoothd asks for.
+    extension BlueZEngine {
+        private static let manager = "org.bluez.GattManager1"
+        private static let advertiser = "org.bluez.LEAdvertisingManager1"
+
+        // MARK: Services
+
+        /// A service that no other includes is an application of its own. One that includes others is registered together
+        /// with them, since bluetoothd looks for included services within an application only; secondary services wait for
+        /// the first that includes them.
+        func publish(
+            _ definition: ServiceDefinition, _ owner: PeripheralOwner
+        ) async throws(BluetoothError) -> PublishedService {
+            let included = Set(definition.includedServices)
+            let known = applications.flatMap(\.services).filter { $0.owner === owner }.map(\.id)
+            guard included.isSubset(of: known) else {
+                throw BluetoothError(
+                    .invalidArgument, "Service \(definition.uuid) includes a service that is not published here.")
+            }
+            let service = makeService(definition, owner)
+            let merged = applications.filter { $0.services.contains { included.contains($0.id) } }
+            for application in merged { await unregister(application) }
+            applications.removeAll { application in merged.contains { $0.path == application.path } }
+
+            let path = "/ferry/app\(shared.withLock { $0.makeID() })"
+            let application = Application(path: path, services: merged.flatMap(\.services) + [service])
+            applications.append(application)
+            export(application)
+            owner.state.withLock { state in
+                for local in service.characteristics { state.characteristics[local.id] = local }
+            }
+            if application.services.contains(where: \.definition.isPrimary) {
+                do throws(BluetoothError) { try await register(path) } catch {
+                    unpublish(service.id, owner)
+                    throw error
+                }
+            }
+            return PublishedService(id: service.id, characteristics: service.characteristics.map(\.id))
+        }
+
+        private func makeService(_ definition: ServiceDefinition, _ owner: PeripheralOwner) -> LocalService {
+            func makeID() -> AttributeID {
+                AttributeID(rawValue: UInt32(truncatingIfNeeded: shared.withLock { $0.makeID() }))
+            }
+            return LocalService(
+                id: makeID(), owner: owner, definition: definition,
+                characteristics: definition.characteristics.map {
+                    LocalCharacteristic(id: makeID(), $0, owner: owner)
+                })
+        }
+
+        private func register(_ path: String) async throws(BluetoothError) {
+            guard let adapterPath else { return try requirePower() }
+            do throws(BusError) {
+                _ = try await call(
+                    adapterPath, Self.manager, "RegisterApplication", [.path(path), .options([:])])
+            } catch {
+                try requirePower()
+                let plain = error.bluetooth("bluetoothd does not take the service")
+                throw BluetoothError(
+                    error.isTimeout ? .timedOut : plain.code == .notSupported ? .notSupported : .invalidArgument,
+                    plain.message)
+            }
+            guard let place = applications.firstIndex(where: { $0.path == path }) else {
+                throw BluetoothError(.notPoweredOn, "The service was withdrawn while it was being published.")
+            }
+            applications[place].isRegistered = true
+        }
+
+        private func unregister(_ application: Application) async {
+            guard application.isRegistered, let adapterPath else { return }
+            _ = try? await call(adapterPath, Self.manager, "UnregisterApplication", [.path(application.path)])
+            unexport(application)
+        }
+
+        func unpublish(_ id: AttributeID, _ owner: PeripheralOwner) {
+            guard
+                let place = applications.firstIndex(where: { application in
+                    application.services.contains { $0.id == id && $0.owner === owner }
+                })
+            else { return }
+            let application = applications.remove(at: place)
+            let rest = application.services.filter { $0.id != id }
+            for service in application.services where service.id == id {
+                forget(service, BluetoothError(.unknownAttribute, "The service was withdrawn."))
+            }
+            let isNeeded = rest.contains(where: \.definition.isPrimary)
+            guard isNeeded || !rest.isEmpty else {
+                return Task { await self.unregister(application) }.forget()
+            }
+            // What was registered together is registered anew without it.
+            let path = "/ferry/app\(shared.withLock { $0.makeID() })"
+            let remaining = Application(path: path, services: rest)
+            applications.append(remaining)
+            Task {
+                await self.unregister(application)
+                self.export(remaining)
+                if isNeeded { try? await self.register(path) }
+            }.forget()
+        }
+
+        /// Nobody is subscribed to a withdrawn service.
+        func forget(_ service: LocalService, _ reason: BluetoothError) {
+            for local in service.characteristics {
+                service.owner.state.withLock { $0.characteristics[local.id] = nil }
+                endSubscription(of: local, tells: false)
+            }
+        }
+
+        private func export(_ application: Application) {
+            exports[application.path] = .application
+            for (index, service) in application.services.enumerated() {
+                let path = "\(application.path)/service\(index)"
+                var placed = service
+                placed.path = path
+                exports[path] = .service(placed)
+                for (index, local) in service.characteristics.enumerated() {
+                    let own = "\(path)/char\(index)"
+                    exports[own] = .characteristic(local, service: path)
+                    for (index, descriptor) in local.definition.descriptors.enumerated() {
+                        exports["\(own)/desc\(index)"] = .descriptor(descriptor, characteristic: own)
+                    }
+                }
+            }
+        }
+
+        private func unexport(_ application: Application) {
+            exports = exports.filter { $0.key != application.path && !$0.key.hasPrefix(application.path + "/") }
+        }
+
+        // MARK: Advertising
+
+        func advertise(
+            _ advertisement: Advertisement, _ owner: PeripheralOwner
+        ) async throws(BluetoothError) -> AdvertisingReport {
+            // BlueZ puts services into the advertising packet and the name into the scan response.
+            let budget = AdvertisingBudget(
+                advertisingBytes: 31, scanResponseBytes: 31, scanResponseIsForName: true)
+            let report = advertisement.fitted(to: budget)
+            await withdrawAdvertisement(owner)
+            guard let adapterPath else { return try failToAdvertise() }
+            let path = "/ferry/advertisement\(shared.withLock { $0.makeID() })"
+            let placed = Advertisement(
+                localName: report.advertised.localName, services: report.advertised.services)
+            exports[path] = .advertisement(placed, owner)
+            do throws(BusError) {
+                _ = try await call(
+                    adapterPath, Self.advertiser, "RegisterAdvertisement", [.path(path), .options([:])])
+            } catch {
+                exports[path] = nil
+                try requirePower()
+                let advice =
+                    error.name == "org.bluez.Error.NotPermitted"
+                    ? " All of the adapter's advertising sets are in use; stop another one." : ""
+                throw BluetoothError(.advertisingFailed, "bluetoothd refuses to advertise: \(error).\(advice)")
+            }
+            return report
+        }
+
+        private func failToAdvertise() throws(BluetoothError) -> AdvertisingReport {
+            try requirePower()
+            throw BluetoothError(.advertisingFailed, "The adapter has gone.")
+        }
+
+        private func withdrawAdvertisement(_ owner: PeripheralOwner) async {
+            for (path, export) in exports {
+                guard case .advertisement(_, let other) = export, other === owner else { continue }
+                exports[path] = nil
+                guard let adapterPath else { continue }
+                _ = try? await call(adapterPath, Self.advertiser, "UnregisterAdvertisement", [.path(path)])
+            }
+        }
+
+        func stopAdvertising(_ owner: PeripheralOwner) {
+            Task { await self.withdrawAdvertisement(owner) }.forget()
+        }
+
+        /// bluetoothd has let go of an advertisement.
+        func advertisementDidEnd(_ path: String, _ owner: PeripheralOwner) {
+            exports[path] = nil
+            owner.events.peripheralDidStopAdvertising(
+                BluetoothError(.advertisingFailed, "bluetoothd has stopped advertising."))
+        }
+    }
+
+    extension Task {
+        /// Says that nobody waits for it.
+        func forget() {}
+    }
+#endif

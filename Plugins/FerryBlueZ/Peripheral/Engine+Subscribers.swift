@@ -1,0 +1,112 @@
+#if BlueZ
+    import FerryBluetooth
+    import Glibc
+    import Synchronization
+
+    // Centrals that subscribe, and their leaving.
+    extension BlueZEngine {
+        /// How long after a socket's end the news of a disconnection may take.
+        private static let grace = Duration.milliseconds(300)
+
+        /// bluetoothd asks for the socket that values are to come from.
+        func acquireNotify(_ local: LocalCharacteristic, _ call: BusMessage, _ options: ObjectTree.Properties) {
+            guard let device = options["device"]?.text else {
+                return bus?.fail(call, ATTError.requestNotSupported.bluez) ?? ()
+            }
+            var ends: [Int32] = [-1, -1]
+            let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+            guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
+                return bus?.fail(call, ATTError.insufficientResources.bluez) ?? ()
+            }
+            let own = FileDescriptor(owning: ends[0])
+            let theirs = FileDescriptor(owning: ends[1])
+            let mtu = min(max(options["mtu"]?.number ?? 23, 23), 517)
+            let central = shared.withLock { $0.peer(device) }
+            endSubscription(of: local, tells: true)
+            let subscription: Subscription = local.canNotify ? .notify : .indicate
+            let onReady: @Sendable () -> Void = { local.owner.events.peripheralIsReadyToUpdate() }
+            // A value for several handles has two bytes more of header, and bluetoothd may choose it.
+            let limit = min(mtu - 5, 512)
+            let pipe =
+                subscription == .notify
+                ? makePipe(own, limit: limit, device: device, characteristic: nil, onReady: onReady)
+                : ValuePipe(own, limit: limit, capacity: 1) { _ in
+                } onBlocked: { _ in
+                }
+            bus?.reply(to: call, [.descriptor(theirs), .uint16(UInt16(mtu))])
+            local.subscriber.withLock {
+                $0 = .init(central: central, device: device, pipe: pipe, subscription: subscription)
+            }
+            watch(pipe, of: local)
+            local.owner.events.peripheral(central, didSubscribeTo: local.id, as: subscription)
+        }
+
+        /// A byte says that an indication was confirmed (BlueZ 5.80), the end that the central does not listen any more.
+        private func watch(_ pipe: ValuePipe, of local: LocalCharacteristic) {
+            let descriptor = pipe.descriptor.rawValue
+            thread.watch(descriptor, POLLIN) { [weak self] _ in
+                guard let self else { return }
+                self.assumeIsolated { engine in
+                    let goesOn = readValues(from: descriptor) { _ in engine.confirmed(local) }
+                    if !goesOn { engine.socketDidEnd(pipe, local) }
+                }
+            }
+        }
+
+        func confirmed(_ local: LocalCharacteristic) {
+            guard let subscriber = local.subscriber.withLock({ $0 }), subscriber.subscription == .indicate else {
+                return
+            }
+            if subscriber.pipe.confirmed() { local.owner.events.peripheralIsReadyToUpdate() }
+        }
+
+        private func socketDidEnd(_ pipe: ValuePipe, _ local: LocalCharacteristic) {
+            thread.unwatch(pipe.descriptor.rawValue)
+            pipe.end()
+            // Whether the central has disconnected as well is told a little later.
+            thread.schedule(after: Self.grace) { [weak self] in
+                self?.assumeIsolated { engine in
+                    guard local.subscriber.withLock({ $0?.pipe === pipe }) else { return }
+                    engine.endSubscription(of: local, tells: true)
+                }
+            }
+        }
+
+        /// Forgets a subscription, and tells its end.
+        func endSubscription(of local: LocalCharacteristic, tells: Bool) {
+            guard let subscriber = local.subscriber.withLock({ $0.take() }) else { return }
+            thread.unwatch(subscriber.pipe.descriptor.rawValue)
+            subscriber.pipe.end()
+            if tells { local.owner.events.peripheral(subscriber.central, didUnsubscribeFrom: local.id) }
+        }
+
+        private var published: [LocalCharacteristic] { applications.flatMap { $0.services.flatMap(\.characteristics) } }
+
+        /// A device has disconnected that may have been a central of ours.
+        func centralDidDisconnect(_ device: String) {
+            let ended = published.filter { $0.subscriber.withLock { $0?.device == device } }
+            let reason = leaving.remove(device) == nil ? BluetoothError.endedByPeer : .endedHere
+            for owner in peripherals {
+                let own = ended.filter { $0.owner === owner }
+                guard let central = own.first?.subscriber.withLock({ $0?.central }) else { continue }
+                owner.events.peripheral(central, didDisconnect: reason)
+                for local in own { endSubscription(of: local, tells: true) }
+            }
+        }
+
+        /// Ends the connection to a central when what is queued has gone out.
+        func disconnect(_ central: PeerID) {
+            guard let device = shared.withLock({ $0.paths[central] }), !leaving.contains(device),
+                shared.withLock({ $0.connected.contains(device) })
+            else { return }
+            leaving.insert(device)
+            let pipes = published.compactMap { local in
+                local.subscriber.withLock { $0?.device == device ? $0?.pipe : nil }
+            }
+            Task {
+                await self.drain(pipes)
+                self.tell(device, "org.bluez.Device1", "Disconnect")
+            }.forget()
+        }
+    }
+#endif

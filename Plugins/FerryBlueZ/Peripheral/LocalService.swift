@@ -1,0 +1,138 @@
+#if BlueZ
+    import FerryBluetooth
+    import Synchronization
+
+    /// Who opened a peripheral role.
+    final class PeripheralOwner: Sendable {
+        struct State {
+            var characteristics: [AttributeID: LocalCharacteristic] = [:]
+            var isClosed = false
+        }
+
+        let id: UInt64
+        let events: any PeripheralRoleEvents
+        let state = Mutex(State())
+
+        init(id: UInt64, _ events: any PeripheralRoleEvents) {
+            self.id = id
+            self.events = events
+        }
+    }
+
+    /// A published service, with the names of its objects on the bus.
+    struct LocalService {
+        let id: AttributeID
+        let owner: PeripheralOwner
+        let definition: ServiceDefinition
+        let characteristics: [LocalCharacteristic]
+        var path = ""
+    }
+
+    /// A published characteristic, and who is subscribed to it.
+    final class LocalCharacteristic: Sendable {
+        struct Subscriber {
+            let central: PeerID
+            let device: String
+            let pipe: ValuePipe
+            let subscription: Subscription
+        }
+
+        let id: AttributeID
+        let definition: CharacteristicDefinition
+        let owner: PeripheralOwner
+        let subscriber = Mutex<Subscriber?>(nil)
+
+        init(id: AttributeID, _ definition: CharacteristicDefinition, owner: PeripheralOwner) {
+            self.id = id
+            self.definition = definition
+            self.owner = owner
+        }
+
+        var canNotify: Bool {
+            !definition.properties.isDisjoint(with: [.notify, .notifyEncryptionRequired])
+        }
+        var canUpdate: Bool {
+            canNotify || !definition.properties.isDisjoint(with: [.indicate, .indicateEncryptionRequired])
+        }
+        var canRead: Bool {
+            definition.properties.contains(.read)
+                && !definition.permissions.isDisjoint(with: [.readable, .readEncryptionRequired])
+        }
+        var canWrite: Bool { !definition.permissions.isDisjoint(with: [.writeable, .writeEncryptionRequired]) }
+
+        /// What `org.bluez.GattCharacteristic1` calls flags: the properties, and permissions where they say more.
+        var flags: [String] {
+            let properties = definition.properties
+            let permissions = definition.permissions
+            var flags: [String] = []
+            if properties.contains(.broadcast) { flags.append("broadcast") }
+            if properties.contains(.read) {
+                flags.append(permissions.contains(.readEncryptionRequired) ? "encrypt-read" : "read")
+            }
+            if properties.contains(.writeWithoutResponse) { flags.append("write-without-response") }
+            if properties.contains(.write) { flags.append("write") }
+            if permissions.contains(.writeEncryptionRequired) { flags.append("encrypt-write") }
+            if properties.contains(.notifyEncryptionRequired) {
+                flags.append("encrypt-notify")
+            } else if properties.contains(.notify) {
+                flags.append("notify")
+            }
+            if properties.contains(.indicateEncryptionRequired) {
+                flags.append("encrypt-indicate")
+            } else if properties.contains(.indicate) {
+                flags.append("indicate")
+            }
+            if properties.contains(.authenticatedSignedWrites) { flags.append("authenticated-signed-writes") }
+            return flags
+        }
+    }
+
+    /// Services that were registered together, because they include one another.
+    struct Application {
+        let path: String
+        var services: [LocalService]
+        var isRegistered = false
+    }
+
+    /// What an object of this side is.
+    enum Export {
+        case application
+        case service(LocalService)
+        case characteristic(LocalCharacteristic, service: String)
+        case descriptor(DescriptorDefinition, characteristic: String)
+        case advertisement(Advertisement, PeripheralOwner)
+        case agent
+    }
+
+    /// A request that waits for its owner's answer.
+    struct PendingRequest {
+        let call: BusMessage
+        let owner: PeripheralOwner
+        let isRead: Bool
+    }
+
+    extension ServiceDefinition {
+        /// - Throws: `invalidArgument` with what is wrong.
+        func check() throws(BluetoothError) {
+            for characteristic in characteristics {
+                if let value = characteristic.value {
+                    guard characteristic.properties == .read else {
+                        throw BluetoothError(
+                            .invalidArgument,
+                            "Characteristic \(characteristic.uuid) has a fixed value, so it can only be read.")
+                    }
+                    guard value.count <= 512 else {
+                        throw BluetoothError(
+                            .invalidArgument,
+                            "Characteristic \(characteristic.uuid) has a value of \(value.count) bytes; 512 are the most."
+                        )
+                    }
+                }
+                for descriptor in characteristic.descriptors where descriptor.value.count > 512 {
+                    throw BluetoothError(
+                        .invalidArgument, "Descriptor \(descriptor.uuid) has more than 512 bytes of value.")
+                }
+            }
+        }
+    }
+#endif

@@ -1,0 +1,89 @@
+#if BlueZ
+    import Glibc
+
+    extension BlueZEngine {
+        /// Makes the sending end of a socket: a barrier behind every half window, and ready signals to `onReady`.
+        func makePipe(
+            _ descriptor: FileDescriptor, limit: Int, device: String, characteristic: String?,
+            onReady: @escaping @Sendable () -> Void
+        ) -> ValuePipe {
+            ValuePipe(descriptor, limit: limit, capacity: max(2, configuration.window)) { [weak self] pipe in
+                self?.perform { $0.runBarrier(behind: pipe, device, characteristic, onReady) }
+            } onBlocked: { [weak self] pipe in
+                self?.perform { $0.waitForSpace(in: pipe, onReady) }
+            }
+        }
+
+        /// Something that the peer answers, sent behind the values: bluetoothd sends what needs no response first, so the
+        /// answer says that the peer has them all. Where there is nothing to ask, the time that they are assumed to take.
+        private func runBarrier(
+            behind pipe: ValuePipe, _ device: String, _ characteristic: String?,
+            _ onReady: @escaping @Sendable () -> Void
+        ) {
+            guard let bus, let target = barrierTarget(device, characteristic) else {
+                return pass(pipe, after: .seconds(1) * pipe.markedBytes / max(1, configuration.assumedRate), onReady)
+            }
+            bus.call(
+                Self.service, target.path, target.interface, "ReadValue", [.options([:])],
+                timeout: configuration.callTimeout
+            ) { [weak self] reply in
+                // An error of the peer's is an answer too; another reader's turn is not.
+                var isInProgress = false
+                if case .failure(let error) = reply { isInProgress = error.isInProgress }
+                self?.assumeIsolated { [isInProgress] engine in
+                    if isInProgress {
+                        engine.thread.schedule(after: .milliseconds(5)) { [weak engine] in
+                            engine?.assumeIsolated { $0.runBarrier(behind: pipe, device, characteristic, onReady) }
+                        }
+                    } else {
+                        engine.pass(pipe, after: .zero, onReady)
+                    }
+                }
+            }
+        }
+
+        private func pass(_ pipe: ValuePipe, after delay: Duration, _ onReady: @escaping @Sendable () -> Void) {
+            guard delay > .zero else {
+                if pipe.barrierPassed() { onReady() }
+                return
+            }
+            thread.schedule(after: delay) { if pipe.barrierPassed() { onReady() } }
+        }
+
+        /// What to read from a device so that it answers: the subscription's own descriptor, which everyone may read
+        /// (Core Specification 5.4, Vol 3, Part G, 3.3.3.3), or what the Device Information service tells.
+        private func barrierTarget(_ device: String, _ characteristic: String?) -> (path: String, interface: String)? {
+            let descriptor = "org.bluez.GattDescriptor1", value = "org.bluez.GattCharacteristic1"
+            if let characteristic {
+                for path in objects.paths(below: characteristic, with: descriptor)
+                where objects[path, descriptor]?["UUID"]?.text?.hasPrefix("00002902-") == true {
+                    return (path, descriptor)
+                }
+            }
+            for path in objects.paths(below: device, with: value) {
+                guard let object = objects[path, value], object["Flags"]?.texts.contains("read") == true,
+                    let service = object["Service"]?.text,
+                    objects[service, "org.bluez.GattService1"]?["UUID"]?.text?.hasPrefix("0000180a-") == true
+                else { continue }
+                return (path, value)
+            }
+            return nil
+        }
+
+        /// The socket is full: bluetoothd is behind with reading.
+        private func waitForSpace(in pipe: ValuePipe, _ onReady: @escaping @Sendable () -> Void) {
+            thread.waitForSpace(in: pipe.descriptor.rawValue) {
+                if pipe.isWritable() { onReady() }
+            }
+        }
+    }
+
+    extension BusThread {
+        /// Calls `body` once when a descriptor can be written, or has ended. Its reader goes on.
+        func waitForSpace(in descriptor: Int32, _ body: @escaping () -> Void) {
+            var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+            guard poll(&state, 1, 0) == 0 else { return body() }
+            schedule(after: .milliseconds(1)) { [weak self] in self?.waitForSpace(in: descriptor, body) }
+        }
+    }
+#endif

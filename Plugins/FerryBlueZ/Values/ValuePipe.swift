@@ -1,0 +1,134 @@
+#if BlueZ
+    import Glibc
+    import Synchronization
+
+    /// A socket that `AcquireNotify` or `AcquireWrite` made: one packet is one value (org.bluez.GattCharacteristic(5)).
+    ///
+    /// bluetoothd reads at once into a queue without bound, so that a writable socket says nothing about the radio; a
+    /// ``FlowWindow`` bounds what is on its way.
+    final class ValuePipe: Sendable {
+        enum Outcome { case taken, full, ended }
+
+        private struct State {
+            var window: FlowWindow
+            var wantsReady = false
+            var isEnded = false
+
+            mutating func takeReady() -> Bool {
+                guard wantsReady, window.hasSpace, !isEnded else { return false }
+                wantsReady = false
+                return true
+            }
+        }
+
+        let descriptor: FileDescriptor
+        /// The most bytes of a value.
+        let limit: Int
+        private let state: Mutex<State>
+        private let onBarrierDue: @Sendable (ValuePipe) -> Void
+        private let onBlocked: @Sendable (ValuePipe) -> Void
+
+        /// - Parameters:
+        ///   - onBarrierDue: called on the sender's thread when a barrier is due; ``barrierPassed()`` follows it.
+        ///   - onBlocked: called on the sender's thread when the socket is full; ``isWritable()`` follows it.
+        init(
+            _ descriptor: FileDescriptor, limit: Int, capacity: Int,
+            onBarrierDue: @escaping @Sendable (ValuePipe) -> Void, onBlocked: @escaping @Sendable (ValuePipe) -> Void
+        ) {
+            self.descriptor = descriptor
+            self.limit = limit
+            state = Mutex(State(window: FlowWindow(capacity: capacity)))
+            self.onBarrierDue = onBarrierDue
+            self.onBlocked = onBlocked
+            _ = fcntl(descriptor.rawValue, F_SETFL, O_NONBLOCK)
+        }
+
+        /// Sends one value of at least one byte; what is above the limit is cut off.
+        func trySend(_ value: RawSpan) -> Outcome {
+            var isBarrierDue = false
+            var isBlocked = false
+            let outcome = state.withLock { state -> Outcome in
+                guard !state.isEnded else { return .ended }
+                guard state.window.hasSpace else {
+                    state.wantsReady = true
+                    return .full
+                }
+                let sent = value.withUnsafeBytes { bytes in
+                    send(
+                        descriptor.rawValue, bytes.baseAddress, min(bytes.count, limit),
+                        Int32(truncatingIfNeeded: MSG_DONTWAIT) | Int32(truncatingIfNeeded: MSG_NOSIGNAL))
+                }
+                guard sent >= 0 else {
+                    guard errno == EAGAIN || errno == ENOBUFS || errno == EINTR else { return .ended }
+                    state.wantsReady = true
+                    isBlocked = true
+                    return .full
+                }
+                state.window.take(sent)
+                isBarrierDue = state.window.beginBarrier()
+                return .taken
+            }
+            if isBarrierDue { onBarrierDue(self) }
+            if isBlocked { onBlocked(self) }
+            return outcome
+        }
+
+        var inFlight: Int { state.withLock { $0.isEnded ? 0 : $0.window.inFlight } }
+
+        /// The bytes that the barrier is behind.
+        var markedBytes: Int { state.withLock { $0.window.markedBytes } }
+
+        /// Asks for a barrier behind everything, unless there is nothing to wait for or one is under way.
+        func requestLastBarrier() {
+            let isDue = state.withLock { !$0.isEnded && $0.window.beginBarrier(isLast: true) }
+            if isDue { onBarrierDue(self) }
+        }
+
+        /// The values before the barrier have passed. Returns whether the sender waits for space.
+        func barrierPassed() -> Bool {
+            state.withLock { state in
+                state.window.barrierPassed()
+                return state.takeReady()
+            }
+        }
+
+        /// The one value on its way is confirmed. Returns whether the sender waits for space.
+        func confirmed() -> Bool {
+            state.withLock { state in
+                if !state.window.hasBarrier { _ = state.window.beginBarrier(isLast: true) }
+                state.window.barrierPassed()
+                return state.takeReady()
+            }
+        }
+
+        /// The socket has space again. Returns whether the sender waits for it.
+        func isWritable() -> Bool { state.withLock { $0.takeReady() } }
+
+        /// Nothing is sent any more.
+        func end() {
+            let wasOpen = state.withLock { state in
+                defer { state.isEnded = true }
+                return !state.isEnded
+            }
+            if wasOpen { shutdown(descriptor.rawValue, Int32(SHUT_RDWR)) }
+        }
+    }
+
+    /// Reads the values that wait in a socket, each as one span. Returns false at its end.
+    func readValues(from descriptor: Int32, _ body: (RawSpan) -> Void) -> Bool {
+        withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
+            while true {
+                let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(truncatingIfNeeded: MSG_DONTWAIT))
+                if count > 0 {
+                    body(
+                        RawSpan(
+                            _unsafeBytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])))
+                } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
+                    return false
+                } else if errno == EAGAIN {
+                    return true
+                }
+            }
+        }
+    }
+#endif
