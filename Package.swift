@@ -205,6 +205,9 @@ let package = Package(
             path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
         ),
     ]
+    package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
+        "CoreBluetooth", "CoreBluetoothSwift5Programs",
+    ]
 #endif
 
 for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
