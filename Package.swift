@@ -192,7 +192,7 @@ let package = Package(
             name: "CoreBluetoothTests",
             dependencies: [
                 "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
-                "FerryBluetooth", "FerryLoopback",
+                "FerryBluetooth", "FerryTesting", "FerryLoopback",
             ]
         ),
         // Programs as tutorials write them: built with a language mode and no other setting.
