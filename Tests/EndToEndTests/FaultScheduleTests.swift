@@ -78,8 +78,8 @@ struct FaultSchedule {
     func run(_ tally: inout Tally) async throws {
         let time = VirtualTime()
         try await run(&tally, under: time)
-        // What is due when the adapters go holds the radio, and the time holds that.
-        time.advance(by: .milliseconds(1))
+        // The radio's timers hold it until they are due, and the time holds them.
+        time.advance(by: .seconds(100))
     }
 
     private func run(_ tally: inout Tally, under time: VirtualTime) async throws {

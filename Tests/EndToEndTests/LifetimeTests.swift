@@ -16,8 +16,8 @@ import Testing
         let time = VirtualTime()
         var remains: [Remains] = []
         try await exchange(connectionInterval, time, &remains)
-        // What the roles do when they go is due at once.
-        time.advance(by: .milliseconds(1))
+        // What is due when the roles go, and at the end of a connection's timeouts, holds the radio until then.
+        time.advance(by: .seconds(100))
         #expect(remains.count == 8)
         #expect(remains.filter { $0.object != nil }.map(\.name) == [])
     }
@@ -36,10 +36,10 @@ import Testing
 
         let layout = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
-        let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
         let isDone = Atomic(false)
-        async let exchanged: ([any Link], [MessageChannel<[UInt8]>]) = {
+        async let exchanged: (LinkListener, [any Link], [MessageChannel<[UInt8]>]) = {
             defer { isDone.store(true, ordering: .releasing) }
+            let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
             let near = try await GATTTransport(adapter: client, configuration: layout, time: time)
                 .connect(timeout: .seconds(3600))
             var links = listener.links.makeAsyncIterator()
@@ -50,13 +50,13 @@ import Testing
             for try await message in receiver.messages.prefix(1) { #expect(message == [1, 2, 3]) }
             sender.close()
             receiver.close()
-            return ([near, far], [sender, receiver])
+            return (listener, [near, far], [sender, receiver])
         }()
         while !isDone.load(ordering: .acquiring) {
             time.advance(by: .milliseconds(1))
             await Task.yield()
         }
-        let (links, channels) = try await exchanged
+        let (listener, links, channels) = try await exchanged
         for (name, link) in zip(["central's link", "peripheral's link"], links) { watch(name, link) }
         for (name, channel) in zip(["sender", "receiver"], channels) { watch(name, channel) }
         watch("listener", listener)
