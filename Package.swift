@@ -197,7 +197,7 @@ let package = Package(
             name: "CoreBluetoothTests",
             dependencies: [
                 "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
-                "FerryBluetooth", "FerryLoopback",
+                "FerryBluetooth", "FerryTesting", "FerryLoopback",
             ]
         ),
         // Programs as tutorials write them: built with a language mode and no other setting.
@@ -209,6 +209,9 @@ let package = Package(
             name: "CoreBluetoothSwift6Programs", dependencies: ["CoreBluetooth"],
             path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
         ),
+    ]
+    package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
+        "CoreBluetooth", "CoreBluetoothSwift5Programs",
     ]
 #endif
 

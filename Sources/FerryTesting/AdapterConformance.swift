@@ -104,6 +104,8 @@ public struct AdapterConformance: Sendable {
         public static let noRecipients = Deviations(rawValue: 16)
         /// Reads may be answered from what was read before, so that requests do not all reach the owner.
         public static let cachesReads = Deviations(rawValue: 32)
+        /// Values may be limited to less than ATT_MTU - 3 bytes.
+        public static let shorterValues = Deviations(rawValue: 64)
     }
 
     let peripheral: any BluetoothAdapter

@@ -62,11 +62,17 @@ extension AdapterRig {
         try require(values == expected, "the values did not arrive once, whole and in order")
     }
 
+    /// The longest value that reaches a central whole.
+    private func updateLimit(_ remote: Remote, _ central: PeerID) -> Int {
+        let limit = remote.connection.maximumWriteLength(.withoutResponse)
+        return deviations.contains(.noRecipients) ? limit : peripheral.maximumUpdateValueLength(for: central) ?? limit
+    }
+
     func notificationsArriveInOrder() async throws {
         let (published, remote) = try await connect()
         let central = try await subscribe(remote, to: remote.free, as: .notify)
         await time.pass(.milliseconds(200))
-        let limit = remote.connection.maximumWriteLength(.withoutResponse)
+        let limit = updateLimit(remote, central)
         let refusals = try await update(300, of: published.free, for: recipients(central)) { 1 + $0 % limit }
         try await expectValues((0..<300).map { Self.numbered($0, size: 1 + $0 % limit) })
         try require(refusals > 0 || deviations.contains(.neverFull), "300 values at once met no full queue")
@@ -84,7 +90,7 @@ extension AdapterRig {
         let (published, remote) = try await connect()
         let central = try await subscribe(remote, to: remote.free, as: .notify)
         await time.pass(.milliseconds(500))
-        let limit = remote.connection.maximumWriteLength(.withoutResponse)
+        let limit = updateLimit(remote, central)
         let long = Self.numbered(1, size: limit + 7)
         try require(try tryUpdate(long, of: published.free, for: recipients(central)), "the only value was refused")
         try await expectValues([Array(long.prefix(limit))])

@@ -72,6 +72,7 @@ import Testing
         (["--transport", "a\u{1B}[2Jb"], "transport a\\u{1B}[2Jb is not part of this build"),
         (["serve", "--chunk", "0"], "Give a number of bytes from 1 to 512."),
         (["receive", "--rssi", "x"], "Give two signal strengths"),
+        (["--capture", "x"], "the loopback transport has none"),
         (["--frob"], "Unknown option '--frob'"),
     ])
     func refusesWrongOptions(_ arguments: [String], _ expected: String) {

@@ -3,18 +3,19 @@
     import FerryBluetooth
     import FerryTesting
     import Testing
+    import Glibc
 
     /// The adapter seam's contract over a real bluetoothd, as far as BlueZ allows (Documentation/BlueZ.md).
     @Suite(
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
         .timeLimit(.minutes(2)))
     struct KitTests {
-        @Test(arguments: AdapterConformance.Requirement.allCases)
+        @Test(arguments: AdapterConformance.Requirement.allCases.filter { r in getenv("KIT").map { String(cString: $0).contains(r.rawValue) } ?? true })
         func keepsTheContract(_ requirement: AdapterConformance.Requirement) async throws {
             let (peripheral, central) = try await Machine.adapters()
             let kit = AdapterConformance(
                 peripheral: peripheral, central: central,
-                deviations: [.cannotPause, .noChannels, .noRSSIFilter], time: Machine.time)
+                deviations: [.cannotPause, .noChannels, .noRSSIFilter, .shorterValues], time: Machine.time)
             try await kit.check(requirement)
         }
     }

@@ -8,6 +8,30 @@
             .deletingLastPathComponent()
         private static let python = root.appending(path: ".build-interop/venv/bin/python")
 
+        static let rootCanal: URL = {
+            let packages = root.appending(path: ".build-interop/venv/lib")
+            let version = (try? FileManager.default.contentsOfDirectory(atPath: packages.path))?.first ?? "python3"
+            return packages.appending(
+                path: "\(version)/site-packages/rootcanal/bin/linux-x86_64/rootcanal")
+        }()
+
+        /// Runs a program to its end and returns what it printed.
+        static func run(_ program: String, _ arguments: [String]) async throws -> String {
+            let script = try Script(executable: URL(filePath: "/usr/bin/env"), [program] + arguments)
+            let status = await script.exitStatus()
+            if status != 0 { throw Failure(what: "\(program) ended with \(status): \(script.output)") }
+            return script.output
+        }
+
+        struct Failure: Error { let what: String }
+
+        /// Where captures are kept, and a new name there; nil when none are.
+        static func capture(_ name: String) -> String? {
+            ProcessInfo.processInfo.environment["FERRY_CAPTURES"].map {
+                "\($0)/\(name)-\(UInt32.random(in: 0 ... .max)).btsnoop"
+            }
+        }
+
         static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: python.path) }
 
         /// A program of this package, which the build puts beside the test bundle.
@@ -33,7 +57,8 @@
                 try self.init(executable: Interop.python, ["-u", path] + arguments)
             }
 
-            init(executable: URL, _ arguments: [String]) throws {
+            /// - Parameter end: output from this text on is not kept.
+            init(executable: URL, _ arguments: [String], keepsUntil end: String? = nil) throws {
                 process.executableURL = executable
                 process.arguments = arguments
                 process.standardInput = input
@@ -43,7 +68,10 @@
                 pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
                     let data = handle.availableData
                     if data.isEmpty { handle.readabilityHandler = nil }
-                    self?.change { $0.output += String(decoding: data, as: UTF8.self) }
+                    self?.change { state in
+                        if let end, state.output.contains(end) { return }
+                        state.output += String(decoding: data, as: UTF8.self)
+                    }
                 }
                 process.terminationHandler = { [weak self] process in
                     self?.change { $0.exit = process.terminationStatus }
@@ -77,10 +105,10 @@
                 }
             }
 
-            /// Waits until the script has printed `text`, or has ended.
-            func hasPrinted(_ text: String) async -> Bool {
-                await wait { $0.contains(text) || $1 != nil }
-                return output.contains(text)
+            /// Waits until the script has printed `text` so many times, or has ended.
+            func hasPrinted(_ text: String, times count: Int = 1) async -> Bool {
+                await wait { $0.ranges(of: text).count >= count || $1 != nil }
+                return output.ranges(of: text).count >= count
             }
 
             /// Waits for `text` and the six digits that follow it.
@@ -104,9 +132,6 @@
             /// At once: children inherit this process's signal mask, which may block SIGTERM.
             func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
         }
-
-        /// Options for controllers with ACL packets of so many bytes, both ways.
-        static func acl(_ length: Int) -> [String] { ["--acl-len", "\(length)", "--rx-acl", "\(length)"] }
 
         /// Controllers on one virtual radio, each on a Unix socket of its own.
         static func controllers(_ count: Int, _ options: [String] = []) async throws -> (Script, [String]) {

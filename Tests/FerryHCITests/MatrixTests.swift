@@ -9,16 +9,16 @@
         .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
         .timeLimit(.minutes(1)))
     struct MatrixTests {
-        @Test(arguments: [23, 185, 247, 517], [27, 251])
-        func bumblesCentralReadsWritesAndSubscribes(mtu: Int, aclLength: Int) async throws {
-            let (controllers, paths) = try await Interop.controllers(2, Interop.acl(aclLength))
-            defer { controllers.stop() }
-            let (adapter, server) = try await Server.open(paths[0])
+        @Test(arguments: [23, 185, 247, 517], RadioKind.all)
+        func bumblesCentralReadsWritesAndSubscribes(mtu: Int, kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let (adapter, server) = try await Server.open(radio.channels[0])
             let psm = try #require(server.psm).rawValue
             let central = try Interop.Script(
                 "peer.py",
                 [
-                    "central", "unix-client:\(paths[1])", "mtu=\(mtu)", "read", "write=300", "read", "write=10",
+                    "central", radio.peers[1], "mtu=\(mtu)", "read", "write=300", "read", "write=10",
                     "command=20",
                     "notify=600", "reconnect", "mtu=\(mtu)", "indicate=600", "coc=\(psm):5000",
                 ])
@@ -34,18 +34,18 @@
                 "\(lines)")
             #expect(lines.contains("subscribed indicate"))
             #expect(lines.contains("channel closed disconnected"))
-            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+            #expect(radio.complaints.isEmpty)
             server.close()
             adapter.close()
         }
 
-        @Test(arguments: [23, 185, 247, 517], [27, 251])
-        func bumblesPeripheralIsReadWrittenAndSubscribedTo(mtu: Int, aclLength: Int) async throws {
-            let (controllers, paths) = try await Interop.controllers(2, Interop.acl(aclLength))
-            defer { controllers.stop() }
-            let peripheral = try Interop.Script("peer.py", ["peripheral", "unix-client:\(paths[0])"])
+        @Test(arguments: [23, 185, 247, 517], RadioKind.all)
+        func bumblesPeripheralIsReadWrittenAndSubscribedTo(mtu: Int, kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let peripheral = try Interop.Script("peer.py", ["peripheral", radio.peers[0]])
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
-            let client = try await Client.open(paths[1]) { $0.maximumMTU = mtu }
+            let client = try await Client.open(radio.channels[1]) { $0.maximumMTU = mtu }
             let connection = try await client.connect()
             let (id, _) = try await client.discover(connection)
             #expect(connection.attMTU == mtu)
@@ -73,23 +73,23 @@
             link.close()
             connection.disconnect()
             await client.journal.wait(for: "disconnected")
-            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+            #expect(radio.complaints.isEmpty)
             client.close()
             peripheral.stop()
         }
 
         /// Each central gets values of its own size from one subscription's owner.
         @Test func twoCentralsHaveTheirOwnMTU() async throws {
-            let (controllers, paths) = try await Interop.controllers(3)
-            defer { controllers.stop() }
-            let (adapter, server) = try await Server.open(paths[0])
+            let radio = try await Radio.start(.bumble(acl: 251), 3)
+            defer { radio.stop() }
+            let (adapter, server) = try await Server.open(radio.channels[0])
             var centrals: [Interop.Script] = []
             for (place, mtu) in [(1, 64), (2, 247)] {
                 // One after the other: the virtual link loses the later of two that answer the same advertisement.
                 let central = try Interop.Script(
                     "peer.py",
                     [
-                        "central", "unix-client:\(paths[place])", "--address", "F0:F0:F0:F0:F0:0\(place)", "mtu=\(mtu)",
+                        "central", radio.peers[place], "--address", "F0:F0:F0:F0:F0:0\(place)", "mtu=\(mtu)",
                         "line", "notify=600", "line",
                     ])
                 #expect(await central.hasPrinted("C: mtu \(mtu)\n"), "\(central.output)")
@@ -102,7 +102,7 @@
             for central in centrals { central.say("go") }
             for central in centrals { #expect(await central.exitStatus() == 0, "\(central.output)") }
             await server.journal.wait(for: "disconnected", times: 2)
-            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+            #expect(radio.complaints.isEmpty)
             server.close()
             adapter.close()
         }

@@ -67,15 +67,15 @@
             }
         }
 
-        @Test(arguments: ways)
-        func bumblesCentralPairs(_ way: Way) async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
+        @Test(arguments: ways, RadioKind.two)
+        func bumblesCentralPairs(_ way: Way, kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
             let person = Person()
-            let (adapter, server) = try await Server.open(paths[0], configure(way, person))
+            let (adapter, server) = try await Server.open(radio.channels[0], configure(way, person))
             let central = try Interop.Script(
                 "peer.py",
-                ["central", "unix-client:\(paths[1])"] + way.options
+                ["central", radio.peers[1]] + way.options
                     + ["read=\(Layout.secretText)", "pair", "read=\(Layout.secretText)"]
                     + (way.isWrong ? [] : ["reconnect", "encrypt", "read=\(Layout.secretText)"]))
             person.script.withLock { $0 = central }
@@ -92,21 +92,21 @@
                 #expect(central.lines.filter { $0.hasPrefix("C: paired") }.count == 1)
                 #expect(adapter.bondedPeers.count == 1)
             }
-            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+            #expect(radio.complaints.isEmpty)
             server.close()
             adapter.close()
         }
 
-        @Test(arguments: ways)
-        func bumblesPeripheralIsPairedWithWhenItRefuses(_ way: Way) async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
+        @Test(arguments: ways, RadioKind.two)
+        func bumblesPeripheralIsPairedWithWhenItRefuses(_ way: Way, kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
             let peripheral = try Interop.Script(
-                "peer.py", ["peripheral", "unix-client:\(paths[0])"] + way.options)
+                "peer.py", ["peripheral", radio.peers[0]] + way.options)
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
             let person = Person()
             person.script.withLock { $0 = peripheral }
-            let client = try await Client.open(paths[1], configure(way, person))
+            let client = try await Client.open(radio.channels[1], configure(way, person))
             let connection = try await client.connect()
             let (id, secret) = try await client.discover(connection)
             #expect(try await connection.readValue(of: id) == Layout.pattern(400))
@@ -132,14 +132,15 @@
 
         /// The file keeps keys and address, so that two adapters in turn are one device to the peer.
         @Test func keysOutliveTheAdapter() async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
-            let file = paths[0] + ".bonds"
-            let (adapter, server) = try await Server.open(paths[0]) { $0.pairing?.bondFile = file }
+            let radio = try await Radio.start()
+            defer { radio.stop() }
+            let file = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UInt64.random(in: 0 ... .max))")
+                .path
+            let (adapter, server) = try await Server.open(radio.channels[0]) { $0.pairing?.bondFile = file }
             let central = try Interop.Script(
                 "peer.py",
                 [
-                    "central", "unix-client:\(paths[1])", "pair", "read=\(Layout.secretText)", "hold", "line",
+                    "central", radio.peers[1], "pair", "read=\(Layout.secretText)", "hold", "line",
                 ])
             #expect(await central.hasPrinted("C: read 30 match = True"), "\(central.output)")
             server.close()
@@ -149,31 +150,31 @@
             let text = try String(contentsOfFile: file, encoding: .utf8)
             #expect(text.contains("\"isSecureConnections\" : true"))
             central.stop()
-            #expect(await controllers.hasPrinted("C0: host gone"))
+            #expect(await radio.script.hasPrinted("C0: host gone"))
 
             // As central now, with the key that was made as peripheral: Secure Connections' keys serve both ways.
             var configuration = HCIConfiguration()
             configuration.pairing?.bondFile = file
-            let later = try await HCIAdapter.open(.unix(path: paths[0]), configuration)
+            let later = try await HCIAdapter.open(radio.channels[0], configuration)
             let peer = try #require(later.bondedPeers.first)
             try later.forget(peer)
             #expect(later.bondedPeers.isEmpty)
             #expect(!(try String(contentsOfFile: file, encoding: .utf8)).contains("longTermKey"))
             later.close()
-            #expect(await controllers.hasPrinted("C1: host gone"))
+            #expect(await radio.script.hasPrinted("C1: host gone"))
 
             try "{".write(toFile: file, atomically: true, encoding: .utf8)
             let error = await #expect(throws: BluetoothError.self) {
-                _ = try await HCIAdapter.open(.unix(path: paths[0]), configuration)
+                _ = try await HCIAdapter.open(radio.channels[0], configuration)
             }
             #expect(error?.message.contains("cannot be read") == true)
         }
 
         @Test func withoutPairingWhatNeedsItIsRefused() async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
-            let (adapter, server) = try await Server.open(paths[0]) { $0.pairing = nil }
-            let client = try await Client.open(paths[1])
+            let radio = try await Radio.start()
+            defer { radio.stop() }
+            let (adapter, server) = try await Server.open(radio.channels[0]) { $0.pairing = nil }
+            let client = try await Client.open(radio.channels[1])
             let connection = try await client.connect()
             let (_, secret) = try await client.discover(connection)
             let error = await #expect(throws: BluetoothError.self) { try await connection.readValue(of: secret) }
@@ -185,11 +186,11 @@
 
         /// Ferry on both sides: Just Works, then a channel that needs an encrypted link.
         @Test func ferryPairsWithFerry() async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
-            let (adapter, server) = try await Server.open(paths[0])
+            let radio = try await Radio.start()
+            defer { radio.stop() }
+            let (adapter, server) = try await Server.open(radio.channels[0])
             let psm = try await server.publishSecureChannel()
-            let client = try await Client.open(paths[1])
+            let client = try await Client.open(radio.channels[1])
             let connection = try await client.connect()
             let channel = try await connection.openL2CAPChannel(psm)
             #expect(channel.maximumChunkSize > 0)

@@ -40,7 +40,13 @@
 
         /// Waits until `count` lines begin with `text`; the suite's time limit is the deadline.
         func wait(for text: String, times count: Int = 1) async {
-            let isMet: @Sendable ([String]) -> Bool = { $0.filter { $0.hasPrefix(text) }.count >= count }
+            await wait { $0.filter { $0.hasPrefix(text) }.count >= count }
+        }
+
+        /// Waits until so many connections have ended, by the log.
+        func waitForEnds(_ count: Int) async { await wait { $0.filter { $0.contains("has ended") }.count >= count } }
+
+        private func wait(until isMet: @escaping @Sendable ([String]) -> Bool) async {
             await withCheckedContinuation { continuation in
                 let isMetNow = state.withLock { state in
                     if isMet(state.lines) { return true }
@@ -72,13 +78,14 @@
         static let total = 600
 
         static func open(
-            _ path: String, name: String? = nil, _ change: (inout HCIConfiguration) -> Void = { _ in }
+            _ channel: HCIChannel, name: String? = nil, _ change: (inout HCIConfiguration) -> Void = { _ in }
         ) async throws -> (HCIAdapter, Server) {
             var configuration = HCIConfiguration()
+            configuration.capture = Interop.capture("server")
             change(&configuration)
             let server = Server()
             configuration.log = { [journal = server.journal] in journal.add("log \($0)") }
-            let adapter = try await HCIAdapter.open(.unix(path: path), configuration)
+            let adapter = try await HCIAdapter.open(channel, configuration)
             let role = adapter.openPeripheral(server)
             let published = try await role.publish(
                 ServiceDefinition(
@@ -230,10 +237,13 @@
             (found, finding) = AsyncStream.makeStream()
         }
 
-        static func open(_ path: String, _ change: (inout HCIConfiguration) -> Void = { _ in }) async throws -> Client {
+        static func open(
+            _ channel: HCIChannel, _ change: (inout HCIConfiguration) -> Void = { _ in }
+        ) async throws -> Client {
             var configuration = HCIConfiguration()
+            configuration.capture = Interop.capture("client")
             change(&configuration)
-            return Client(try await HCIAdapter.open(.unix(path: path), configuration))
+            return Client(try await HCIAdapter.open(channel, configuration))
         }
 
         func centralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }

@@ -6,8 +6,8 @@ import Testing
 @Suite struct SequencedTraceTests {
     /// The exchange of the format's page: sixty bytes one way, in chunks of 20.
     private static let captured = [
-        "> e1100102030430a8780000", "< e1130506070830a87800000102030400000000",
-        "> e1130102030430a87800000506070800000000", "> a80023003c0102030405060708090a0b0c0d0e0f",
+        "> e1100102030438a8780000", "< e1130506070838a87800000102030400000000",
+        "> e1130102030438a87800000506070800000000", "> a80023003c0102030405060708090a0b0c0d0e0f",
         "> 01101112131415161718191a1b1c1d1e1f202122", "> 02232425262728292a2b2c2d2e2f303132333435",
         "> 8603363738393a3b3cb0bb39fe", "< e004fe1f",
     ]
@@ -27,16 +27,16 @@ import Testing
     @Test func messagesAndAcknowledgements() {
         #expect(
             describe(Self.captured) == [
-                "> 11 bytes: hello of session 67305985, window 48, messages to 16777216, credit 262144, codec 0, "
+                "> 11 bytes: hello of session 67305985, window 56, messages to 16777216, credit 262144, codec 0, "
                     + "compression 0",
-                "< 19 bytes: hello of session 134678021, window 48, messages to 16777216, credit 262144, codec 0, "
+                "< 19 bytes: hello of session 134678021, window 56, messages to 16777216, credit 262144, codec 0, "
                     + "compression 0, has 0 chunks of session 67305985, has met",
-                "> 19 bytes: hello of session 67305985, window 48, messages to 16777216, credit 262144, codec 0, "
+                "> 19 bytes: hello of session 67305985, window 56, messages to 16777216, credit 262144, codec 0, "
                     + "compression 0, has 0 chunks of session 134678021, has met",
                 "> 20 bytes: chunk 0; message 1 of 60 bytes begins in slot 0; 15 bytes of message 1",
                 "> 20 bytes: chunk 1; 19 bytes of message 1",
                 "> 20 bytes: chunk 2; 19 bytes of message 1",
-                "> 13 bytes: chunk 3; 11 bytes of message 1, which ends; nothing more to come",
+                "> 13 bytes: chunk 3; 11 bytes of message 1, which ends; asks for an acknowledgement",
                 "< 4 bytes: has all before 4, credit for 262016 bytes",
             ])
     }
@@ -49,7 +49,7 @@ import Testing
                 "> 20 bytes: chunk 2; after a gap of 1",
                 "> 20 bytes: chunk 2; again",
                 "> 20 bytes: chunk 1; 19 bytes of message 1; with it chunk 2; 19 bytes of message 1",
-                "> 13 bytes: chunk 3; 11 bytes of message 1, which ends; nothing more to come",
+                "> 13 bytes: chunk 3; 11 bytes of message 1, which ends; asks for an acknowledgement",
                 "> 20 bytes: chunk 0; again",
             ])
     }

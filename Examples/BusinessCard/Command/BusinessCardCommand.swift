@@ -75,7 +75,7 @@ extension CardOptions {
 
     var recipe: Recipe { Recipe(framing: framing, codec: codec, compresses: compress, chunkSize: chunk) }
 
-    var radio: RadioSettings { RadioSettings(interval: interval, chunkSize: chunk ?? 20, rssi: rssi) }
+    var radio: RadioSettings { RadioSettings(interval: interval, chunkSize: chunk ?? 20, rssi: rssi, capture: capture) }
 
     func roles(_ console: Console) -> Roles {
         Roles(

@@ -60,8 +60,18 @@ struct CardOptions: ParsableArguments {
         transform: TransportChoice.parse)
     var transport = TransportChoice.loopback
 
+    @Option(
+        help: ArgumentHelp(
+            "Capture all HCI packets to a file that Wireshark reads, on an hci transport.", valueName: "file"))
+    var capture: String?
+
     /// Refuses what cannot work together before anything happens.
     func validate() throws {
+        if capture != nil, !transport.reachesOtherProcesses {
+            throw ValidationError(
+                "--capture takes HCI packets, and the \(transport.name) transport has none. Use it with --transport hci:..."
+            )
+        }
         do {
             _ = try framing.make(chunkSize: chunk)
             if let save { _ = try CardFile.format(forSaving: save) }

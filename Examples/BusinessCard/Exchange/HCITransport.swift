@@ -22,7 +22,7 @@ import FerryBluetooth
                 open: { settings in
                     let gatt = GATTConfiguration(
                         service: CardService.service, characteristic: CardService.characteristic, rssi: settings.rssi)
-                    return { _ in HCITransport(channel: channel, configuration: gatt) }
+                    return { _ in HCITransport(channel: channel, configuration: gatt, capture: settings.capture) }
                 })
         }
     }
@@ -31,10 +31,14 @@ import FerryBluetooth
     struct HCITransport: Transport {
         let channel: HCIChannel
         let configuration: GATTConfiguration
+        var capture: String?
 
         private func transport() async throws(FerryError) -> GATTTransport {
             do throws(BluetoothError) {
-                return GATTTransport(adapter: try await HCIAdapter.open(channel), configuration: configuration)
+                var options = HCIConfiguration()
+                options.capture = capture
+                return GATTTransport(
+                    adapter: try await HCIAdapter.open(channel, options), configuration: configuration)
             } catch {
                 throw FerryError(.transportUnavailable, error.message)
             }

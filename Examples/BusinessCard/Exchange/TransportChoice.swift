@@ -53,6 +53,8 @@ struct RadioSettings: Sendable {
     var interval = Duration.zero
     var chunkSize = 20
     var rssi: ClosedRange<Int>?
+    /// Where to capture HCI packets.
+    var capture: String?
 
     /// Two devices side by side.
     static let loopbackRSSI = -24

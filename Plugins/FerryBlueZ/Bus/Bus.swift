@@ -58,7 +58,7 @@
         }
 
         deinit {
-            sd_bus_close(raw)
+            close()
             sd_bus_unref(raw)
         }
 
@@ -133,8 +133,10 @@
                 return 1
             }
             let microseconds = UInt64(max(1, timeout / .microseconds(1)))
-            let result = sd_bus_call_async(
-                raw, &call.slot, message.raw, handler, Unmanaged.passUnretained(call).toOpaque(), microseconds)
+            let result = message.withPointer { pointer in
+                sd_bus_call_async(
+                    raw, &call.slot, pointer, handler, Unmanaged.passUnretained(call).toOpaque(), microseconds)
+            }
             guard result >= 0 else { throw BusError("The bus takes no more calls", result) }
             pending[call.id] = call
         }
@@ -149,36 +151,39 @@
 
         /// Answers a call.
         func reply(to call: BusMessage, _ values: [BusValue]) {
-            guard !isClosed, sd_bus_message_get_expect_reply(call.raw) > 0 else { return }
-            var message: OpaquePointer?
-            guard sd_bus_message_new_method_return(call.raw, &message) >= 0, let message else { return }
-            let reply = BusMessage(owning: message)
-            do throws(BusError) { try reply.append(values) } catch {
-                return fail(call, BusError(name: "org.freedesktop.DBus.Error.Failed", message: "\(error)"))
+            guard !isClosed, call.expectsReply else { return }
+            do throws(BusError) {
+                try send(values) { reply in
+                    call.withPointer { sd_bus_message_new_method_return($0, &reply) }
+                }
+            } catch {
+                fail(call, BusError(name: "org.freedesktop.DBus.Error.Failed", message: "\(error)"))
             }
-            sd_bus_send(raw, reply.raw, nil)
         }
 
         /// Answers a call with an error.
         func fail(_ call: BusMessage, _ error: BusError) {
-            guard !isClosed, sd_bus_message_get_expect_reply(call.raw) > 0 else { return }
+            guard !isClosed, call.expectsReply else { return }
             error.name.withCString { name in
                 error.message.withCString { text in
                     var raw = sd_bus_error(name: name, message: text, _need_free: 0)
-                    var message: OpaquePointer?
-                    guard sd_bus_message_new_method_error(call.raw, &message, &raw) >= 0, let message else { return }
-                    sd_bus_send(self.raw, BusMessage(owning: message).raw, nil)
+                    try? send([]) { reply in
+                        call.withPointer { sd_bus_message_new_method_error($0, &reply, &raw) }
+                    }
                 }
             }
         }
 
-        func signal(_ path: String, _ interface: String, _ member: String, _ arguments: [BusValue]) {
-            guard !isClosed else { return }
-            var message: OpaquePointer?
-            guard sd_bus_message_new_signal(raw, &message, path, interface, member) >= 0, let message else { return }
-            let signal = BusMessage(owning: message)
-            do throws(BusError) { try signal.append(arguments) } catch { return }
-            sd_bus_send(raw, signal.raw, nil)
+        /// Makes a message, fills it and sends it.
+        private func send(
+            _ values: [BusValue], _ make: (inout OpaquePointer?) -> Int32
+        ) throws(BusError) {
+            var made: OpaquePointer?
+            let result = make(&made)
+            guard result >= 0, let made else { throw BusError("No message can be made", result) }
+            let message = BusMessage(owning: made)
+            try message.append(values)
+            _ = message.withPointer { sd_bus_send(raw, $0, nil) }
         }
     }
 #endif

@@ -4,7 +4,9 @@
 
     /// One D-Bus message. Belongs to the thread of its bus, as sd-bus demands.
     final class BusMessage {
-        let raw: OpaquePointer
+        /// Only for use within this class and ``Bus``'s closures that keep the message alive: Swift lets go of an object
+        /// after its last use, which may be before a call that was given its pointer returns.
+        private let raw: OpaquePointer
 
         /// Shares a message of sd-bus's.
         init(_ message: OpaquePointer) { raw = sd_bus_message_ref(message) }
@@ -34,6 +36,12 @@
             }
             return BusError(name: Self.text(error.pointee.name), message: Self.text(error.pointee.message))
         }
+
+        /// Whether whoever called waits for an answer.
+        var expectsReply: Bool { sd_bus_message_get_expect_reply(raw) > 0 }
+
+        /// Uses the message's pointer, which is valid meanwhile.
+        func withPointer(_ body: (OpaquePointer) -> Int32) -> Int32 { withExtendedLifetime(self) { body(raw) } }
 
         // MARK: Reading
 

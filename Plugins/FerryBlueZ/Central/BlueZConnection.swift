@@ -7,8 +7,8 @@
     final class BlueZConnection: PeripheralConnection {
         /// Events that wait for ``activate(_:)``, at most; a peer that sends more before is disconnected.
         private static let earlyLimit = 1024
-        /// BlueZ before 5.79 drops longer writes without response.
-        static let commandLimit = 510
+        /// A BlueZ 5.66 peripheral counts the handle too: it drops longer writes without response, and refuses others.
+        static let writeLimit = 510
 
         struct State {
             var events: (any PeripheralConnectionEvents)?
@@ -48,7 +48,7 @@
         var pipes: [ValuePipe] { state.withLock { $0.values.values.compactMap(\.pipe) } }
 
         func maximumWriteLength(_ type: WriteType) -> Int {
-            min(attMTU - 3, type == .withResponse ? 512 : Self.commandLimit)
+            min(attMTU - 3, Self.writeLimit)
         }
 
         func activate(_ events: any PeripheralConnectionEvents) {

@@ -47,9 +47,8 @@
             while isWanted(path) {
                 try requirePower()
                 guard objects.contains(path) else {
-                    throw BluetoothError(
-                        .unknownPeer,
-                        "\(what): bluetoothd has forgotten it; scan for it again, then connect within 30 s.")
+                    await lookFor(path)
+                    continue
                 }
                 do throws(BusError) {
                     _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
@@ -66,13 +65,21 @@
                     case "org.bluez.Error.NotReady": try requirePower()
                     default: break
                     }
-                    let known = error.bluetooth(what)
-                    throw known.code == .unknownAttribute ? BluetoothError(.unknownPeer, known.message) : known
+                    throw error.bluetooth(what)
                 }
                 if try await servicesAreResolved(path, what) { return }
             }
             tell(path, Self.device, "Disconnect")
             throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
+        }
+
+        /// bluetoothd forgets what it has not heard for half a minute: has it listen until it hears the device again.
+        private func lookFor(_ path: String) async {
+            discovery.missing.insert(path)
+            scanDidChange(isNew: false)
+            while isWanted(path), !objects.contains(path), adapterPath != nil { await pause(.milliseconds(50)) }
+            discovery.missing.remove(path)
+            scanDidChange(isNew: false)
         }
 
         /// Waits for bluetoothd to have found the services. False when the connection was lost meanwhile.
@@ -156,9 +163,10 @@
 
         func deviceDidChange(_ path: String, heard: ObjectTree.Properties?) {
             guard let device = objects[path, Self.device], let heard else { return }
+            let wasConnected = shared.withLock { $0.connected.contains(path) }
             note(path)
             let isConnected = device["Connected"]?.bool == true
-            if heard["Connected"] != nil, !isConnected { deviceDidDisconnect(path) }
+            if wasConnected, !isConnected { deviceDidDisconnect(path, wasConnected: true) }
             let signs = ["RSSI", "ManufacturerData", "ServiceData", "AdvertisingFlags", "Name", "UUIDs", "Address"]
             if discovery.isRunning || discovery.isChanging, !isConnected, signs.contains(where: { heard[$0] != nil }) {
                 didHear(path, device)
@@ -166,11 +174,11 @@
         }
 
         func deviceDidLeave(_ path: String) {
-            shared.withLock { shared in
-                shared.connected.remove(path)
+            let wasConnected = shared.withLock { shared in
                 shared.offers[path] = nil
+                return shared.connected.remove(path) != nil
             }
-            deviceDidDisconnect(path)
+            deviceDidDisconnect(path, wasConnected: wasConnected)
         }
 
         private func note(_ path: String) {
@@ -183,11 +191,13 @@
             }
         }
 
-        private func deviceDidDisconnect(_ path: String) {
+        private func deviceDidDisconnect(_ path: String, wasConnected: Bool) {
             for connection in connections where connection.path == path {
                 didEnd(connection, connection.isLeaving ? .endedHere : .endedByPeer)
             }
             centralDidDisconnect(path)
+            // It may be heard again now, without being new.
+            if wasConnected, centrals.contains(where: { $0.state.withLock { $0.scan != nil } }) { scanDidChange(isNew: true) }
         }
 
         func serviceDidLeave(_ path: String) {

@@ -9,15 +9,27 @@
         var isDirty = false
         /// Whether devices that are known already have to be heard anew.
         var isAnew = false
+        /// Devices that somebody waits for a connection to, and that bluetoothd has forgotten.
+        var missing: Set<String> = []
+        /// How often a discovery that found nothing has been begun again, and the wait for the next time.
+        var restarts = 0
+        var restart: UInt64?
     }
 
     extension BlueZEngine {
-        private var scans: [ScanRequest] { centrals.compactMap { $0.state.withLock { $0.scan } } }
+        private var scans: [ScanRequest] {
+            centrals.compactMap { $0.state.withLock { $0.scan } } + discovery.missing.map { _ in ScanRequest() }
+        }
 
         /// An owner's scan has begun, changed or ended.
         func scanDidChange(isNew: Bool) {
             discovery.isDirty = true
             if isNew { discovery.isAnew = true }
+            discovery.restarts = 0
+            beginChange()
+        }
+
+        private func beginChange() {
             guard !discovery.isChanging else { return }
             discovery.isChanging = true
             Task { await self.changeDiscovery() }
@@ -31,6 +43,7 @@
                     if discovery.isRunning {
                         discovery.isRunning = false
                         _ = try await call(adapterPath, adapter, "StopDiscovery")
+                        await waitForSilence(adapterPath)
                     }
                     let scans = scans
                     guard !scans.isEmpty else { continue }
@@ -41,6 +54,7 @@
                     _ = try await call(adapterPath, adapter, "SetDiscoveryFilter", [filter(for: scans)])
                     _ = try await call(adapterPath, adapter, "StartDiscovery")
                     discovery.isRunning = true
+                    restartUnlessHeard()
                 } catch {
                     // Another process's discovery may be in the way, or the adapter has just been switched off.
                     guard error.isInProgress, !scans.isEmpty else { continue }
@@ -51,11 +65,40 @@
             discovery.isChanging = false
         }
 
+        /// Controllers tell of an advertiser once for each scan, and the kernel drops what comes before it has noted that a
+        /// discovery has begun; its next scan is ten seconds later. So a discovery that finds nothing is begun again,
+        /// after growing pauses.
+        private func restartUnlessHeard() {
+            if let timer = discovery.restart { thread.cancel(timer) }
+            guard discovery.restarts < 5 else { return }
+            discovery.restart = thread.schedule(after: .milliseconds(700) * (1 << discovery.restarts)) { [weak self] in
+                self?.assumeIsolated { engine in
+                    engine.discovery.restart = nil
+                    let isUnheard =
+                        !engine.discovery.missing.isEmpty
+                        || engine.centrals.contains { owner in
+                            owner.state.withLock { $0.scan != nil && $0.reported.isEmpty }
+                        }
+                    guard isUnheard, engine.discovery.isRunning else { return }
+                    engine.discovery.restarts += 1
+                    engine.discovery.isDirty = true
+                    engine.beginChange()
+                }
+            }
+        }
+
+        /// A discovery that begins while the last one ends finds nothing for seconds. Another process's may go on.
+        private func waitForSilence(_ adapter: String) async {
+            for _ in 0..<25 where objects[adapter, "org.bluez.Adapter1"]?["Discovering"]?.bool == true {
+                await pause(.milliseconds(20))
+            }
+        }
+
         /// Devices whose signal strength is known are reported when they are heard; of others bluetoothd tells only when
         /// they are new. So temporary ones are forgotten, as it would do itself after half a minute.
         private func forgetUnheard(_ adapter: String) async {
             for path in objects.paths(below: adapter, with: "org.bluez.Device1") {
-                guard let device = objects[path, "org.bluez.Device1"], device["RSSI"] == nil,
+                guard let device = objects[path, "org.bluez.Device1"], device.rssi == nil,
                     device["Connected"]?.bool == false, device["Paired"]?.bool != true, device["Trusted"]?.bool != true,
                     attempts[path] == nil
                 else { continue }
@@ -70,15 +113,16 @@
                 filter["UUIDs"] = .strings(services.map(\.longString))
             }
             filter["DuplicateData"] = .bool(scans.contains(where: \.allowsDuplicates))
-            // With a threshold every change of the signal's strength is told, however small.
-            if scans.contains(where: { $0.allowsDuplicates || $0.rssi != nil }) { filter["RSSI"] = .int16(-127) }
+            // With a threshold the kernel holds back what has no known strength, so only where one is asked for.
+            let thresholds = scans.map { $0.rssi?.lowerBound ?? -127 }
+            if let lowest = thresholds.min(), lowest > -127 { filter["RSSI"] = .int16(Int16(clamping: min(lowest, 20))) }
             return .options(filter)
         }
 
         /// Tells scans of a device that was heard.
         func didHear(_ path: String, _ device: ObjectTree.Properties) {
             let peer = shared.withLock { $0.peer(path) }
-            let rssi = device["RSSI"]?.number
+            let rssi = device.rssi
             let found = Discovery(peripheral: peer, advertisement: AdvertisementData(device), rssi: rssi ?? -127)
             for owner in centrals {
                 let reports = owner.state.withLock { state in
@@ -88,6 +132,11 @@
                 if reports { owner.events.centralDidDiscover(found) }
             }
         }
+    }
+
+    extension ObjectTree.Properties {
+        /// The signal's strength in dBm; 127 stands for an unknown one (Core Specification 5.4, Vol 4, Part E, 7.7.65.2).
+        fileprivate var rssi: Int? { self["RSSI"]?.number.flatMap { $0 == 127 ? nil : $0 } }
     }
 
     extension ScanRequest {

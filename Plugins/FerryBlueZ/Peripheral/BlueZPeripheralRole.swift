@@ -119,8 +119,14 @@
                 requests[id] = nil
                 bus?.fail(request.call, ATTError.unlikelyError.bluez)
             }
-            for application in applications {
-                for service in application.services where service.owner === owner { unpublish(service.id, owner) }
+            // What includes one another has one owner.
+            let mine = applications.filter { $0.services.contains { $0.owner === owner } }
+            applications.removeAll { application in mine.contains { $0.path == application.path } }
+            for application in mine {
+                for service in application.services {
+                    forget(service, BluetoothError(.roleClosed, "The peripheral role has been closed."))
+                }
+                withdraw(application)
             }
             ownerDidLeave()
         }

@@ -37,6 +37,8 @@
                 write(local, call, arguments.first?.bytes ?? [], arguments.last?.properties ?? [:])
             case (.characteristic(let local, _), "AcquireNotify"):
                 acquireNotify(local, call, arguments.first?.properties ?? [:])
+            case (.characteristic(let local, _), "AcquireWrite"):
+                acquireWrite(local, call, arguments.first?.properties ?? [:])
             case (.characteristic(let local, _), "Confirm"):
                 bus?.reply(to: call, [])
                 confirmed(local)
@@ -77,6 +79,7 @@
                 ]
                 // With this property bluetoothd asks for a socket instead of StartNotify.
                 if local.canUpdate { properties["NotifyAcquired"] = .bool(local.subscriber.withLock { $0 != nil }) }
+                if local.acquiresWrites { properties["WriteAcquired"] = .bool(local.writer.withLock { $0 != nil }) }
                 return [("org.bluez.GattCharacteristic1", properties)]
             case .descriptor(let descriptor, let characteristic):
                 return [

@@ -72,10 +72,14 @@
         }
 
         private func unregister(_ application: Application) async {
-            guard application.isRegistered, let adapterPath else { return }
-            _ = try? await call(adapterPath, Self.manager, "UnregisterApplication", [.path(application.path)])
+            if let adapterPath, application.services.contains(where: \.definition.isPrimary) {
+                _ = try? await call(adapterPath, Self.manager, "UnregisterApplication", [.path(application.path)])
+            }
             unexport(application)
         }
+
+        /// The same without waiting, also while the registration is under way.
+        func withdraw(_ application: Application) { Task { await self.unregister(application) }.forget() }
 
         func unpublish(_ id: AttributeID, _ owner: PeripheralOwner) {
             guard
@@ -90,7 +94,7 @@
             }
             let isNeeded = rest.contains(where: \.definition.isPrimary)
             guard isNeeded || !rest.isEmpty else {
-                return Task { await self.unregister(application) }.forget()
+                return withdraw(application)
             }
             // What was registered together is registered anew without it.
             let path = "/ferry/app\(shared.withLock { $0.makeID() })"
@@ -98,6 +102,7 @@
             applications.append(remaining)
             Task {
                 await self.unregister(application)
+                guard self.applications.contains(where: { $0.path == path }) else { return }
                 self.export(remaining)
                 if isNeeded { try? await self.register(path) }
             }.forget()
@@ -108,6 +113,7 @@
             for local in service.characteristics {
                 service.owner.state.withLock { $0.characteristics[local.id] = nil }
                 endSubscription(of: local, tells: false)
+                endWriting(to: local)
             }
         }
 

@@ -10,16 +10,9 @@
 
         /// bluetoothd asks for the socket that values are to come from.
         func acquireNotify(_ local: LocalCharacteristic, _ call: BusMessage, _ options: ObjectTree.Properties) {
-            guard let device = options["device"]?.text else {
-                return bus?.fail(call, ATTError.requestNotSupported.bluez) ?? ()
-            }
-            var ends: [Int32] = [-1, -1]
-            let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
-            guard socketpair(AF_UNIX, type, 0, &ends) == 0 else {
+            guard let device = options["device"]?.text, let (own, theirs) = makeSockets() else {
                 return bus?.fail(call, ATTError.insufficientResources.bluez) ?? ()
             }
-            let own = FileDescriptor(owning: ends[0])
-            let theirs = FileDescriptor(owning: ends[1])
             let mtu = min(max(options["mtu"]?.number ?? 23, 23), 517)
             let central = shared.withLock { $0.peer(device) }
             endSubscription(of: local, tells: true)
@@ -39,6 +32,48 @@
             }
             watch(pipe, of: local)
             local.owner.events.peripheral(central, didSubscribeTo: local.id, as: subscription)
+        }
+
+        /// Two ends of a socket whose packets are values: this side's and bluetoothd's.
+        private func makeSockets() -> (FileDescriptor, FileDescriptor)? {
+            var ends: [Int32] = [-1, -1]
+            let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+            guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { return nil }
+            // bluetoothd drops what does not fit, so as much as the system grants (socket(7), SO_SNDBUF).
+            var size: Int32 = 1 << 20
+            setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &size, 4)
+            return (FileDescriptor(owning: ends[0]), FileDescriptor(owning: ends[1]))
+        }
+
+        /// bluetoothd asks for the socket that writes are to go to.
+        func acquireWrite(_ local: LocalCharacteristic, _ call: BusMessage, _ options: ObjectTree.Properties) {
+            guard let device = options["device"]?.text, let (own, theirs) = makeSockets() else {
+                return bus?.fail(call, ATTError.insufficientResources.bluez) ?? ()
+            }
+            endWriting(to: local)
+            let central = shared.withLock { $0.peer(device) }
+            local.writer.withLock { $0 = (device, own) }
+            thread.watch(own.rawValue, POLLIN) { [weak self] _ in
+                let goesOn = readValues(from: own.rawValue) {
+                    local.owner.events.peripheral(central, didWrite: $0, to: local.id)
+                }
+                guard !goesOn, let self else { return }
+                self.assumeIsolated { engine in
+                    if local.writer.withLock({ $0?.descriptor === own }) { engine.endWriting(to: local) }
+                }
+            }
+            let mtu = min(max(options["mtu"]?.number ?? 23, 23), 517)
+            bus?.reply(to: call, [.descriptor(theirs), .uint16(UInt16(mtu))])
+        }
+
+        /// Closes the socket for writes, after what has come. bluetoothd asks for another one at the next write.
+        func endWriting(to local: LocalCharacteristic) {
+            guard let writer = local.writer.withLock({ $0.take() }) else { return }
+            let central = shared.withLock { $0.peer(writer.device) }
+            _ = readValues(from: writer.descriptor.rawValue) {
+                local.owner.events.peripheral(central, didWrite: $0, to: local.id)
+            }
+            thread.unwatch(writer.descriptor.rawValue)
         }
 
         /// A byte says that an indication was confirmed (BlueZ 5.80), the end that the central does not listen any more.
@@ -84,6 +119,7 @@
 
         /// A device has disconnected that may have been a central of ours.
         func centralDidDisconnect(_ device: String) {
+            for local in published where local.writer.withLock({ $0?.device == device }) { endWriting(to: local) }
             let ended = published.filter { $0.subscriber.withLock { $0?.device == device } }
             let reason = leaving.remove(device) == nil ? BluetoothError.endedByPeer : .endedHere
             for owner in peripherals {

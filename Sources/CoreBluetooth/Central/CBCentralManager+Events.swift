@@ -77,7 +77,6 @@ extension CBCentralManager {
         delegate?.centralManager(
             self, didDisconnectPeripheral: peripheral, timestamp: Date().timeIntervalSinceReferenceDate,
             isReconnecting: reconnects, error: error?.asCoreBluetooth)
-        ConnectionEvents.shared.post(.peerDisconnected, peripheral, from: self)
         let next = peripheral.contents { contents in
             defer { contents.next = nil }
             return contents.next
@@ -92,6 +91,7 @@ extension CBPeripheral {
         let session = contents { contents in
             defer {
                 contents.session = nil
+                contents.hasConnected = false
                 contents.state = .disconnected
                 contents.services = nil
                 contents.next = nil

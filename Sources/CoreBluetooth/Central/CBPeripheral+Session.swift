@@ -7,6 +7,7 @@ extension CBPeripheral {
         let isCurrent = contents { contents in
             guard contents.session === session, contents.state == .connecting else { return false }
             contents.state = .connected
+            contents.hasConnected = true
             return true
         }
         guard isCurrent, let manager = manager.object else { return }
@@ -20,8 +21,10 @@ extension CBPeripheral {
 
     /// The error is nil when the program has ended it.
     func sessionDidEnd(_ session: PeripheralSession, _ error: BluetoothError?) {
+        let hadConnected = contents.current.hasConnected
         guard finish(session), let manager = manager.object else { return }
         manager.peripheralDidEnd(self, error, reconnects: error != nil && session.reconnects)
+        if hadConnected { ConnectionEvents.shared.post(.peerDisconnected, self, from: manager) }
     }
 
     /// Forgets a session and what was found on it.
@@ -29,6 +32,7 @@ extension CBPeripheral {
         contents { contents in
             guard contents.session === session else { return false }
             contents.session = nil
+            contents.hasConnected = false
             contents.state = .disconnected
             contents.services = nil
             return true

@@ -9,6 +9,8 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
         var state = CBPeripheralState.disconnected
         var services: [CBService]?
         var session: PeripheralSession?
+        /// Whether the session has been reported as connected.
+        var hasConnected = false
         /// A connection that was asked for while the one before was being ended.
         var next: (delay: Double, reconnects: Bool)?
     }

@@ -227,8 +227,11 @@ struct Outbox {
 
     // MARK: Cutting
 
-    /// Makes the next chunk of at most `size` bytes, or returns false.
-    mutating func cut(atMost size: Int, acknowledgementCount: Int, into chunk: inout OutboundChunk) -> Bool {
+    /// Makes the next chunk of at most `size` bytes, or returns false. Where it `asks` for an acknowledgement it does so
+    /// unless it is of a form without flags.
+    mutating func cut(
+        atMost size: Int, acknowledgementCount: Int, asks: Bool, into chunk: inout OutboundChunk
+    ) -> Bool {
         run.left = 0
         guard let first = pick() else { return false }
         chunk = OutboundChunk()
@@ -238,12 +241,14 @@ struct Outbox {
         let index = Int(first.message)
         let rest = first.kind == .cancel ? 0 : messages[index].remaining
         let isFree = acknowledgementCount == 0
+        let push: DataFlags = asks ? .push : []
         let fixed = 2 + acknowledgementCount
         if first.kind != .cancel {
             let credit = first.kind == .begin ? credit - OutboundMessage.overhead : credit
-            if isFree, first.kind == .goOn, fullSize == size, rest >= size - 1, credit >= size - 1 {
-                append(first, count: size - 1, to: &chunk)
-                return finish(&chunk, .plain, [], header: 1)
+            let header = asks ? 2 : 1
+            if isFree, first.kind == .goOn, fullSize == size, rest >= size - header, credit >= size - header {
+                append(first, count: size - header, to: &chunk)
+                return finish(&chunk, asks ? .flagged : .plain, push, header: header)
             }
             let isAlone = readyCount == 1 && cancelling.isEmpty
             let usesSlot = first.kind == .resume && isFree
@@ -253,7 +258,9 @@ struct Outbox {
                 append(first, count: rest, to: &chunk)
                 if usesSlot { return finish(&chunk, .slot, .end, header: 2) }
                 chunk.bodyCount += record
-                let flags: DataFlags = [.end, isAlone ? .push : [], first.kind == .goOn ? [] : .record]
+                // When nothing more is to come somebody may wait for the receipt.
+                let waits = isAlone && messages[index].receipt != .handedOver
+                let flags: DataFlags = [.end, waits ? .push : push, first.kind == .goOn ? [] : .record]
                 return finish(&chunk, .flagged, flags, header: 2)
             }
             if isFree, fullSize == size, first.kind != .goOn, rest > size {
@@ -263,7 +270,7 @@ struct Outbox {
                     append(first, count: count, to: &chunk)
                     chunk.bodyCount += record
                     if first.kind == .resume { return finish(&chunk, .slot, [], header: 2) }
-                    return finish(&chunk, .flagged, .record, header: 2)
+                    return finish(&chunk, .flagged, push.union(.record), header: 2)
                 }
             }
         }
@@ -271,7 +278,8 @@ struct Outbox {
         let field = Varint.encodedCount(UInt64(chunk.bodyCount) << 1)
         chunk.setsFullSize = isFree && 2 + field + chunk.bodyCount == size
         if chunk.setsFullSize { fullSize = size }
-        return finish(&chunk, .flagged, first.kind == .goOn ? .length : [.length, .record], header: 2 + field)
+        let flags: DataFlags = first.kind == .goOn ? [.length, push] : [.length, push, .record]
+        return finish(&chunk, .flagged, flags, header: 2 + field)
     }
 
     private func finish(

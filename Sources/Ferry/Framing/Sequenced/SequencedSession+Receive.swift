@@ -88,7 +88,7 @@ extension SequencedFraming.Session {
 
     private mutating func scheduleAcknowledgement(isWanted: Bool, at now: Timestamp) {
         // While something is missing the sender hears of every third chunk, its threshold for a loss.
-        let usual = min(configuration.chunksPerAcknowledgement, max(1, configuration.window / 4))
+        let usual = min(configuration.chunksPerAcknowledgement, max(1, window.limit * 7 / 8))
         let threshold = arrivals.heldCount > 0 ? min(3, usual) : usual
         if isWanted || acknowledging.pending >= threshold {
             acknowledging.isDue = true

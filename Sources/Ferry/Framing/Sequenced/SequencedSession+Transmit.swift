@@ -6,8 +6,8 @@ extension SequencedFraming.Session {
     ) throws(FerryError) -> Transmission {
         guard mayHaveChunk else { return .idle }
         let size = min(maximumChunkSize(), Self.maximumChunkSize)
-        if outbox.run.left > 0, size == outbox.fullSize, window.hasRoom, window.lostCount == 0, !acknowledging.isDue,
-            !handshake.isDue, phase == .established || phase == .met
+        if outbox.run.left > 0, size == outbox.fullSize, window.hasRoom, window.lostCount == 0, !window.isAskingDue,
+            !acknowledging.isDue, !handshake.isDue, phase == .established || phase == .met
         {
             return try sendRun(at: now, offer)
         }

@@ -92,7 +92,7 @@ public struct SequencedTrace: Sendable {
             streams[side].early[next + distance] = (header, Array(body))
             parts.append("after a gap of \(distance)")
         }
-        if header.flags.contains(.push) { parts.append("nothing more to come") }
+        if header.flags.contains(.push) { parts.append("asks for an acknowledgement") }
         if let block = header.acknowledgement { parts.append(Self.describe(block)) }
         while let held = streams[side].early.removeValue(forKey: streams[side].next) {
             streams[side].next += 1
