@@ -34,6 +34,10 @@ public struct ZlibCompression: Compression {
         public static let smallest = Level(known: 9)
     }
 
+    /// 1; with a dictionary 128 and seven bits of its checksum, so that most wrong dictionaries are refused where the
+    /// number is compared.
+    public let identifier: UInt8
+
     /// How hard to try.
     public let level: Level
 
@@ -43,8 +47,12 @@ public struct ZlibCompression: Compression {
 
     /// Makes the compression.
     public init(level: Level = .balanced, dictionary: [UInt8] = []) {
+        let dictionary = dictionary.count <= 32768 ? dictionary : Array(dictionary.suffix(32768))
+        var checksum = CRC32C()
+        checksum.add(dictionary.span.bytes)
         self.level = level
-        self.dictionary = dictionary.count <= 32768 ? dictionary : Array(dictionary.suffix(32768))
+        self.dictionary = dictionary
+        identifier = dictionary.isEmpty ? 1 : 0x80 | UInt8(truncatingIfNeeded: checksum.value >> 25)
     }
 
     /// Appends `plain` as one raw deflate stream.

@@ -124,6 +124,9 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
         var damaged = 0
         var doubled = 0
         var lost = 0
+        /// Links that ended because the receiver waited in the middle of a message for what never came.
+        var stalled = 0
+        /// Links that ended because the receiver found the sides out of step.
         var ended = 0
     }
 
@@ -197,6 +200,8 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
                         arrived[number] += 1
                     }
                 }
+            } catch  where error.code == .truncatedMessage {
+                outcome.stalled += 1
             } catch {
                 outcome.ended += 1
             }
@@ -212,7 +217,7 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
             ("none", 0, 0, 0, 0), ("2 % lost", 20, 0, 0, 0), ("2 % doubled", 0, 20, 0, 0),
             ("2 % overtaken", 0, 0, 20, 0), ("2 % cut", 0, 0, 0, 20), ("2 % of each", 20, 20, 20, 20),
         ]
-        print("of 2000 messages: faults, framing, delivered, lost, damaged, doubled, sessions ended of 200")
+        print("of 2000 messages: faults, framing, delivered, lost, damaged, doubled, links stalled, ended of 200")
         for fault in faults {
             func row(_ framing: some Framing) throws -> Outcome {
                 let outcome = try run(
@@ -220,7 +225,7 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
                     cutting: fault.cutting)
                 print(
                     "\(fault.name), \(framing.name): \(outcome.delivered), \(outcome.lost), \(outcome.damaged), "
-                        + "\(outcome.doubled), \(outcome.ended)")
+                        + "\(outcome.doubled), \(outcome.stalled), \(outcome.ended)")
                 return outcome
             }
             let marker = try row(EndOfMessageFraming())

@@ -16,7 +16,8 @@ struct SequencedExplorer {
     struct Node {
         var pair: SequencedPair
         var budget: Budget
-        var depth = 0
+        /// How it came about.
+        var path: [Action] = []
     }
 
     enum Action: Hashable {
@@ -36,17 +37,16 @@ struct SequencedExplorer {
         while let node = frontier.popLast() {
             for action in actions(node) {
                 var next = node
-                next.depth += 1
+                next.path.append(action)
                 perform(action, &next)
-                if next.pair.ended != nil { return "\(action): \(next.pair.ended.map { "\($0)" } ?? "")" }
-                if let violation = next.pair.violation { return "\(action): \(violation)" }
+                if let what = next.pair.violation ?? next.pair.ended?.description { return "\(what): \(next.path)" }
                 guard visited.insert(fingerprint(next)).inserted else { continue }
-                if next.depth < depth {
+                if next.path.count < depth {
                     frontier.append(next)
                 } else {
                     settled += 1
                     next.pair.settle(steps: 500)
-                    if let violation = next.pair.violation { return "settling: \(violation)" }
+                    if let what = next.pair.violation { return "\(what), after \(next.path) and then no fault" }
                 }
             }
         }

@@ -39,6 +39,14 @@ private func compress(
 }
 
 struct ZlibCompressionTests {
+    @Test func theIdentifierTellsDictionariesApart() {
+        #expect(ZlibCompression().identifier == 1)
+        let (a, b) = (ZlibCompression(dictionary: [1, 2, 3]), ZlibCompression(dictionary: [1, 2, 4]))
+        #expect(a.identifier >= 128)
+        #expect(b.identifier >= 128)
+        #expect(a.identifier != b.identifier)
+    }
+
     @Test(arguments: [0, 1, 6, 9])
     func conforms(level: Int) throws {
         try CompressionConformance(ZlibCompression(level: .init(level))).check()
