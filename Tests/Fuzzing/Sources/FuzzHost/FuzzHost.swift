@@ -186,6 +186,7 @@ private struct Toy: PairingCryptography {
     func sharedSecret(_ keys: PairingKeyPair, x: [UInt8], y: [UInt8]) -> [UInt8]? { y.first == 7 ? x : nil }
 }
 
+/// What libFuzzer calls with each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: bytes, count: count)
