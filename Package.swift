@@ -150,7 +150,11 @@ let package = Package(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
         .testTarget(
             name: "FerryHCITests",
-            dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI"]),
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI",
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
+                .product(name: "NIOEmbedded", package: "swift-nio", condition: .when(traits: ["HCI"])),
+            ]),
         .testTarget(
             name: "FerryBlueZTests",
             dependencies: [

@@ -44,6 +44,11 @@ let package = Package(
         // `swift run -c release exact`: what is the same on every machine, against stored thresholds.
         .executableTarget(name: "exact", dependencies: ["Workloads", "CCopyCounter"], path: "Sources/Exact"),
 
+        // `swift run -c release host-throughput`: what the LE host costs by itself.
+        .executableTarget(
+            name: "host-throughput", dependencies: [.product(name: "BluetoothHost", package: "ferry")],
+            path: "Sources/HostThroughput"),
+
         // `swift run -c release ratios`: speed beside the peers' in one run.
         .executableTarget(name: "ratios", dependencies: ["Workloads", "Peers"], path: "Sources/Ratios"),
     ]

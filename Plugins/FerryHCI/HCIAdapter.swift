@@ -1,8 +1,6 @@
 #if HCI
     import BluetoothHost
     public import FerryBluetooth
-    import NIOCore
-    import NIOPosix
     import Synchronization
 
     /// A Bluetooth adapter on an HCI controller, with a host of its own: no daemon and no kernel stack in between.
@@ -57,21 +55,10 @@
                 }
             }
             let adapter = HCIAdapter(engine)
-            let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-                .connectTimeout(.seconds(5))
-                .channelOption(.socketOption(.tcp_nodelay), value: 1)
-                .channelInitializer { channel in
-                    channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHandler(HCIStreamHandler(engine))
-                    }
-                }
             do {
-                let opened =
-                    switch channel {
-                    case .tcp(let host, let port): try await bootstrap.connect(host: host, port: port).get()
-                    case .unix(let path): try await bootstrap.connect(unixDomainSocketPath: path).get()
-                    }
-                _ = opened
+                try await channel.open(for: engine)
+            } catch let known as BluetoothError {
+                throw known
             } catch {
                 throw BluetoothError(
                     .notPoweredOn, "Cannot reach an HCI controller at \(channel): \(error). Is it running there?")

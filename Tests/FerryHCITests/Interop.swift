@@ -48,7 +48,10 @@
 
             private struct State {
                 var output = ""
-                var exit: Int32?
+                var status: Int32?
+                var hasAllOutput = false
+                /// Known when the last of the output is there too.
+                var exit: Int32? { hasAllOutput ? status : nil }
                 var waiters: [(isMet: @Sendable (String, Int32?) -> Bool, resume: @Sendable () -> Void)] = []
             }
 
@@ -69,12 +72,13 @@
                     let data = handle.availableData
                     if data.isEmpty { handle.readabilityHandler = nil }
                     self?.change { state in
+                        if data.isEmpty { state.hasAllOutput = true }
                         if let end, state.output.contains(end) { return }
                         state.output += String(decoding: data, as: UTF8.self)
                     }
                 }
                 process.terminationHandler = { [weak self] process in
-                    self?.change { $0.exit = process.terminationStatus }
+                    self?.change { $0.status = process.terminationStatus }
                 }
                 try process.run()
             }
@@ -87,8 +91,9 @@
             private func change(_ body: (inout State) -> Void) {
                 let met = state.withLock { state in
                     body(&state)
-                    let met = state.waiters.filter { $0.isMet(state.output, state.exit) }
-                    state.waiters.removeAll { $0.isMet(state.output, state.exit) }
+                    let (output, exit) = (state.output, state.exit)
+                    let met = state.waiters.filter { $0.isMet(output, exit) }
+                    state.waiters.removeAll { $0.isMet(output, exit) }
                     return met
                 }
                 for waiter in met { waiter.resume() }
@@ -133,12 +138,18 @@
             func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
         }
 
-        /// Controllers on one virtual radio, each on a Unix socket of its own.
-        static func controllers(_ count: Int, _ options: [String] = []) async throws -> (Script, [String]) {
+        /// A new folder, with a slash at its end.
+        static func folder() -> String {
             let folder = FileManager.default.temporaryDirectory.appending(
                 path: "ferry-\(UInt64.random(in: 0 ... .max))")
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            let paths = (0..<count).map { folder.appending(path: "\($0)").path }
+            try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            return folder.path + "/"
+        }
+
+        /// Controllers on one virtual radio, each on a Unix socket of its own.
+        static func controllers(_ count: Int, _ options: [String] = []) async throws -> (Script, [String]) {
+            let folder = folder()
+            let paths = (0..<count).map { folder + "\($0)" }
             let script = try Script("controllers.py", paths.map { "unix-server:\($0)" } + options)
             _ = await script.hasPrinted("C\(count - 1) ")
             return (script, paths)

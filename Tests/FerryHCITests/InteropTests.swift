@@ -151,5 +151,26 @@
             sender.close()
             #expect(!controllers.output.contains("!!"), "\(controllers.output)")
         }
+
+        /// A pseudo-terminal in place of a serial line.
+        @Test func aSerialLineCarriesTheHost() async throws {
+            let folder = Interop.folder()
+            let line = folder + "line"
+            let controllers = try Interop.Script("controllers.py", ["pty:\(line)", "unix-server:\(folder)socket"])
+            defer { controllers.stop() }
+            #expect(await controllers.hasPrinted("C1 "), "\(controllers.output)")
+            let (adapter, server) = try await Server.open(.serial(path: line, speed: 1_000_000))
+            let client = try await Client.open(.unix(path: folder + "socket"))
+            let connection = try await client.connect()
+            let (id, _) = try await client.discover(connection)
+            #expect(try await client.collect(connection, id, .notify) == Layout.pattern(600))
+            try await connection.writeValue(Layout.pattern(500), to: id)
+            #expect(try await connection.readValue(of: id) == Layout.pattern(500))
+            client.close()
+            controllers.stop()
+            await server.journal.wait(for: "state poweredOff")
+            server.close()
+            adapter.close()
+        }
     }
 #endif

@@ -7,11 +7,19 @@
         case tcp(host: String, port: Int)
         /// H4 over a Unix socket.
         case unix(path: String)
+        /// H4 over a serial line or a pseudo-terminal, at so many bits a second, with RTS and CTS.
+        case serial(path: String, speed: Int)
+        /// A Bluetooth adapter of this Linux machine, by its number: exclusively, with nothing of the kernel's host. It
+        /// must be down, and the process needs CAP_NET_ADMIN.
+        case user(device: UInt16)
 
         /// What ``init(_:)`` reads, for messages.
-        public static let forms = ["hci:tcp:HOST:PORT", "hci:unix:PATH"]
+        public static let forms = [
+            "hci:tcp:HOST:PORT", "hci:unix:PATH", "hci:serial:PATH[,SPEED]", "hci:user:NUMBER",
+        ]
 
-        /// Reads `hci:tcp:HOST:PORT` or `hci:unix:PATH`.
+        /// Reads `hci:tcp:HOST:PORT`, `hci:unix:PATH`, `hci:serial:PATH,SPEED` (115200 bits a second unless given) or
+        /// `hci:user:NUMBER`.
         ///
         /// - Throws: `invalidArgument` with what is wrong and what is accepted.
         public init(_ specification: String) throws(BluetoothError) {
@@ -27,6 +35,15 @@
                 // sockaddr_un holds 108 bytes with the final zero (unix(7)).
                 guard (1...107).contains(parts[2].utf8.count) else { throw Self.error(specification) }
                 self = .unix(path: String(parts[2]))
+            case "serial":
+                let comma = parts[2].lastIndex(of: ",")
+                let path = parts[2][..<(comma ?? parts[2].endIndex)]
+                let speed = comma.map { Int(parts[2][parts[2].index(after: $0)...]) } ?? 115_200
+                guard !path.isEmpty, let speed else { throw Self.error(specification) }
+                self = .serial(path: String(path), speed: speed)
+            case "user":
+                guard let device = UInt16(parts[2]), device < .max else { throw Self.error(specification) }
+                self = .user(device: device)
             default: throw Self.error(specification)
             }
         }
@@ -34,8 +51,9 @@
         private static func error(_ specification: String) -> BluetoothError {
             BluetoothError(
                 .invalidArgument,
-                "\"\(specification)\" names no HCI channel. Use hci:tcp:HOST:PORT with a port of 1 to 65535, or hci:unix:PATH "
-                    + "with a path of at most 107 bytes.")
+                "\"\(specification)\" names no HCI channel. Use hci:tcp:HOST:PORT with a port of 1 to 65535, hci:unix:PATH "
+                    + "with a path of at most 107 bytes, hci:serial:PATH,SPEED with a speed in bits a second, or "
+                    + "hci:user:NUMBER for an adapter of this machine.")
         }
     }
 
@@ -45,6 +63,8 @@
             switch self {
             case .tcp(let host, let port): "hci:tcp:\(host):\(port)"
             case .unix(let path): "hci:unix:\(path)"
+            case .serial(let path, let speed): "hci:serial:\(path),\(speed)"
+            case .user(let device): "hci:user:\(device)"
             }
         }
     }

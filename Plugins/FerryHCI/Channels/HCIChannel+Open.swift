@@ -1,0 +1,43 @@
+#if HCI
+    import FerryBluetooth
+    import Foundation
+    import NIOCore
+    import NIOPosix
+
+    extension HCIChannel {
+        /// Opens the channel and lets the engine have what comes.
+        func open(for engine: HCIEngine) async throws {
+            let group = MultiThreadedEventLoopGroup.singleton
+            let initialize: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    if case .user = self { try channel.pipeline.syncOperations.addHandler(PacketWriter()) }
+                    try channel.pipeline.syncOperations.addHandler(HCIStreamHandler(engine))
+                }
+            }
+            let sockets = ClientBootstrap(group: group)
+                .connectTimeout(.seconds(5))
+                .channelOption(.socketOption(.tcp_nodelay), value: 1)
+                .channelInitializer(initialize)
+            // A packet of the kernel's that does not fit what it is read into loses its end.
+            let descriptors = NIOPipeBootstrap(group: group)
+                .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 8192))
+                .channelInitializer(initialize)
+            switch self {
+            case .tcp(let host, let port): _ = try await sockets.connect(host: host, port: port).get()
+            case .unix(let path): _ = try await sockets.connect(unixDomainSocketPath: path).get()
+            case .serial(let path, let speed):
+                try await Self.take(try SerialLine.open(path, speed: speed), descriptors)
+            case .user(let device): try await Self.take(try UserChannel.open(device), descriptors)
+            }
+        }
+
+        private static func take(_ descriptor: Int32, _ bootstrap: NIOPipeBootstrap) async throws {
+            do {
+                _ = try await bootstrap.takingOwnershipOfDescriptor(inputOutput: descriptor).get()
+            } catch {
+                close(descriptor)
+                throw error
+            }
+        }
+    }
+#endif
