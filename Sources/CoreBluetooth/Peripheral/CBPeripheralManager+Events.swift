@@ -22,6 +22,8 @@ struct PeripheralProgress {
     var isAdvertising = false
     var attempt = 0
     var channels: Set<CBL2CAPPSM> = []
+    /// How often the power has gone; what was begun before the last time does not count.
+    var powerLosses = 0
     var restoration: RestorationFile?
     var restored: PeripheralSnapshot?
     var resuming: PeripheralSnapshot?
@@ -244,13 +246,22 @@ extension CBPeripheralManager {
         if let restored { handBack(restored) }
         setState(state)
         if state != .poweredOn {
-            // The adapter has dropped everything: services are to be added again.
-            for service in progress({ $0.services }) { _ = withdraw(service) }
-            progress {
-                $0.isAdvertising = false
-                $0.advertisement = nil
-                $0.channels = []
+            // The adapter has dropped everything: services are to be added again. But it may be on again already, and have
+            // taken what was asked for before this was told.
+            let (services, channels) = progress { progress in
+                defer {
+                    progress.isAdvertising = false
+                    progress.advertisement = nil
+                    progress.channels = []
+                    progress.powerLosses += 1
+                }
+                return (progress.services, progress.channels)
             }
+            for service in services {
+                if let id = withdraw(service) { role.unpublish(id) }
+            }
+            for channel in channels { role.unpublishL2CAPChannel(PSM(rawValue: channel)) }
+            role.stopAdvertising()
         }
         delegate?.peripheralManagerDidUpdateState(self)
         if state == .poweredOn { resume() }
