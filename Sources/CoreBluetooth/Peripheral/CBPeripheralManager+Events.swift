@@ -63,19 +63,22 @@ extension CBPeripheralManager {
         for event in refused { event.refuse() }
     }
 
-    /// Forgets a service, and opens it for changes again.
+    /// Forgets a service, and opens it for changes again. One at a time: a removal and a loss of power may meet.
     func withdraw(_ service: CBMutableService) -> AttributeID? {
-        guard service.publication.current.manager === self else { return nil }
-        let id = service.publication.current.id
-        service.publication.current = Publication()
-        for case let characteristic as CBMutableCharacteristic in service.characteristics ?? [] {
-            let id = characteristic.publication.current.id
-            characteristic.publication.current = Publication()
-            progress { progress in id.map { progress.characteristics[$0] = nil } }
-            characteristic.subscribers.current = []
+        withdrawal { _ in
+            let publication = service.publication.current
+            guard publication.manager === self else { return nil }
+            progress { $0.services.removeAll { $0 === service } }
+            for case let characteristic as CBMutableCharacteristic in service.characteristics ?? [] {
+                let id = characteristic.publication.current.id
+                characteristic.publication.current = Publication()
+                progress { progress in id.map { progress.characteristics[$0] = nil } }
+                characteristic.subscribers.current = []
+            }
+            // Last, because from here on it can be added again.
+            service.publication.current = Publication()
+            return publication.id
         }
-        progress { $0.services.removeAll { $0 === service } }
-        return id
     }
 
     /// Hands an event of a characteristic to the program's queue, or refuses it when there is no such characteristic.
