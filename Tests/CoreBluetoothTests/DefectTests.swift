@@ -39,10 +39,24 @@ import Testing
         let far = MessageChannel(
             over: try #require(await links.next()), codec: BytesCodec(), framing: SequencedFraming())
         async let sent: Void = far.send(Array(message))
-        var messages = near.messages.makeAsyncIterator()
-        let received = try await messages.next()
-        #expect(received == Array(message), "the channel delivers it whole")
+        let received = Mutex<[UInt8]?>(nil)
+        let receiving = Task {
+            for try await message in near.messages { received.withLock { $0 = message } }
+        }
+        let deadline = ContinuousClock.now + .seconds(20)
+        while received.withLock({ $0 == nil }) {
+            guard ContinuousClock.now < deadline else {
+                let reasons = "\(near.closeReason as Any), \(far.closeReason as Any)"
+                near.close()
+                far.close()
+                throw NotInTime(what: "the message after \(pair.radio.injectedFaults): \(reasons)")
+            }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+        let isWhole = received.withLock { $0 == Array(message) }
+        #expect(isWhole, "the channel delivers it")
         try await sent
+        receiving.cancel()
         near.close()
         far.close()
         listener.close()

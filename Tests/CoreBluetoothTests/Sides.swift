@@ -79,8 +79,9 @@ final class PeripheralSide: NSObject, CBPeripheralManagerDelegate, @unchecked Se
         if let onRead { onRead(request) } else { peripheral.respond(to: request, withResult: .success) }
     }
     func peripheralManager(_ peripheral: CBPeripheralManager, didReceiveWrite requests: [CBATTRequest]) {
+        if let onWrite { onWrite(requests) }
         note("write " + requests.map { "\($0.offset)+\($0.value?.count ?? -1)" }.joined(separator: " "))
-        if let onWrite { onWrite(requests) } else { peripheral.respond(to: requests[0], withResult: .success) }
+        if onWrite == nil { peripheral.respond(to: requests[0], withResult: .success) }
     }
     func peripheralManagerIsReady(toUpdateSubscribers peripheral: CBPeripheralManager) {
         note("ready")
@@ -93,8 +94,8 @@ final class PeripheralSide: NSObject, CBPeripheralManagerDelegate, @unchecked Se
         _ peripheral: CBPeripheralManager, didUnpublishL2CAPChannel PSM: CBL2CAPPSM, error: (any Error)?
     ) { note("unpublished \(PSM) \(text(error))") }
     func peripheralManager(_ peripheral: CBPeripheralManager, didOpen channel: CBL2CAPChannel?, error: (any Error)?) {
-        note("channel \(text(error))")
         if let channel { onChannel?(channel) }
+        note("channel \(text(error))")
     }
 }
 

@@ -60,7 +60,7 @@ struct CheckedQueue: Sendable {
 enum MisuseLog {
     private static let journal: Journal = {
         let journal = Journal()
-        Misuse.sink.current = { journal.add($0) }
+        Misuse.sink.current = { journal.add("\(pthread_self()) " + $0) }
         return journal
     }()
 
@@ -70,11 +70,12 @@ enum MisuseLog {
     /// How many lines have this part.
     static func count(_ part: String) -> Int { journal.all.count { $0.contains(part) } }
 
-    /// How many lines with this part a piece of code adds.
+    /// How many lines with this part a piece of code adds on its thread.
     static func count(_ part: String, in body: () throws -> Void) rethrows -> Int {
-        let before = count(part)
+        let thread = "\(pthread_self()) "
+        let before = journal.all.count
         try body()
-        return count(part) - before
+        return journal.all.dropFirst(before).count { $0.hasPrefix(thread) && $0.contains(part) }
     }
 }
 

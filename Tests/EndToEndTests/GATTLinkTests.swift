@@ -63,6 +63,21 @@ import Testing
         #expect(server.closeReason?.code == .disconnected)
     }
 
+    /// Whoever asks between the end and the news of it must not hear of a size that nothing fits into.
+    @Test func theChunkSizeOutlivesTheConnection() async throws {
+        let rig = try await Rig()
+        let (near, far) = try await rig.connect()
+        let channel = MessageChannel(over: far, codec: BytesCodec())
+        try await channel.send([1])
+        let size = far.maximumChunkSize
+        #expect(size > 20)
+        near.close()
+        var messages = channel.messages.makeAsyncIterator()
+        while (try? await messages.next()) != nil {}
+        #expect(far.maximumChunkSize == size)
+        channel.close()
+    }
+
     @Test func carriesMessagesBothWays() async throws {
         try await exchange(Rig(), LengthPrefixFraming())
     }

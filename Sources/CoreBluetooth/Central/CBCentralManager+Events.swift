@@ -42,6 +42,8 @@ extension CBCentralManager {
         setState(state)
         if state != .poweredOn {
             progress { $0.scan = nil }
+            // It may be on again already, and have taken a scan that was asked for before this was told.
+            role.stopScan()
             // Connections have ended without a word, as Apple documents: their objects are to be fetched again.
             for peripheral in peripherals.all { peripheral.dropSession() }
         }

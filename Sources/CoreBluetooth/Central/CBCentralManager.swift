@@ -19,7 +19,7 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     private struct WeakDelegate { weak var delegate: (any CBCentralManagerDelegate)? }
     private let delegateReference: Guarded<WeakDelegate>
     private let events: CentralEvents
-    private let role: any CentralRole
+    let role: any CentralRole
     let adapter: any BluetoothAdapter
     let peripherals = WeakTable<UUID, CBPeripheral>()
     let progress = Guarded(CentralProgress())

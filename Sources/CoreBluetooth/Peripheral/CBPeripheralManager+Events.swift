@@ -22,6 +22,8 @@ struct PeripheralProgress {
     var isAdvertising = false
     var attempt = 0
     var channels: Set<CBL2CAPPSM> = []
+    /// How often the power has gone; what was begun before the last time does not count.
+    var powerLosses = 0
     var restoration: RestorationFile?
     var restored: PeripheralSnapshot?
     var resuming: PeripheralSnapshot?
@@ -61,19 +63,22 @@ extension CBPeripheralManager {
         for event in refused { event.refuse() }
     }
 
-    /// Forgets a service, and opens it for changes again.
+    /// Forgets a service, and opens it for changes again. One at a time: a removal and a loss of power may meet.
     func withdraw(_ service: CBMutableService) -> AttributeID? {
-        guard service.publication.current.manager === self else { return nil }
-        let id = service.publication.current.id
-        service.publication.current = Publication()
-        for case let characteristic as CBMutableCharacteristic in service.characteristics ?? [] {
-            let id = characteristic.publication.current.id
-            characteristic.publication.current = Publication()
-            progress { progress in id.map { progress.characteristics[$0] = nil } }
-            characteristic.subscribers.current = []
+        withdrawal { _ in
+            let publication = service.publication.current
+            guard publication.manager === self else { return nil }
+            progress { $0.services.removeAll { $0 === service } }
+            for case let characteristic as CBMutableCharacteristic in service.characteristics ?? [] {
+                let id = characteristic.publication.current.id
+                characteristic.publication.current = Publication()
+                progress { progress in id.map { progress.characteristics[$0] = nil } }
+                characteristic.subscribers.current = []
+            }
+            // Last, because from here on it can be added again.
+            service.publication.current = Publication()
+            return publication.id
         }
-        progress { $0.services.removeAll { $0 === service } }
-        return id
     }
 
     /// Hands an event of a characteristic to the program's queue, or refuses it when there is no such characteristic.
@@ -244,13 +249,22 @@ extension CBPeripheralManager {
         if let restored { handBack(restored) }
         setState(state)
         if state != .poweredOn {
-            // The adapter has dropped everything: services are to be added again.
-            for service in progress({ $0.services }) { _ = withdraw(service) }
-            progress {
-                $0.isAdvertising = false
-                $0.advertisement = nil
-                $0.channels = []
+            // The adapter has dropped everything: services are to be added again. But it may be on again already, and have
+            // taken what was asked for before this was told.
+            let (services, channels) = progress { progress in
+                defer {
+                    progress.isAdvertising = false
+                    progress.advertisement = nil
+                    progress.channels = []
+                    progress.powerLosses += 1
+                }
+                return (progress.services, progress.channels)
             }
+            for service in services {
+                if let id = withdraw(service) { role.unpublish(id) }
+            }
+            for channel in channels { role.unpublishL2CAPChannel(PSM(rawValue: channel)) }
+            role.stopAdvertising()
         }
         delegate?.peripheralManagerDidUpdateState(self)
         if state == .poweredOn { resume() }

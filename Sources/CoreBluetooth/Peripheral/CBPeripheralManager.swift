@@ -12,6 +12,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     let role: any PeripheralRole
     let centrals = WeakTable<PeerID, CBCentral>()
     let progress = Guarded(PeripheralProgress())
+    let withdrawal = Guarded(())
     private let tasks = SerialTasks()
 
     /// A manager without a delegate, on the main queue.
@@ -144,9 +145,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         guard isFirst else {
             return Misuse.report("add: the service \(service.uuid) has been added already")
         }
-        progress {
-            $0.services.append(service)
-            $0.publishing += 1
+        let powerLosses = progress { progress in
+            progress.services.append(service)
+            progress.publishing += 1
+            return progress.powerLosses
         }
         for case let characteristic as CBMutableCharacteristic in service.characteristics ?? [] {
             characteristic.publication {
@@ -156,12 +158,16 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         }
         saveState()
         perform { [weak self] (role) async throws(BluetoothError) in
-            do throws(BluetoothError) {
-                let published = try await role.publish(definition)
-                self?.register(service, published)
-            } catch {
-                self?.register(service, nil)
-                throw error
+            let result: Result<PublishedService, BluetoothError>
+            do throws(BluetoothError) { result = .success(try await role.publish(definition)) } catch {
+                result = .failure(error)
+            }
+            self?.register(service, try? result.get())
+            let published = try result.get()
+            guard self?.progress({ $0.powerLosses }) == powerLosses else {
+                _ = self?.withdraw(service)
+                role.unpublish(published.id)
+                throw BluetoothError(.notPoweredOn, "the power went while the service was published; add it again")
             }
         } then: { manager, result in
             manager.delegate?.peripheralManager(manager, didAdd: service, error: result.error)

@@ -10,6 +10,12 @@ package final class ChunkSizeCheck: Sendable {
 
     package init() {}
 
+    /// The maximum that was noted last.
+    package var latest: Int? {
+        let latest = lastMaximum.load(ordering: .relaxed)
+        return latest > 0 ? latest : nil
+    }
+
     /// Remembers the link's present maximum, which is at least 1.
     package func note(_ maximum: Int) -> Int {
         let maximum = max(1, maximum)

@@ -26,7 +26,10 @@ final class GATTPeripheralLink: Link {
 
     // MARK: Link
 
-    var maximumChunkSize: Int { sizeCheck.note(role.maximumUpdateValueLength(for: central) ?? 1) }
+    /// Once the central has gone: the last one known, so that whoever asks before it is told hears of the end alone.
+    var maximumChunkSize: Int {
+        sizeCheck.note(role.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20)
+    }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
 
