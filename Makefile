@@ -10,7 +10,7 @@ run: setup
 test: setup
 	scripts/test
 
-# Speed and allocations, from the package in Benchmarks.
+# The micro benchmarks: allocations, copies and bytes on the wire against thresholds, speed beside peers in the same run.
 bench: setup
 	scripts/bench
 

@@ -30,7 +30,8 @@ let package = Package(
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
-        .trait(name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO"),
+        .trait(
+            name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO and swift-crypto"),
         // Needs libsystemd-dev; Linux only.
         .trait(name: "BlueZ", description: "FerryBlueZ: org.bluez on the system bus, through libsystemd's sd-bus"),
     ],
@@ -39,6 +40,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-collections", from: "1.2.0"),
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -89,6 +91,7 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator", "FerryZlib",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -100,6 +103,8 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "BluetoothHost",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["HCI"])),
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HCI"])),
+                .product(name: "CryptoExtras", package: "swift-crypto", condition: .when(traits: ["HCI"])),
             ],
             path: "Plugins/FerryHCI"
         ),
@@ -122,6 +127,7 @@ let package = Package(
             name: "BusinessCard",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/BusinessCard"
@@ -176,7 +182,39 @@ let package = Package(
     ]
 )
 
-for target in package.targets where target.type != .system {
+#if !canImport(Darwin)
+    // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
+    package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
+    package.targets += [
+        .target(
+            name: "CoreBluetooth",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback", .product(name: "DequeModule", package: "swift-collections"),
+            ]
+        ),
+        .testTarget(
+            name: "CoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
+                "FerryBluetooth", "FerryTesting", "FerryLoopback",
+            ]
+        ),
+        // Programs as tutorials write them: built with a language mode and no other setting.
+        .target(
+            name: "CoreBluetoothSwift5Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift5Programs", swiftSettings: [.swiftLanguageMode(.v5)]
+        ),
+        .target(
+            name: "CoreBluetoothSwift6Programs", dependencies: ["CoreBluetooth"],
+            path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
+        ),
+    ]
+    package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
+        "CoreBluetooth", "CoreBluetoothSwift5Programs",
+    ]
+#endif
+
+for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .swiftLanguageMode(.v6),

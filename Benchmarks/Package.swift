@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// A package of its own, so that nobody who uses Ferry builds what it is measured with.
+// A package of its own, so that nobody who uses Ferry builds what it is measured beside.
 let package = Package(
     name: "ferry-benchmarks",
     platforms: [.macOS(.v15)],
@@ -10,38 +10,46 @@ let package = Package(
         .package(name: "ferry", path: ".."),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/apple/swift-nio-extras", from: "1.30.0"),
-        .package(url: "https://github.com/ordo-one/benchmark", from: "1.38.1", traits: []),
     ],
     targets: [
         // Counts every allocation of the calling thread.
-        .target(name: "CAllocationCounter"),
+        .target(name: "CMemoryCounter"),
 
-        // What is measured, shared by both ways of measuring.
+        // Counts every byte that the calling thread copies, in programs that depend on it.
+        .target(name: "CCopyCounter"),
+
+        // What is measured.
         .target(
-            name: "FramingWorkloads",
+            name: "Workloads",
             dependencies: [
-                "CAllocationCounter",
+                "CMemoryCounter",
                 .product(name: "Ferry", package: "ferry"),
+                .product(name: "FerryBluetooth", package: "ferry"),
+                .product(name: "FerryLoopback", package: "ferry"),
+                .product(name: "FerrySimulator", package: "ferry"),
+            ]
+        ),
+
+        // What it is measured beside.
+        .target(
+            name: "Peers",
+            dependencies: [
+                "Workloads",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "NIOExtras", package: "swift-nio-extras"),
             ]
         ),
 
-        // `swift run -c release framing-ratios`: ratios in one run, and whether they meet their targets.
-        .executableTarget(name: "framing-ratios", dependencies: ["FramingWorkloads"], path: "Sources/FramingRatios"),
+        // `swift run -c release exact`: what is the same on every machine, against stored thresholds.
+        .executableTarget(name: "exact", dependencies: ["Workloads", "CCopyCounter"], path: "Sources/Exact"),
 
-        // `swift package benchmark`: the same workloads over time.
-        .executableTarget(
-            name: "FramingBenchmarks",
-            dependencies: ["FramingWorkloads", .product(name: "Benchmark", package: "benchmark")],
-            path: "Benchmarks/Framing",
-            plugins: [.plugin(name: "BenchmarkPlugin", package: "benchmark")]
-        ),
+        // `swift run -c release ratios`: speed beside the peers' in one run.
+        .executableTarget(name: "ratios", dependencies: ["Workloads", "Peers"], path: "Sources/Ratios"),
     ]
 )
 
-for target in package.targets where target.name != "CAllocationCounter" {
+for target in package.targets where !target.name.hasPrefix("C") {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
             .swiftLanguageMode(.v6),

@@ -12,6 +12,7 @@
         var splitter = H4Splitter()
         var batch = EventBatch()
         var output: [UInt8] = []
+        var capture: CaptureFile?
         var channel: (any Channel)?
         /// Keeps the event loop reachable once the channel is gone.
         var lastChannel: (any Channel)?
@@ -35,6 +36,7 @@
         var links: [ConnectionID: LinkState] = [:]
         var connecting: [Address: [Waiter<ConnectionID>]] = [:]
         var operations: [OperationID: Operation] = [:]
+        var securing: [ConnectionID: [Waiter<Void>]] = [:]
         var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
         var channels: [CreditChannelID: HCIL2CAPChannel] = [:]
         var requests: [ServerRequestID: UInt64] = [:]

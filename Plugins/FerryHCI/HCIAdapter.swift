@@ -12,8 +12,7 @@
     ///
     /// The channel stays open until ``close()``, or until neither the adapter is referenced nor any role of it open.
     ///
-    /// Limits: no pairing, so attributes that need encryption are refused with `insufficientAuthentication`; host-to-
-    /// controller flow control is not used, so `setReceiving` has an effect on L2CAP channels only.
+    /// Limits: controller-to-host flow control is not used, so `setReceiving` has an effect on L2CAP channels only.
     public final class HCIAdapter: BluetoothAdapter {
         let engine: HCIEngine
 
@@ -30,18 +29,33 @@
         ///
         /// - Parameters:
         ///   - channel: where the controller is.
-        ///   - address: the low 48 bits become the static random address of this adapter; random when nil.
-        ///   - deviceName: the value of the Device Name characteristic.
-        ///   - maximumMTU: the ATT_MTU to ask for and agree to, 23 to 517.
+        ///   - options: how to behave; the defaults suit most uses.
         /// - Throws: `notPoweredOn` with what is wrong: nothing listens there, or the controller does not answer.
         public static func open(
-            _ channel: HCIChannel, address: UInt64? = nil, deviceName: String = "Ferry", maximumMTU: Int = 517
+            _ channel: HCIChannel, _ options: HCIConfiguration = HCIConfiguration()
         ) async throws(BluetoothError) -> HCIAdapter {
             var random = SystemRandomNumberGenerator()
-            var configuration = HostConfiguration(address: .staticRandom(address ?? random.next()))
-            configuration.deviceName = deviceName
-            configuration.maximumMTU = maximumMTU
-            let engine = HCIEngine(name: "\(channel)", configuration)
+            let stored = try options.pairing?.bondFile.map { BondFile(path: $0) }?.read()
+            let bonds = stored?.bonds.compactMap(\.bond) ?? []
+            guard bonds.count == stored?.bonds.count ?? 0 else {
+                throw BluetoothError(
+                    .invalidArgument,
+                    "The bond file \(options.pairing?.bondFile ?? "") has a key that is not 32 hexadecimal digits. Mend it, "
+                        + "or remove it and pair anew.")
+            }
+            let address = Address.staticRandom(options.address ?? stored?.address ?? random.next())
+            var configuration = HostConfiguration(address: address)
+            configuration.pairing = options.pairing?.options
+            configuration.deviceName = options.deviceName
+            configuration.maximumMTU = options.maximumMTU
+            configuration.connectionInterval = options.connectionIntervalWithinBounds
+            let engine = HCIEngine(name: "\(channel)", configuration, options)
+            engine.state.withLock { $0.host.setBonds(bonds) }
+            if let capture = options.capture {
+                try engine.state.withLock { state throws(BluetoothError) in
+                    state.capture = try CaptureFile(path: capture)
+                }
+            }
             let adapter = HCIAdapter(engine)
             let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
                 .connectTimeout(.seconds(5))

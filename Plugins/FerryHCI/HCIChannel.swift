@@ -8,6 +8,9 @@
         /// H4 over a Unix socket.
         case unix(path: String)
 
+        /// What ``init(_:)`` reads, for messages.
+        public static let forms = ["hci:tcp:HOST:PORT", "hci:unix:PATH"]
+
         /// Reads `hci:tcp:HOST:PORT` or `hci:unix:PATH`.
         ///
         /// - Throws: `invalidArgument` with what is wrong and what is accepted.

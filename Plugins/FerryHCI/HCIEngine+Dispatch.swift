@@ -8,7 +8,7 @@
         func dispatch(_ event: HostEvent, _ batch: EventBatch) {
             switch event {
             case .stateChanged(let host): stateDidChange(host)
-            case .diagnostic: break
+            case .diagnostic(let text): note(text)
             case .advertisingStarted: state.withLock { $0.advertisingWaiter.take() }?.resume(.success(()))
             case .advertisingFailed(let code): advertisingDidFail(code)
             case .scanFailed:
@@ -26,6 +26,10 @@
                     waiter.resume(value.map { .success(Int($0)) } ?? .failure(error))
                 }
             case .parametersChanged: break
+            case .pairingQuestion(let id, let question): didAsk(id, question)
+            case .secured(let id, _): didSecure(id, .success(()))
+            case .pairingFailed(let id, let failure): pairingDidFail(id, failure)
+            case .bonded: didBond()
             case .mtuChanged(let id, let mtu):
                 for owner in owners(id) { owner.mtuDidChange(mtu) }
             case .valueReceived(let id, let handle, let bytes):
@@ -112,6 +116,8 @@
         }
 
         private func didDisconnect(_ id: ConnectionID, _ reason: HCIErrorCode) {
+            note("Connection \(id.rawValue) has ended: \(reason).")
+            didSecure(id, .failure(BluetoothError(reason)))
             let (link, waiters, subscribers) = state.withLock { state in
                 let link = state.links.removeValue(forKey: id)
                 let owners = Set(link?.subscriptions.values.map { $0 } ?? [])

@@ -11,11 +11,21 @@
     final class HCIEngine: Sendable {
         let name: String
         let state: Mutex<EngineState>
+        let pairing: HCIPairing?
+        /// The static random address's value.
+        let address: UInt64
+        private let log: (@Sendable (String) -> Void)?
 
-        init(name: String, _ configuration: HostConfiguration) {
+        init(name: String, _ configuration: HostConfiguration, _ options: HCIConfiguration) {
             self.name = name
+            pairing = options.pairing
+            address = configuration.address.value
+            log = options.log
             state = Mutex(EngineState(LEHost(configuration)))
         }
+
+        /// For people who look for a fault.
+        func note(_ text: String) { log?("\(name): \(text)") }
 
         static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 
@@ -101,6 +111,7 @@
                     defer { swap(&splitter, &state.splitter) }
                     do throws(H4StreamError) {
                         try splitter.feed(RawSpan(_unsafeBytes: bytes)) { _, packet in
+                            state.capture?.add(packet, isReceived: true)
                             state.host.receive(packet, at: now)
                         }
                         return nil
@@ -124,10 +135,18 @@
                     state.isPumpScheduled = true
                     let now = Self.now
                     if let deadline = state.host.deadline, deadline <= now { state.host.wake(at: now) }
-                    state.output.removeAll(keepingCapacity: true)
-                    while state.host.nextPacket(into: &state.output, at: now) {}
-                    guard let channel = state.channel, !state.output.isEmpty else { return (state.channel, nil) }
-                    return (channel, channel.allocator.buffer(bytes: state.output))
+                    var output: [UInt8] = []
+                    swap(&output, &state.output)
+                    defer { swap(&output, &state.output) }
+                    output.removeAll(keepingCapacity: true)
+                    var start = 0
+                    while state.host.nextPacket(into: &output, at: now) {
+                        state.capture?.add(output.span.bytes.extracting(start..<output.count), isReceived: false)
+                        start = output.count
+                    }
+                    state.capture?.flush()
+                    guard let channel = state.channel, !output.isEmpty else { return (state.channel, nil) }
+                    return (channel, channel.allocator.buffer(bytes: output))
                 }
                 if let channel, let bytes { channel.writeAndFlush(bytes, promise: nil) }
             } while deliverEvents()

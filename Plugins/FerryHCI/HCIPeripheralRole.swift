@@ -188,11 +188,14 @@
         func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
             try engine.change { [id] state, _ throws(BluetoothError) in
                 try state.requirePower()
-                guard !encryptionRequired else {
-                    throw BluetoothError(.notSupported, "This adapter does not pair, so no channel can be encrypted.")
+                guard !encryptionRequired || state.host.pairs else {
+                    throw BluetoothError(
+                        .notSupported,
+                        "This adapter does not pair, or its controller cannot encrypt, so no channel can be encrypted.")
                 }
                 guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else { throw Self.closed }
-                for psm in UInt16(0x80)...0xFF where state.host.listen(psm: psm) {
+                for psm in UInt16(0x80)...0xFF where state.host.listen(psm: psm, encryptionRequired: encryptionRequired)
+                {
                     state.peripherals[place].psms.insert(psm)
                     return PSM(rawValue: psm)
                 }

@@ -24,6 +24,9 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
         case iso8601
     }
 
+    /// 3.
+    public var identifier: UInt8 { 3 }
+
     /// Line breaks and indentation for people to read. They cost bytes on the link and mean nothing to the receiver.
     public let isIndented: Bool
 

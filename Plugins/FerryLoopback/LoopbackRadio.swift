@@ -93,19 +93,21 @@ public final class LoopbackRadio: Sendable {
     func locked<Value: Sendable, Failure: Error>(
         _ body: (inout RadioState) throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        let (result, timers, released) = state.withLock { radio in
-            let result: Result<Value, Failure>
-            do throws(Failure) { result = .success(try body(&radio)) } catch { result = .failure(error) }
-            return (
-                result, radio.timers.isEmpty ? nil : radio.takeTimers(),
-                radio.released.isEmpty ? nil : radio.takeReleased()
-            )
+        var timers: [(deadline: Timestamp, timer: Timer)] = []
+        var released: [any Sendable] = []
+        defer {
+            for (deadline, timer) in timers {
+                time.schedule(at: deadline) { [self] in fire(timer) }
+            }
+            withExtendedLifetime(released) {}
         }
-        for (deadline, timer) in timers ?? [] {
-            time.schedule(at: deadline) { [self] in fire(timer) }
+        return try state.withLock { (radio) throws(Failure) in
+            defer {
+                if !radio.timers.isEmpty { timers = radio.takeTimers() }
+                if !radio.released.isEmpty { released = radio.takeReleased() }
+            }
+            return try body(&radio)
         }
-        withExtendedLifetime(released) {}
-        return try result.get()
     }
 
     private func fire(_ timer: Timer) {

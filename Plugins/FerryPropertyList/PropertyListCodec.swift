@@ -25,6 +25,9 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
         case xml
     }
 
+    /// 4, whichever format is written, as both are read.
+    public var identifier: UInt8 { 4 }
+
     /// The format that is written; both are read.
     public let format: Format
 

@@ -82,6 +82,15 @@ public enum HostEvent: Sendable {
     /// ATT_MTU has changed.
     case mtuChanged(ConnectionID, Int)
 
+    /// Two devices that pair need a person: ``LEHost/answerPairing(_:_:at:)``.
+    case pairingQuestion(ConnectionID, PairingQuestion)
+    /// The connection is encrypted, with a key that a person had a part in when `isAuthenticated`.
+    case secured(ConnectionID, isAuthenticated: Bool)
+    /// The connection could not be made secure.
+    case pairingFailed(ConnectionID, PairingFailure)
+    /// There are keys to keep, in place of earlier ones of the same peer.
+    case bonded(ConnectionID, Bond)
+
     /// A server sent a characteristic's value, as a notification or an indication (which has been confirmed).
     case valueReceived(ConnectionID, handle: UInt16, ByteRange)
     /// A server's services within these handles have changed.

@@ -14,6 +14,8 @@ public struct HostConfiguration: Sendable {
     public var latency: UInt16 = 0
     /// Silence after which a connection is lost, in units of 10 ms. Default 5 s.
     public var supervisionTimeout: UInt16 = 500
+    /// How to pair; nil not to.
+    public var pairing: PairingOptions?
     /// Bytes of values that may wait on one connection, headers included, before more are refused.
     public var queueLimit = 8192
 
@@ -58,7 +60,10 @@ public struct LEHost: ~Copyable, Sendable {
 
     var database = AttributeDatabase()
     var serviceChangedHandle: UInt16 = 0
-    var listeners: Set<UInt16> = []
+    /// PSMs on which channels are taken, and whether they need an encrypted link.
+    var listeners: [UInt16: Bool] = [:]
+    /// Keys shared with peers.
+    public internal(set) var bonds: [Bond] = []
 
     var pending = EventBatch()
     var lastID: UInt64 = 0
@@ -105,7 +110,7 @@ public struct LEHost: ~Copyable, Sendable {
         case .disconnectionComplete(let status, let handle, let reason):
             if status == 0 { connectionDidEnd(handle, HCIErrorCode(rawValue: reason), at: now) }
         case .encryptionChange(let status, let handle, let isEnabled):
-            if status == 0, let index = index(handle: handle) { connections[index].isEncrypted = isEnabled }
+            encryptionDidChange(handle, HCIErrorCode(rawValue: status), isEnabled: isEnabled, at: now)
         case .hardwareError(let code):
             restart("The controller reports hardware error 0x\(String(code, radix: 16)).", at: now)
         case .dataBufferOverflow:
@@ -117,9 +122,8 @@ public struct LEHost: ~Copyable, Sendable {
             pending.events.append(.parametersChanged(connections[index].id, parameters))
         case .advertisingReports(let reports):
             if scanner.isWanted { for report in reports { pending.events.append(.advertisementReceived(report)) } }
-        case .longTermKeyRequest(let handle):
-            // No keys are kept: see SMP.
-            tune(.leLongTermKeyRequestNegativeReply, at: now) { $0.append(u16: handle) }
+        case .longTermKeyRequest(let handle, let random, let diversifier):
+            longTermKeyWasRequested(handle, random: random, diversifier: diversifier, at: now)
         case .connectionParameterRequest(let handle, let minimum, let maximum, let latency, let timeout):
             answerParameterRequest(handle, minimum...max(minimum, maximum), latency, timeout, at: now)
         case .dataLengthChange, .phyUpdateComplete, .advertisingSetTerminated, .other: break

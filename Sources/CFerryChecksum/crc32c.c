@@ -43,27 +43,58 @@ uint32_t ferry_crc32c_by_table(uint32_t crc, const void *bytes, size_t count) {
 #if defined(__x86_64__)
 
 #include <nmmintrin.h>
+#include <wmmintrin.h>
 
-__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
-    const uint8_t *next = bytes;
-    uint64_t wide = (uint32_t)~crc;
-    for (; count >= 8; count -= 8, next += 8) {
-        uint64_t word;
-        memcpy(&word, next, 8);
-        wide = _mm_crc32_u64(wide, word);
-    }
-    uint32_t narrow = (uint32_t)wide;
-    for (; count > 0; count--, next++) { narrow = _mm_crc32_u8(narrow, *next); }
-    return ~narrow;
+static inline uint64_t word_at(const uint8_t *bytes) {
+    uint64_t word;
+    memcpy(&word, bytes, 8);
+    return word;
 }
 
-static int has_instruction(void) { return __builtin_cpu_supports("sse4.2"); }
+__attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, const uint8_t *next, size_t count) {
+    uint64_t wide = crc;
+    for (; count >= 8; count -= 8, next += 8) { wide = _mm_crc32_u64(wide, word_at(next)); }
+    uint32_t narrow = (uint32_t)wide;
+    for (; count > 0; count--, next++) { narrow = _mm_crc32_u8(narrow, *next); }
+    return narrow;
+}
+
+// The instruction takes three cycles and one may begin in each, so three lanes are summed at once. The first two are then
+// carried over what follows them by a carry-less product with a power of x, and reduced together with the last word
+// (Gopal et al., Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction, Intel 2011).
+enum { LANE = 168, BLOCK = 3 * LANE + 8 };
+// x^(8 * (2 * LANE + 8) - 33) and x^(8 * (LANE + 8) - 33) modulo the polynomial, reflected.
+static const int64_t over_two = 0x8f158014, over_one = 0xdaece73e;
+
+__attribute__((target("sse4.2,pclmul"))) static uint32_t by_lanes(uint32_t crc, const uint8_t *next, size_t count) {
+    for (; count >= BLOCK; count -= BLOCK, next += BLOCK) {
+        uint64_t first = crc, second = 0, third = 0;
+        for (size_t place = 0; place < LANE; place += 8) {
+            first = _mm_crc32_u64(first, word_at(next + place));
+            second = _mm_crc32_u64(second, word_at(next + LANE + place));
+            third = _mm_crc32_u64(third, word_at(next + 2 * LANE + place));
+        }
+        __m128i one = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)first), _mm_cvtsi64_si128(over_two), 0);
+        __m128i two = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)second), _mm_cvtsi64_si128(over_one), 0);
+        uint64_t carried = (uint64_t)_mm_cvtsi128_si64(_mm_xor_si128(one, two));
+        crc = (uint32_t)_mm_crc32_u64(third, word_at(next + 3 * LANE) ^ carried);
+    }
+    return by_instruction(crc, next, count);
+}
+
+uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
+    if (count >= BLOCK && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2")) {
+        return ~by_lanes(~crc, bytes, count);
+    }
+    if (__builtin_cpu_supports("sse4.2")) { return ~by_instruction(~crc, bytes, count); }
+    return ferry_crc32c_by_table(crc, bytes, count);
+}
 
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32)
 
 #include <arm_acle.h>
 
-static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
+uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
     const uint8_t *next = bytes;
     crc = ~crc;
     for (; count >= 8; count -= 8, next += 8) {
@@ -75,18 +106,10 @@ static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
     return ~crc;
 }
 
-static int has_instruction(void) { return 1; }
-
 #else
 
-static uint32_t by_instruction(uint32_t crc, const void *bytes, size_t count) {
+uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
     return ferry_crc32c_by_table(crc, bytes, count);
 }
 
-static int has_instruction(void) { return 0; }
-
 #endif
-
-uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
-    return has_instruction() ? by_instruction(crc, bytes, count) : ferry_crc32c_by_table(crc, bytes, count);
-}

@@ -75,7 +75,7 @@ extension FerryError {
         public static let closed = Code("closed")
         /// A deadline passed.
         public static let timedOut = Code("timedOut")
-        /// The calling task was cancelled before the first chunk left.
+        /// The calling task was cancelled, and the message taken back in time: the peer does not get it.
         public static let cancelled = Code("cancelled")
         /// The peer broke the rules too often or too grossly.
         public static let misbehavingPeer = Code("misbehavingPeer")

@@ -2,7 +2,8 @@
 ///
 /// Sizes are in bytes. An error for an exceeded limit names the limit, so that it can be raised here on purpose.
 public struct Limits: Sendable, Hashable {
-    /// Largest payload of one message as framed, in either direction. Default 16 MiB.
+    /// Largest payload of one message, in either direction, the envelope of a compression not counted. Default 16 MiB. The
+    /// sequenced framing states it in one byte and so takes up to an eighth more.
     public var maximumMessageSize = 16 << 20
 
     /// Largest plain size that a compressed message may state. Default 16 MiB. It is checked before memory is taken.
@@ -17,7 +18,7 @@ public struct Limits: Sendable, Hashable {
     public var maximumOutboundBytes = 64 << 20
 
     /// Most bytes of whole messages that wait to be read. Default 32 MiB. At half of it the link is asked to stop its
-    /// peer; a link that cannot is closed when the limit is reached.
+    /// peer; a link that cannot is closed when the limit is reached. The sequenced framing stops the peer by its credit.
     public var maximumInboundBytes = 32 << 20
 
     /// Most whole messages that wait to be read, so that empty messages are bounded too. Default 65 536.

@@ -35,7 +35,7 @@ public struct ControllerProfile: Sendable, Hashable {
 
     /// Checks the profile.
     ///
-    /// - Throws: ``FerryError`` with `invalidConfiguration`, the value and the legal range.
+    /// - Throws: ``/Ferry/FerryError`` with `invalidConfiguration`, the value and the legal range.
     public func validate() throws(FerryError) {
         let own = "controller profile '\(name)'"
         if let packetsPerEvent {

@@ -38,7 +38,7 @@ public struct LinkParameters: Sendable, Hashable {
 
     /// Checks every parameter.
     ///
-    /// - Throws: ``FerryError`` with `invalidConfiguration`, the value, the legal range and its source.
+    /// - Throws: ``/Ferry/FerryError`` with `invalidConfiguration`, the value, the legal range and its source.
     public func validate() throws(FerryError) {
         try Self.validate(connectionInterval: connectionInterval)
         try Self.validate(attMTU: attMTU)

@@ -62,8 +62,13 @@ public struct RadioMeasurement: Sendable, Hashable {
 
 /// Runs one kind of traffic over one connection, hosts and apps taking no time beyond the profile's host latency.
 ///
-/// - Parameter events: for how many connection intervals; the first, in which queues fill, is not counted.
-/// - Throws: ``FerryError`` with `invalidConfiguration` when a parameter is outside its legal range.
+/// - Parameters:
+///   - traffic: who sends what.
+///   - parameters: the link's.
+///   - profile: the controllers'.
+///   - seed: decides which packets are damaged.
+///   - events: for how many connection intervals; the first, in which queues fill, is not counted.
+/// - Throws: ``/Ferry/FerryError`` with `invalidConfiguration` when a parameter is outside its legal range.
 public func measure(
     _ traffic: Traffic, on parameters: LinkParameters, profile: ControllerProfile = .ideal, seed: UInt64 = 1,
     events: Int = 200

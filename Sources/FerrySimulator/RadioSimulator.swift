@@ -33,8 +33,11 @@ public struct RadioSimulator: LinkLayerModel {
 
     /// Makes a radio without connections.
     ///
-    /// - Parameter seed: decides which packets are damaged.
-    /// - Throws: ``FerryError`` with `invalidConfiguration` when a parameter is outside its legal range.
+    /// - Parameters:
+    ///   - parameters: those of every connection that ``open(_:at:)`` makes.
+    ///   - profile: the controllers'.
+    ///   - seed: decides which packets are damaged.
+    /// - Throws: ``/Ferry/FerryError`` with `invalidConfiguration` when a parameter is outside its legal range.
     public init(
         _ parameters: LinkParameters = LinkParameters(), profile: ControllerProfile = .ideal, seed: UInt64 = 1
     ) throws(FerryError) {
@@ -77,7 +80,7 @@ public struct RadioSimulator: LinkLayerModel {
 
     /// Changes how often packets of one connection are damaged, as when a peer walks away.
     ///
-    /// - Throws: ``FerryError`` with `invalidConfiguration` when a rate is not a probability.
+    /// - Throws: ``/Ferry/FerryError`` with `invalidConfiguration` when a rate is not a probability.
     public mutating func setLoss(_ loss: PacketLoss, on connection: LinkLayerConnection, at now: Timestamp)
         throws(FerryError)
     {

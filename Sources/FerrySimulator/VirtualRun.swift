@@ -9,8 +9,10 @@ import Synchronization
 public enum VirtualRun {
     /// Runs `body` to its end.
     ///
-    /// - Parameter time: the clock that `body` waits by.
-    /// - Throws: what `body` throws; ``FerryError`` with `timedOut` when nothing is due and `body` still waits.
+    /// - Parameters:
+    ///   - time: the clock that `body` waits by.
+    ///   - body: what to run.
+    /// - Throws: what `body` throws; ``/Ferry/FerryError`` with `timedOut` when nothing is due and `body` still waits.
     public static func run<Value: Sendable>(
         under time: VirtualTime, _ body: @escaping @Sendable () async throws -> Value
     ) throws -> Value {

@@ -1,7 +1,7 @@
 import Ferry
 public import FerryBluetooth
 
-/// Checks a pair of ``BluetoothAdapter``s that hear each other against the seam's written contract. Any test library runs
+/// Checks a pair of ``/FerryBluetooth/BluetoothAdapter``s that hear each other against the seam's written contract. Any test library runs
 /// it: a failed check is thrown as a ``ConformanceFailure``, and every wait has a deadline.
 ///
 /// ```swift

@@ -86,7 +86,7 @@ public struct CodecConformance<C: Codec> where C.Message: Equatable {
     /// Damaged payloads may be decoded to anything or refused; they must not trap.
     private func checkDamage(_ payload: [UInt8], _ index: Int) {
         guard !payload.isEmpty else { return }
-        var random = ConformanceRandom(seed: seed &+ UInt64(index))
+        var random = SplitMix64(seed: seed &+ UInt64(index))
         for _ in 0..<500 {
             var damaged = payload
             for _ in 0..<Int.random(in: 1...3, using: &random) {
@@ -97,7 +97,7 @@ public struct CodecConformance<C: Codec> where C.Message: Equatable {
     }
 
     private func checkForeignBytes() throws(ConformanceFailure) {
-        var random = ConformanceRandom(seed: ~seed)
+        var random = SplitMix64(seed: ~seed)
         var foreign: [[UInt8]] = [[], [0], [0xFF], Array(repeating: 0, count: 64), Array(repeating: 0xFF, count: 64)]
         for count in [1, 2, 3, 7, 16, 41, 256, 4096] { foreign.append(random.bytes(count)) }
         for payload in foreign {

@@ -39,7 +39,7 @@ public struct CompressionConformance {
     }
 
     private func contents(_ size: Int) -> [(String, [UInt8])] {
-        var random = ConformanceRandom(seed: seed &+ UInt64(size))
+        var random = SplitMix64(seed: seed &+ UInt64(size))
         let text = Array("Ferry carries an app's records across small links, chunk by chunk. ".utf8)
         return [
             ("zeros", [UInt8](repeating: 0, count: size)),

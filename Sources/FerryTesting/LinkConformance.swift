@@ -1,7 +1,7 @@
 public import Ferry
 import Synchronization
 
-/// Checks a ``Link`` against its contract. Any test library runs it: a failed check is thrown as a
+/// Checks a ``/Ferry/Link`` against its contract. Any test library runs it: a failed check is thrown as a
 /// ``ConformanceFailure``, and every wait has a deadline.
 ///
 /// ```swift

@@ -9,6 +9,9 @@ struct HostPair: ~Copyable {
     static let service = BluetoothHost.UUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3032 as UInt128)
     static let characteristic = BluetoothHost.UUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7274 as UInt128)
 
+    /// Needs an encrypted link.
+    static let secret = BluetoothHost.UUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7275 as UInt128)
+
     var controllers = VirtualControllers()
     var now: Int64 = 1_000
     private var peripheralHost: LEHost
@@ -26,6 +29,8 @@ struct HostPair: ~Copyable {
         var second = HostConfiguration(address: .staticRandom(0xF0F0_F0F0_F0F0))
         (first.maximumMTU, second.maximumMTU) = mtus
         (first.queueLimit, second.queueLimit) = (queueLimit, queueLimit)
+        first.pairing = PairingOptions(cryptography: ToyCryptography(seed: 1))
+        second.pairing = PairingOptions(cryptography: ToyCryptography(seed: 2))
         peripheralHost = LEHost(first)
         centralHost = LEHost(second)
         controllers.sides[0].options = options
@@ -105,7 +110,9 @@ struct HostPair: ~Copyable {
             characteristics: [
                 CharacteristicSpecification(
                     Self.characteristic, properties: value == nil ? 0x3E : 0x02,
-                    access: value == nil ? [.read, .write, .writeCommand] : .read, value: value)
+                    access: value == nil ? [.read, .write, .writeCommand] : .read, value: value),
+                CharacteristicSpecification(
+                    Self.secret, properties: 0x02, access: [.read, .readEncrypted], value: [1, 2, 3]),
             ])
         let handles = try #require(host(0) { $0.addService(specification, at: $1) })
         let (payload, omitted, _) = AdvertisingPayload.fitting(localName: "card", services: [Self.service])

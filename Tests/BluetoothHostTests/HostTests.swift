@@ -192,10 +192,11 @@ import Testing
             Issue.record("no characteristics")
             return
         }
-        #expect(found.map(\.uuid) == [.deviceName, .appearance, .serviceChanged, HostPair.characteristic])
-        #expect(found.last?.value == handles.characteristics[0])
+        #expect(
+            found.map(\.uuid) == [.deviceName, .appearance, .serviceChanged, HostPair.characteristic, HostPair.secret])
+        #expect(found.suffix(2).map(\.value) == handles.characteristics)
         #expect(found.map(\.end).last == 0xFFFF)
-        let descriptors = try pair.ask(.descriptors(in: handles.characteristics[0] + 1...handles.end))
+        let descriptors = try pair.ask(.descriptors(in: handles.characteristics[0] + 1...found[3].end))
         #expect(
             descriptors
                 == .success(

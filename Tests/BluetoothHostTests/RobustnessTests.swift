@@ -225,3 +225,108 @@ struct SeededGenerator: RandomNumberGenerator {
         #expect(pair.log[1].contains { if case .channelClosed = $0 { true } else { false } })
     }
 }
+
+/// Frames as peers send them, damaged: each decoder sees what is nearly right, which is where it goes wrong.
+@Suite struct MutationTests {
+    /// Good frames of every kind, from their CID on.
+    private static let corpus: [[UInt8]] =
+        ([
+            // ATT: requests, answers, values.
+            "0400020502", "0400030502", "0400040100ffff", "04000501020002290300022a", "0400060100ffff00280f18",
+            "0400070100090010001400", "0400080100ffff0328", "040009070200020300002a", "04000a0300", "04000b010203",
+            "04000c03001600", "04000d0102", "04000e03000500", "0400100100ffff0028", "0400110601000900001812001400",
+            "04001203000102", "040013", "0400160c0000000102", "0400170c0000000102", "04001801", "040019",
+            "04001b0c00010203", "04001d0c00010203", "04001e", "04002003000500", "0400230c000200aabb0d000100cc",
+            "0400520c000102", "0400d20c0001020000000000000000000000", "0400010a0c0005",
+            // Signalling.
+            "0500010102000000", "05000602040040004000", "05000702040040004000", "0500120308000600 0c0000006400",
+            "0500130302000000", "050014040a00800040000008d2071000", "050015040a0040000008d207100000 00",
+            "05001605040040000900",
+            // SMP.
+            "060001030009100003", "060002030009100003", "0600030102030405060708090a0b0c0d0e0f10",
+            "0600040102030405060708090a0b0c0d0e0f10", "06000508", "06000b09",
+            "06000d0102030405060708090a0b0c0d0e0f10", "0600080102030405060708090a0b0c0d0e0f10", "06000901f1f1f1f1f1f1",
+            // A credit-based channel.
+            "400003000102 03", "4100",
+        ] as [String]).map { hex($0.filter { $0 != " " }) }
+
+    /// One to three damages: a bit, a byte, a cut, a doubling, a piece of another frame.
+    static func damage(_ frame: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
+        var frame = frame
+        for _ in 0..<Int.random(in: 1...3, using: &random) where frame.count > 2 {
+            let place = Int.random(in: 2..<frame.count, using: &random)
+            switch Int.random(in: 0..<6, using: &random) {
+            case 0: frame[place] ^= 1 << UInt8.random(in: 0..<8, using: &random)
+            case 1: frame[place] = [0, 1, 0x7F, 0x80, 0xFF].randomElement(using: &random) ?? 0
+            case 2: frame.removeSubrange(place...)
+            case 3: frame.insert(contentsOf: frame[place...], at: place)
+            case 4: frame += (corpus.randomElement(using: &random) ?? []).suffix(5)
+            default: frame.insert(contentsOf: random.bytes(Int.random(in: 1...4, using: &random)), at: place)
+            }
+        }
+        return Array(frame.prefix(600))
+    }
+
+    /// The seed is the argument; the count of frames per run is what keeps a debug build within seconds.
+    @Test(arguments: 1...8 as ClosedRange<UInt64>)
+    func damagedFramesNeitherTrapNorHang(seed: UInt64) throws {
+        var random = SeededGenerator(state: seed)
+        var count = 0
+        while count < 3_000 {
+            var pair = HostPair(.init(aclLength: 251, receiveLength: Int.random(in: 1...251, using: &random)))
+            let handles = try pair.connect()
+            #expect(pair.host(0) { host, _ in host.listen(psm: 0x80) })
+            let id = try pair.connection(1)
+            _ = pair.host(1) { $0.openChannel(id, psm: 0x80, at: $1) }
+            pair.settle()
+            while count < 3_000, !pair.peers(0).isEmpty, !pair.peers(1).isEmpty {
+                count += 1
+                if count % 5 == 0 {
+                    _ = pair.host(1) { $0.request(.read(handles.characteristics[0]), of: id, at: $1) }
+                }
+                let payload = Self.damage(Self.corpus.randomElement(using: &random) ?? [], &random)
+                var frame: [UInt8] = []
+                frame.append(u16: UInt16(payload.count - 2))
+                pair.controllers.sendFrame(frame + payload, to: Int.random(in: 0...1, using: &random))
+                pair.settle()
+            }
+            pair.advance(seconds: 100)
+            #expect(pair.controllers.faults.isEmpty)
+        }
+    }
+
+    /// Every frame of the corpus, handed over in two pieces at every cut.
+    @Test func everyCutOfAFrameIsPutTogether() throws {
+        let notification: [UInt8] = hex("060004001b0c00aabbcc")
+        var pair = HostPair(.init(aclLength: 251, receiveLength: 251))
+        _ = try pair.connect()
+        for cut in 1..<notification.count {
+            for (piece, flag) in [(notification[..<cut], UInt8(0x20)), (notification[cut...], 0x10)] {
+                pair.controllers.toHost[1].append([2, 0x40, flag, UInt8(piece.count), 0] + piece)
+            }
+        }
+        pair.settle()
+        #expect(pair.received[1] == .init(repeating: [0xAA, 0xBB, 0xCC], count: notification.count - 1))
+        for frame in Self.corpus {
+            for cut in 1..<frame.count + 2 {
+                var pair = HostPair(.init(aclLength: 251, receiveLength: cut))
+                _ = try pair.connect()
+                pair.controllers.sendFrame([UInt8(frame.count - 2), 0] + frame, to: 0)
+                pair.settle()
+                #expect(pair.log[0].allSatisfy { if case .diagnostic = $0 { false } else { true } })
+            }
+        }
+    }
+
+    @Test(arguments: 1...4 as ClosedRange<UInt64>)
+    func damagedAdvertisingDataIsReadToItsEnd(seed: UInt64) {
+        var random = SeededGenerator(state: seed)
+        let good = hex("02010603030f180709636172643100020afc05ff4c0001020516aafe0910")
+        for _ in 0..<5_000 {
+            var bytes = good
+            for _ in 0..<3 { bytes[Int.random(in: 0..<bytes.count, using: &random)] = random.bytes(1)[0] }
+            let data = AdvertisingData(Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random))))
+            #expect(data.services.count <= bytes.count)
+        }
+    }
+}

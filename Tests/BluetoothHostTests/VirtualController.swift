@@ -33,6 +33,8 @@ struct VirtualControllers {
         /// Commands as they came, without the H4 indicator.
         var packets: [[UInt8]] = []
         var isSilent = false
+        /// The key that encryption was asked for with.
+        var key: [UInt8] = []
     }
 
     static let handle: UInt16 = 0x0040
@@ -51,7 +53,7 @@ struct VirtualControllers {
 
     func supportedCommands(_ side: Int) -> [UInt8] {
         var mask = [UInt8](repeating: 0, count: 64)
-        var bits = [(15, 5), (26, 5), (27, 2), (28, 2), (33, 4), (33, 5), (14, 7)]
+        var bits = [(15, 5), (26, 5), (27, 2), (28, 0), (28, 1), (28, 2), (33, 4), (33, 5), (14, 7)]
         bits += sides[side].options.isExtended ? Self.extendedCommands : Self.legacyCommands
         if sides[side].options.hasDataLength { bits += [(33, 6), (34, 0), (35, 3)] }
         if sides[side].options.usesBufferSizeV2 { bits.append((41, 5)) }
@@ -99,7 +101,7 @@ struct VirtualControllers {
         case 0x1003: complete(opcode, [0, 0, 0, 0, 0, 0x60, 0, 0, 0], to: side)
         case 0x1009: complete(opcode, [0, 1, 2, 3, 4, 5, UInt8(side)], to: side)
         case 0x2003:
-            var features: UInt64 = 0
+            var features: UInt64 = 1
             if sides[side].options.hasDataLength { features |= 1 << 5 }
             if sides[side].options.isExtended { features |= 1 << 12 }
             var bytes: [UInt8] = [0]
@@ -159,6 +161,20 @@ struct VirtualControllers {
             for place in [side, other] {
                 event(0x3E, [0x03, 0, 0x40, 0] + p[4..<6] + p[6..<10], to: place)
             }
+        case 0x2019:
+            status(opcode, sides[side].isConnected ? 0 : 2, to: side)
+            sides[side].key = Array(p[12...])
+            event(0x3E, [0x05] + p[..<12], to: other)
+        case 0x201A:
+            complete(opcode, [0, p[0], p[1]], to: side)
+            if sides[other].key == Array(p[2...]) {
+                for place in [side, other] { event(0x08, [0, 0x40, 0, 1], to: place) }
+            } else {
+                disconnect(reason: 0x3D, from: side, tellSelf: true)
+            }
+        case 0x201B:
+            complete(opcode, [0, p[0], p[1]], to: side)
+            event(0x08, [0x06, 0x40, 0, 0], to: other)
         case 0x1405: complete(opcode, [0, p[0], p[1], UInt8(bitPattern: -47)], to: side)
         default: complete(opcode, [1], to: side)
         }

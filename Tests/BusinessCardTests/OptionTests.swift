@@ -68,10 +68,11 @@ import Testing
         (["--framing", "slip"], "Please provide one of 'eom', 'length' or 'sequenced'."),
         (["--codec", "yaml"], "Please provide one of 'json', 'plist' or 'xml'."),
         (["--save", "card.txt"], "A card is saved as .json, .plist or .vcf."),
-        (["--transport", "hci:usb0"], "transport hci:usb0 is not part of this build; available: loopback"),
+        (["--transport", "bluez"], "transport bluez is not part of this build; available: loopback"),
         (["--transport", "a\u{1B}[2Jb"], "transport a\\u{1B}[2Jb is not part of this build"),
         (["serve", "--chunk", "0"], "Give a number of bytes from 1 to 512."),
         (["receive", "--rssi", "x"], "Give two signal strengths"),
+        (["--capture", "x"], "the loopback transport has none"),
         (["--frob"], "Unknown option '--frob'"),
     ])
     func refusesWrongOptions(_ arguments: [String], _ expected: String) {
@@ -101,4 +102,21 @@ import Testing
         #expect(message.contains("Run business-card without a subcommand"))
         #expect(BusinessCardCommand.exitCode(for: error).rawValue == 64)
     }
+
+    #if HCI
+        @Test func controllersOfOnesOwnAreTakenByTheirAddress() throws {
+            let options = try CardOptions.parse(["--transport", "hci:tcp:127.0.0.1:9001"])
+            #expect(options.transport.name == "hci:tcp:127.0.0.1:9001")
+            #expect(throws: (any Error).self) { try options.requireOneProcess() }
+            let error = #expect(throws: (any Error).self) { try CardOptions.parse(["--transport", "hci:tcp:x"]) }
+            #expect(CardOptions.fullMessage(for: try #require(error)).contains("Use hci:tcp:HOST:PORT"))
+        }
+    #else
+        @Test func whatIsNotBuiltIsSaidHowToBuild() throws {
+            let error = #expect(throws: (any Error).self) {
+                try CardOptions.parse(["--transport", "hci:tcp:127.0.0.1:9001"])
+            }
+            #expect(CardOptions.fullMessage(for: try #require(error)).contains("swift run --traits HCI business-card"))
+        }
+    #endif
 }

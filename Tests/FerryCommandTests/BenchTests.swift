@@ -43,6 +43,28 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
         #expect(result.chunks == values * result.messages)
     }
 
+    @Test(
+        "What numbers and acknowledgements cost beside the length prefix",
+        arguments: [(23, 0.9), (247, 0.97)], [1024, 4096, 65_536])
+    func sequenced(link: (attMTU: Int, share: Double), messageSize: Int) throws {
+        for interval in [7.5, 30] {
+            let goodputs = try [FramingChoice.length, .sequenced].map { framing in
+                try BenchRun.simulate(
+                    settings {
+                        $0.attMTU = link.attMTU
+                        $0.messageSize = messageSize
+                        $0.interval = interval
+                        $0.framing = framing
+                        $0.seconds = 12
+                    }
+                ).result.goodput
+            }
+            #expect(
+                goodputs[1] >= link.share * goodputs[0],
+                "ATT_MTU \(link.attMTU), \(messageSize) bytes, \(interval) ms: \(goodputs)")
+        }
+    }
+
     @Test("Compression saves air") func compression() throws {
         let plain = try BenchRun.simulate(settings { $0.messageSize = 4_000 }).result
         let compressed = try BenchRun.simulate(
@@ -147,6 +169,8 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
             (["--seconds", "0"], "0.1 to 86400", "duration"),
             (["--profile-file", "/nonexistent.json"], "/nonexistent.json", "profile"),
             (["--compare", "/nonexistent.json"], "/nonexistent.json", "result"),
+            (["--report", "/nonexistent/report.html"], "/nonexistent/report.html", "folder"),
+            (["--transport", "pigeon"], "sim, loopback", "transport"),
         ])
     func refused(arguments: [String], range: String, source: String) {
         let error = #expect(throws: (any Error).self) { _ = try FerryCommand.parseAsRoot(["bench"] + arguments) }

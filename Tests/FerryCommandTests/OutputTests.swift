@@ -1,4 +1,6 @@
+import Ferry
 import FerrySimulator
+import Foundation
 import Testing
 
 @testable import FerryCommand
@@ -81,6 +83,47 @@ import Testing
         }
         for nonsense in ["nan", "inf,", "\"-\"", ",-,"] { #expect(!page.contains(nonsense), "\(nonsense)") }
         #expect(page.contains("prefers-color-scheme:dark"))
+    }
+
+    @Test("The page says in words what the sweep shows") func findings() throws {
+        let results = try [(23, "1M"), (247, "1M"), (517, "1M"), (247, "2M")].map { attMTU, phy in
+            try BenchRun.simulate(
+                settings {
+                    $0.attMTU = attMTU
+                    $0.phy = phy
+                    $0.messageSize = 4_096
+                }
+            ).result
+        }
+        let reference = try #require(ReportPage.reference(in: results))
+        #expect(reference.attMTU == 247 && reference.phy == "1M")
+        let sentences = ReportFindings(results: results, reference: reference).sentences()
+        #expect(sentences.first?.hasPrefix("LE 2M at 30 ms with ATT_MTU 247 carries most:") == true, "\(sentences)")
+        // 512 bytes and 7 of headers are two packets of 251 and 17 bytes.
+        #expect(sentences.contains { $0.contains("fills 2 link-layer packets") && $0.contains("the last 17.") })
+        #expect(sentences.contains { $0.hasPrefix("LE 2M carries 1.7") })
+        #expect(ReportFindings(results: [results[0]], reference: results[0].settings).sentences().isEmpty)
+    }
+
+    @Test(
+        "What is wrong with a file is said in words",
+        arguments: [
+            ("", "it is not JSON"), ("{}", "'name' is missing"),
+            (#"{"name": "a", "source": 3}"#, "at source, the value is not a String"),
+        ]) func fileProblems(text: String, problem: String) throws
+    {
+        let path = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UInt64.random(in: 0 ... .max)).json")
+            .path()
+        try JSONFile.write(text, to: path)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        let error = #expect(throws: FerryError.self) { let _: ControllerSettings = try JSONFile.read(path, "profile") }
+        #expect(error?.message.contains(problem) == true, "\(error.map(\.message) ?? "")")
+        let missing = #expect(throws: FerryError.self) {
+            let _: ControllerSettings = try JSONFile.read(path + "x", "profile")
+        }
+        #expect(missing?.message.hasSuffix("there is no such file.") == true)
+        let unwritable = #expect(throws: FerryError.self) { try JSONFile.write("", to: path + "/x") }
+        #expect(unwritable?.message.contains("Cannot write") == true)
     }
 
     @Test("Text on the page is escaped") func escaping() {

@@ -8,11 +8,42 @@
             .deletingLastPathComponent()
         private static let python = root.appending(path: ".build-interop/venv/bin/python")
 
+        static let rootCanal: URL = {
+            let packages = root.appending(path: ".build-interop/venv/lib")
+            let version = (try? FileManager.default.contentsOfDirectory(atPath: packages.path))?.first ?? "python3"
+            return packages.appending(
+                path: "\(version)/site-packages/rootcanal/bin/linux-x86_64/rootcanal")
+        }()
+
+        /// Runs a program to its end and returns what it printed.
+        static func run(_ program: String, _ arguments: [String]) async throws -> String {
+            let script = try Script(executable: URL(filePath: "/usr/bin/env"), [program] + arguments)
+            let status = await script.exitStatus()
+            if status != 0 { throw Failure(what: "\(program) ended with \(status): \(script.output)") }
+            return script.output
+        }
+
+        struct Failure: Error { let what: String }
+
+        /// Where captures are kept, and a new name there; nil when none are.
+        static func capture(_ name: String) -> String? {
+            ProcessInfo.processInfo.environment["FERRY_CAPTURES"].map {
+                "\($0)/\(name)-\(UInt32.random(in: 0 ... .max)).btsnoop"
+            }
+        }
+
         static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: python.path) }
 
-        /// A script of `Tests/Interop` at work, with its output line by line.
+        /// A program of this package, which the build puts beside the test bundle.
+        static func program(_ name: String) -> URL {
+            let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executablePath ?? ""
+            return URL(filePath: bundle).deletingLastPathComponent().appending(path: name)
+        }
+
+        /// A script of `Tests/Interop`, or another program, at work, with its output line by line.
         final class Script: Sendable {
             private let process = Process()
+            private let input = Pipe()
             private let state = Mutex(State())
 
             private struct State {
@@ -21,16 +52,26 @@
                 var waiters: [(isMet: @Sendable (String, Int32?) -> Bool, resume: @Sendable () -> Void)] = []
             }
 
-            init(_ name: String, _ arguments: [String]) throws {
-                process.executableURL = Interop.python
-                process.arguments = ["-u", Interop.root.appending(path: "Tests/Interop/\(name)").path] + arguments
+            convenience init(_ name: String, _ arguments: [String]) throws {
+                let path = Interop.root.appending(path: "Tests/Interop/\(name)").path
+                try self.init(executable: Interop.python, ["-u", path] + arguments)
+            }
+
+            /// - Parameter end: output from this text on is not kept.
+            init(executable: URL, _ arguments: [String], keepsUntil end: String? = nil) throws {
+                process.executableURL = executable
+                process.arguments = arguments
+                process.standardInput = input
                 let pipe = Pipe()
                 process.standardOutput = pipe
                 process.standardError = pipe
                 pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
                     let data = handle.availableData
                     if data.isEmpty { handle.readabilityHandler = nil }
-                    self?.change { $0.output += String(decoding: data, as: UTF8.self) }
+                    self?.change { state in
+                        if let end, state.output.contains(end) { return }
+                        state.output += String(decoding: data, as: UTF8.self)
+                    }
                 }
                 process.terminationHandler = { [weak self] process in
                     self?.change { $0.exit = process.terminationStatus }
@@ -41,6 +82,7 @@
             deinit { stop() }
 
             var output: String { state.withLock { $0.output } }
+            var lines: [Substring] { output.split(separator: "\n") }
 
             private func change(_ body: (inout State) -> Void) {
                 let met = state.withLock { state in
@@ -63,11 +105,23 @@
                 }
             }
 
-            /// Waits until the script has printed `text`, or has ended.
-            func hasPrinted(_ text: String) async -> Bool {
-                await wait { $0.contains(text) || $1 != nil }
-                return output.contains(text)
+            /// Waits until the script has printed `text` so many times, or has ended.
+            func hasPrinted(_ text: String, times count: Int = 1) async -> Bool {
+                await wait { $0.ranges(of: text).count >= count || $1 != nil }
+                return output.ranges(of: text).count >= count
             }
+
+            /// Waits for `text` and the six digits that follow it.
+            func number(after text: String) async -> Int? {
+                await wait { output, exit in
+                    exit != nil || output.range(of: text).map { output[$0.upperBound...].count >= 6 } ?? false
+                }
+                let output = output
+                return output.range(of: text).flatMap { Int(output[$0.upperBound...].prefix(6)) }
+            }
+
+            /// Gives it a line on standard input.
+            func say(_ line: String) { try? input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8)) }
 
             /// Waits for the end.
             func exitStatus() async -> Int32 {

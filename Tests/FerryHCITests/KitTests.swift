@@ -13,7 +13,9 @@
         func keepsTheContract(_ requirement: AdapterConformance.Requirement) async throws {
             let (controllers, paths) = try await Interop.controllers(2)
             defer { controllers.stop() }
-            let peripheral = try await HCIAdapter.open(.unix(path: paths[0]), maximumMTU: 185)
+            var configuration = HCIConfiguration()
+            configuration.maximumMTU = 185
+            let peripheral = try await HCIAdapter.open(.unix(path: paths[0]), configuration)
             let central = try await HCIAdapter.open(.unix(path: paths[1]))
             let kit = AdapterConformance(
                 peripheral: peripheral, central: central, deviations: .cannotPause, time: .system)

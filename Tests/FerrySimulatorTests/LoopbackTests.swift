@@ -7,17 +7,18 @@ import Testing
 /// The real channel, framing and backpressure over the loopback radio, with the simulator's link layer below it.
 @Suite("Simulated link layer below the loopback radio") struct LoopbackTests {
     /// Two adapters on a radio whose link layer is simulated.
-    private final class Rig: Sendable {
+    final class Rig: Sendable {
         let time = VirtualTime()
         let radio: LoopbackRadio
         let configuration = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
         let peripheral: LoopbackAdapter
-        let central: LoopbackAdapter
+        let centrals: [LoopbackAdapter]
+        var central: LoopbackAdapter { centrals[0] }
 
         init(
             _ parameters: LinkParameters, queueDepth: Int, seed: UInt64 = 1,
-            faults: LoopbackRadio.Faults = LoopbackRadio.Faults()
+            faults: LoopbackRadio.Faults = LoopbackRadio.Faults(), centrals count: Int = 1
         ) throws {
             var configuration = LoopbackRadio.Configuration()
             configuration.linkLayer = try RadioSimulator(parameters, seed: seed)
@@ -25,17 +26,27 @@ import Testing
             configuration.transmitQueueDepth = queueDepth
             configuration.faults = faults
             radio = try LoopbackRadio(time: time, configuration: configuration)
+            let radio = radio
             peripheral = radio.makeAdapter()
-            central = radio.makeAdapter()
+            centrals = (0..<count).map { _ in radio.makeAdapter() }
         }
 
-        func links() async throws -> (any Link, any Link) {
+        /// The peripheral's link and the first central's.
+        func links() async throws -> (any Link, any Link) { try await allLinks()[0] }
+
+        /// The peripheral's link and the central's, for each central.
+        func allLinks() async throws -> [(any Link, any Link)] {
             let listener = try await GATTTransport(adapter: peripheral, configuration: configuration, time: time)
                 .listen()
-            let central = try await GATTTransport(adapter: central, configuration: configuration, time: time)
-                .connect(timeout: .seconds(30))
-            for await link in listener.links { return (link, central) }
-            throw FerryError(.peerNotFound, "no central came")
+            var incoming = listener.links.makeAsyncIterator()
+            var pairs: [(any Link, any Link)] = []
+            for central in centrals {
+                let link = try await GATTTransport(adapter: central, configuration: configuration, time: time)
+                    .connect(timeout: .seconds(30))
+                guard let other = await incoming.next() else { throw FerryError(.peerNotFound, "no central came") }
+                pairs.append((other, link))
+            }
+            return pairs
         }
     }
 
@@ -59,7 +70,7 @@ import Testing
     }
 
     @Test(
-        "Messages arrive whole and in order through any queue depth and loss", arguments: [1, 2, 3, 8, 64], [0, 0.1])
+        "Messages arrive whole and in order through any queue depth and loss", arguments: 1...64, [0, 0.1])
     func order(queueDepth: Int, rate: Double) throws {
         let seed = UInt64(queueDepth)
         let lossy = link(interval: 7.5, dataLength: 251, attMTU: 185, loss: rate > 0 ? .packetErrorRate(rate) : .none)

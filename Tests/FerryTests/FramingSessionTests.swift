@@ -274,9 +274,13 @@ struct FramingSessionTests {
             try session.receive(hex: head, at: start + .seconds(1))
             #expect(session.deadline == start + .seconds(3))
             try session.wake(at: start + .milliseconds(2999))
-            session.consume(1, at: start + .seconds(2))
-            #expect(session.deadline == start + .seconds(4))
-            try session.receive(hex: tail, at: start + .seconds(2))
+            // While this side has paused the peer its silence does not count.
+            session.pauseReceiving(true, at: start + .seconds(2))
+            #expect(session.deadline == nil)
+            try session.wake(at: start + .seconds(1000))
+            session.pauseReceiving(false, at: start + .seconds(1000))
+            #expect(session.deadline == start + .seconds(1002))
+            try session.receive(hex: tail, at: start + .seconds(1000))
             #expect(session.deadline == nil)
             #expect(session.receivedMessages().count == 1)
 

@@ -11,7 +11,7 @@ private final class BreakingTransport: Transport {
         var untilBreak: Int
         var breaks = 0
         var connects = 0
-        var random = SequencedRandom(seed: 5)
+        var random = SplitMix64(seed: 5)
         var isStopped = false
     }
 

@@ -1,4 +1,5 @@
 import Ferry
+import FerryTesting
 import Testing
 
 /// An LE connection without gaps: in each exchange either side sends one value, and its air time passes
@@ -11,7 +12,7 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
     /// The most bytes of a link-layer packet.
     let packetSize: Int
     var loss = 0
-    var random = SequencedRandom(seed: 11)
+    var random = SplitMix64(seed: 11)
     var now = Timestamp.zero
     var queues: [[[UInt8]]] = [[], []]
     var chunkCounts = [0, 0]
@@ -132,7 +133,7 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
     ) throws -> Outcome {
         var outcome = Outcome()
         for seed in 0..<200 {
-            var random = SequencedRandom(seed: UInt64(seed))
+            var random = SplitMix64(seed: UInt64(seed))
             var sender = framing.makeSession(limits: Limits())
             var receiver = framing.makeSession(limits: Limits())
             sender.linkDidOpen(at: .zero)

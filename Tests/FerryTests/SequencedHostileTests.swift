@@ -1,3 +1,4 @@
+import FerryTesting
 import Testing
 
 @testable import Ferry
@@ -217,7 +218,7 @@ import Testing
     }
 
     @Test func noiseNeverTraps() throws {
-        var random = SequencedRandom(seed: 1)
+        var random = SplitMix64(seed: 1)
         let corpus = try captured()
         var trace = SequencedTrace()
         for _ in 0..<20_000 {

@@ -1,19 +1,7 @@
 import Ferry
+import FerryTesting
 
-/// SplitMix64 (Steele, Lea, Flood 2014): the same seed gives the same run on every machine.
-struct SequencedRandom: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
+extension SplitMix64 {
     /// A number below `bound`.
     mutating func below(_ bound: Int) -> Int { Int(next() >> 33) % max(1, bound) }
 
@@ -53,11 +41,18 @@ struct SequencedPair {
     /// The first broken promise.
     var violation: String?
 
-    init(_ configurations: [SequencedFraming.Configuration], limits: Limits = Limits()) {
+    init(_ configurations: [SequencedFraming.Configuration], limits: Limits = patient) {
         sessions = configurations.enumerated().map { side, configuration in
             SequencedFraming(configuration) { UInt32(1000 * (side + 1)) }.makeSession(limits: limits)
         }
     }
+
+    /// Clocks jump in some tests, and chunks wait for as long as it pleases: silence ends nothing.
+    static let patient: Limits = {
+        var limits = Limits()
+        limits.inboundStallTimeout = .seconds(1 << 30)
+        return limits
+    }()
 
     // MARK: Messages
 
@@ -115,7 +110,7 @@ struct SequencedPair {
     /// A side begins anew, as after a crash: what it was sending is lost with it, and its app knows.
     mutating func replace(_ side: Int, _ configuration: SequencedFraming.Configuration, id: UInt32) {
         for number in fates[side].indices where !fates[side][number].isSettled { fates[side][number].isFailed = true }
-        sessions[side] = SequencedFraming(configuration) { id }.makeSession(limits: Limits())
+        sessions[side] = SequencedFraming(configuration) { id }.makeSession(limits: Self.patient)
         unread[side] = []
     }
 
@@ -158,6 +153,17 @@ struct SequencedPair {
             ended = error
         }
         drain(1 - side)
+    }
+
+    /// Carries chunks to and fro until neither side has any.
+    mutating func exchange() {
+        repeat {
+            for side in 0...1 {
+                pump(side)
+                while !wires[side].isEmpty, ended == nil { deliver(from: side) }
+            }
+            pump(0)
+        } while ended == nil && !wires[0].isEmpty
     }
 
     mutating func wake(_ side: Int) {

@@ -1,10 +1,11 @@
 import Ferry
+import FerryTesting
 import Foundation
 import Testing
 
 /// One run of random faults, from a seed.
 struct SequencedSchedule {
-    var random: SequencedRandom
+    var random: SplitMix64
     var pair: SequencedPair
     var loss: Int
     var configurations: [SequencedFraming.Configuration] = []
@@ -13,7 +14,7 @@ struct SequencedSchedule {
     var isRecording = false
 
     init(seed: UInt64) {
-        random = SequencedRandom(seed: seed)
+        random = SplitMix64(seed: seed)
         for _ in 0...1 {
             var configuration = SequencedFraming.Configuration()
             configuration.window = random.chance(50) ? 1 + random.below(8) : 1 + random.below(48)

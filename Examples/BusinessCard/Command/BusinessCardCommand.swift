@@ -19,6 +19,7 @@ struct BusinessCardCommand: AsyncParsableCommand {
     @OptionGroup var options: CardOptions
 
     func run() async throws {
+        try options.requireOneProcess()
         try await Runner.run { console in
             let card = try options.loadCard() ?? .example
             try await options.roles(console).exchange(card, savingTo: options.save)
@@ -74,7 +75,7 @@ extension CardOptions {
 
     var recipe: Recipe { Recipe(framing: framing, codec: codec, compresses: compress, chunkSize: chunk) }
 
-    var radio: RadioSettings { RadioSettings(interval: interval, chunkSize: chunk ?? 20, rssi: rssi) }
+    var radio: RadioSettings { RadioSettings(interval: interval, chunkSize: chunk ?? 20, rssi: rssi, capture: capture) }
 
     func roles(_ console: Console) -> Roles {
         Roles(
@@ -84,13 +85,21 @@ extension CardOptions {
     /// Refuses a role alone on a transport that ends with the process.
     func requireOtherProcesses(for role: String) throws {
         guard !transport.reachesOtherProcesses else { return }
-        let others = TransportChoice.all.filter(\.reachesOtherProcesses).map(\.name)
+        let others = TransportChoice.hciForms
         let help =
             others.isEmpty
-            ? "This build has no transport that leaves it."
+            ? "This build has no transport that leaves it; swift build --traits HCI makes one that has."
             : "Choose one that leaves it with --transport: \(others.joined(separator: ", "))."
         throw ValidationError(
             "\(role) would meet nobody: the \(transport.name) transport is a virtual radio within one process. \(help) "
                 + "Run business-card without a subcommand to see both roles at once.")
+    }
+
+    /// Refuses both roles at once on a transport whose one adapter does not hear itself.
+    func requireOneProcess() throws {
+        guard transport.reachesOtherProcesses else { return }
+        throw ValidationError(
+            "\(transport.name) is one Bluetooth controller, and it does not hear itself. Run business-card serve on one "
+                + "controller and business-card receive on another.")
     }
 }

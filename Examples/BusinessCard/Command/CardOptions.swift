@@ -14,8 +14,9 @@ struct CardOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How chunks become a message again: by an end-of-message marker, or by a length before it.",
-            valueName: "eom|length"))
+            "How chunks become a message again: by an end-of-message marker, by a length before it, or by numbers on "
+                + "the chunks, which are acknowledged and sent again when lost.",
+            valueName: "eom|length|sequenced"))
     var framing = FramingChoice.eom
 
     @Option(help: ArgumentHelp("How the card becomes bytes.", valueName: "json|plist|xml"))
@@ -26,7 +27,7 @@ struct CardOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The most bytes in a chunk, up to 512. (default: 20 with eom, what the link takes with length)",
+            "The most bytes in a chunk, up to 512. (default: 20 with eom, what the link takes otherwise)",
             valueName: "bytes"),
         transform: NumberArgument.chunkSize)
     var chunk: Int?
@@ -59,8 +60,18 @@ struct CardOptions: ParsableArguments {
         transform: TransportChoice.parse)
     var transport = TransportChoice.loopback
 
+    @Option(
+        help: ArgumentHelp(
+            "Capture all HCI packets to a file that Wireshark reads, on an hci transport.", valueName: "file"))
+    var capture: String?
+
     /// Refuses what cannot work together before anything happens.
     func validate() throws {
+        if capture != nil, !transport.reachesOtherProcesses {
+            throw ValidationError(
+                "--capture takes HCI packets, and the \(transport.name) transport has none. Use it with --transport hci:..."
+            )
+        }
         do {
             _ = try framing.make(chunkSize: chunk)
             if let save { _ = try CardFile.format(forSaving: save) }

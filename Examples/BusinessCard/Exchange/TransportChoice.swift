@@ -14,7 +14,7 @@ struct TransportChoice: Sendable {
     /// Opens the radio. What it returns makes a transport for a role, each with an adapter of its own.
     let open: @Sendable (RadioSettings) throws -> @Sendable (_ role: String) -> any Transport
 
-    /// Every transport of this build.
+    /// The transports that need no address.
     static let all = [loopback]
 
     /// A virtual radio within this process.
@@ -37,15 +37,14 @@ struct TransportChoice: Sendable {
             return { role in GATTTransport(adapter: radio.makeAdapter(name: role), configuration: gatt) }
         })
 
-    /// The names of ``all``, for messages.
-    static let list = all.map(\.name).joined(separator: ", ")
+    /// What `--transport` takes, for messages.
+    static let list = (all.map(\.name) + hciForms).joined(separator: ", ")
 
     /// The transport that an argument names.
     static func parse(_ text: String) throws -> TransportChoice {
-        guard let choice = all.first(where: { $0.name == text }) else {
-            throw ValidationError("transport \(text.printable) is not part of this build; available: \(list).")
-        }
-        return choice
+        if let choice = all.first(where: { $0.name == text }) { return choice }
+        if text == "hci" || text.hasPrefix("hci:") { return try hci(text) }
+        throw ValidationError("transport \(text.printable) is not part of this build; available: \(list).")
     }
 }
 
@@ -54,6 +53,8 @@ struct RadioSettings: Sendable {
     var interval = Duration.zero
     var chunkSize = 20
     var rssi: ClosedRange<Int>?
+    /// Where to capture HCI packets.
+    var capture: String?
 
     /// Two devices side by side.
     static let loopbackRSSI = -24

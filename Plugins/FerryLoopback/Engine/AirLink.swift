@@ -19,8 +19,8 @@ final class AirLink {
     var channels: [Int] = []
     /// Peripheral roles that have asked the central to pause.
     var pausedOwners: Set<Int> = []
-    var up = Lane()
-    var down = Lane()
+    let up = Lane()
+    let down = Lane()
     var attMTU = 23
     var hasExchangedMTU = false
     var isEncrypted = false
@@ -46,7 +46,9 @@ final class AirLink {
     var hasFreedWrite = false
 
     /// What goes wrong with its values, if anything is to.
-    var faults: FaultInjector?
+    var faults: FaultInjector? { didSet { hasFaults = faults != nil } }
+    /// Asked for each value, without a copy of the above.
+    private(set) var hasFaults = false
 
     /// The connection is over; what still refers to the link must not use it.
     var hasEnded = false
@@ -100,7 +102,7 @@ struct Ending {
 }
 
 /// What waits to go one way on a link: values in a ring, everything else beside it, in one order.
-struct Lane {
+final class Lane {
     var ring: ValueRing?
     var control: Deque<Control> = []
     /// Whether the far side takes values.
@@ -119,12 +121,12 @@ struct Lane {
     /// Packets that may still go in this turn.
     var budget = 0
 
-    mutating func takeOrder() -> UInt64 {
+    func takeOrder() -> UInt64 {
         nextOrder += 1
         return nextOrder
     }
 
-    mutating func append(_ pdu: PDU, during event: UInt64) {
+    func append(_ pdu: PDU, during event: UInt64) {
         control.append(Control(order: takeOrder(), event: event, pdu: pdu))
     }
 

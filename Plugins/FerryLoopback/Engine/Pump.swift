@@ -170,7 +170,7 @@ extension RadioState {
     /// Gives a link a turn as soon as it may have one, if there is anything that can go.
     mutating func resume(_ link: AirLink) {
         guard !link.isInTurn, !link.isEventSet, hasSomething(link) else { return }
-        if linkLayer != nil {
+        if hasLinkLayer {
             if hasDelivery(link) { beginTurn(link) }
         } else if configuration.connectionInterval == .zero {
             beginTurn(link)
@@ -195,7 +195,7 @@ extension RadioState {
         link.isInTurn = true
         link.eventNumber += 1
         link.rotation += 1
-        if linkLayer == nil {
+        if !hasLinkLayer {
             let isTimed = configuration.connectionInterval != .zero
             func budget(_ queued: Int) -> Int { isTimed ? configuration.packetsPerEvent ?? queued : queued }
             link.up.budget = budget(queued(link, .up))
@@ -233,7 +233,7 @@ extension RadioState {
     /// Lets the next packet of a link's turn cross. Nil when the turn is over, or when what crossed has left events.
     private mutating func transmit(_ link: AirLink) -> Step? {
         guard link.isInRange else { return nil }
-        let isTimed = linkLayer == nil && configuration.connectionInterval != .zero
+        let isTimed = !hasLinkLayer && configuration.connectionInterval != .zero
         let event = isTimed ? link.eventNumber : nil
         while events.isEmpty, !link.hasEnded {
             if link.rotation % 2 == 0, let step = transmitFrame(link) { return step }
@@ -241,7 +241,7 @@ extension RadioState {
             case .nothing: break
             case .control:
                 link.up.budget -= 1
-                if let control = link.up.control.first, control.pdu.isValue, link.faults != nil, chunkFails(link) {
+                if let control = link.up.control.first, control.pdu.isValue, link.hasFaults, chunkFails(link) {
                     continue
                 }
                 if let control = link.up.control.popFirst() { arrive(control.pdu, on: link) }
@@ -282,8 +282,8 @@ extension RadioState {
     private mutating func deliverUpdate(_ link: AirLink) -> Step? {
         guard let ring = link.down.ring, !ring.isEmpty else { return nil }
         var bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
-        if link.faults != nil {
-            guard let spoilt = spoil(bytes, on: link, \.down) else { return nil }
+        if link.hasFaults {
+            guard let spoilt = spoil(bytes, on: link, link.down) else { return nil }
             bytes = spoilt
         }
         let entry = ring.first
@@ -293,7 +293,7 @@ extension RadioState {
         let subscribers = link.subscriptions[index].clients
         if subscribers.count == 1, let sink = subscribers[0].sink {
             var run = ValueRun(bytes)
-            if link.faults == nil, !entry.isIndication {
+            if !link.hasFaults, !entry.isIndication {
                 run.extend(to: link.down.budget + 1, before: link.down.control.first?.order ?? .max)
                 link.down.budget -= run.count - 1
                 delivering?.count = run.count
@@ -306,8 +306,8 @@ extension RadioState {
     private mutating func deliverWrite(_ link: AirLink) -> Step? {
         guard let ring = link.up.ring, !ring.isEmpty else { return nil }
         var bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
-        if link.faults != nil {
-            guard let spoilt = spoil(bytes, on: link, \.up) else { return nil }
+        if link.hasFaults {
+            guard let spoilt = spoil(bytes, on: link, link.up) else { return nil }
             bytes = spoilt
         }
         let entry = ring.first

@@ -137,7 +137,7 @@ extension RadioState {
             end.queuedFrames -= sent
             if end.direction == .up { link.up.budget -= sent } else { link.down.budget -= sent }
             guard end.sentFrames == needed else { continue }
-            if link.faults != nil, chunkFails(link) { return nil }
+            if link.hasFaults, chunkFails(link) { return nil }
             delivering = Delivering(link: link, lane: .channel(id))
             return .chunk(receiver, UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first)))
         }

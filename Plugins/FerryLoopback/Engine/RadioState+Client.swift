@@ -153,7 +153,7 @@ extension RadioState {
                 "a value of \(value.count) bytes does not fit ATT_MTU \(link.attMTU); cut it to \(maximum) bytes")
         }
         guard type == .withoutResponse else { return tryWriteWithResponse(value, attribute, client, link) }
-        let ring = ring(of: &link.up)
+        let ring = ring(of: link.up)
         guard !ring.isFull else {
             client.wantsReady = true
             mayBeReadyEarly(.readyToWrite(client: id))
@@ -180,7 +180,7 @@ extension RadioState {
         return true
     }
 
-    func ring(of lane: inout Lane) -> ValueRing {
+    func ring(of lane: Lane) -> ValueRing {
         if let ring = lane.ring { return ring }
         let ring = ValueRing(capacity: configuration.transmitQueueDepth, slotSize: 512)
         lane.ring = ring

@@ -15,12 +15,10 @@ extension RadioState {
 
     /// Lets the first value of a lane's ring go wrong, if it is to. Nil when the link has ended in its place; the ring's
     /// first value may be another one afterwards.
-    mutating func spoil(_ value: UnsafeBytes, on link: AirLink, _ lane: ReferenceWritableKeyPath<AirLink, Lane>)
-        -> UnsafeBytes?
-    {
-        link[keyPath: lane].losesFirst = false
-        if link[keyPath: lane].repeatsFirst {
-            link[keyPath: lane].repeatsFirst = false
+    mutating func spoil(_ value: UnsafeBytes, on link: AirLink, _ lane: Lane) -> UnsafeBytes? {
+        lane.losesFirst = false
+        if lane.repeatsFirst {
+            lane.repeatsFirst = false
             return value
         }
         let ring = value.ring
@@ -30,10 +28,10 @@ extension RadioState {
             return nil
         case .lose:
             count(.lose)
-            link[keyPath: lane].losesFirst = true
+            lane.losesFirst = true
         case .double:
             count(.double)
-            link[keyPath: lane].repeatsFirst = true
+            lane.repeatsFirst = true
         case .truncate where value.bytes.count > 1:
             count(.truncate)
             let length = 1 + (link.faults?.next(below: value.bytes.count - 1) ?? 0)
@@ -42,7 +40,7 @@ extension RadioState {
         case .reorder: link.faults?.owesReorder = true
         default: break
         }
-        guard link.faults?.owesReorder == true, !link[keyPath: lane].repeatsFirst, ring.swapFirstTwo() else {
+        guard link.faults?.owesReorder == true, !lane.repeatsFirst, ring.swapFirstTwo() else {
             return value
         }
         link.faults?.owesReorder = false

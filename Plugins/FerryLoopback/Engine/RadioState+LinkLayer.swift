@@ -14,7 +14,7 @@ extension RadioState {
 
     /// Tells the link layer of a packet that has been queued.
     mutating func announce(_ unit: LinkLayerUnit, _ direction: Direction, on link: AirLink) {
-        guard linkLayer != nil else { return }
+        guard hasLinkLayer else { return }
         let now = time.now
         linkLayer?.enqueue(
             unit, from: direction == .up ? .central : .peripheral, on: link.linkLayerName, at: now)
@@ -24,7 +24,7 @@ extension RadioState {
     /// Tells the link layer of the K-frames of a chunk; the first also carries the SDU's length (Core Specification 5.4,
     /// Vol 3, Part A, 3.4.3). Each has the same 4-byte header as an ATT PDU's frame.
     mutating func announceFrames(of length: Int, _ direction: Direction, on link: AirLink) {
-        guard linkLayer != nil else { return }
+        guard hasLinkLayer else { return }
         var rest = length + 2
         while rest > 0 {
             announce(.attribute(pduLength: min(rest, configuration.l2capMPS)), direction, on: link)

@@ -77,7 +77,7 @@ extension RadioState {
 
     private mutating func queue(_ value: UnsafeRawBufferPointer, for link: AirLink, _ subscription: Subscribed) {
         let isIndication = subscription.kind == .indicate
-        let ring = ring(of: &link.down)
+        let ring = ring(of: link.down)
         ring.push(
             value, length: min(value.count, link.maximumValueLength), attribute: subscription.characteristic,
             order: link.down.takeOrder(), isIndication: isIndication)

@@ -24,6 +24,8 @@ struct RadioState {
 
     /// The model of the link layer, and when its timer is set for.
     var linkLayer: (any LinkLayerModel)?
+    /// Whether there is one: asked for each value, and asking the model itself copies it.
+    let hasLinkLayer: Bool
     var linkLayerDeadline: Timestamp?
 
     var events: Deque<Event> = []
@@ -45,6 +47,7 @@ struct RadioState {
         self.configuration = configuration
         readyFaults = FaultInjector(configuration.faults, stream: 0)
         linkLayer = configuration.linkLayer
+        hasLinkLayer = configuration.linkLayer != nil
     }
 
     /// A number that no other role, link, client, channel or request has.

@@ -19,7 +19,7 @@ final class ValueRing: @unchecked Sendable {
     let capacity: Int
     private let slotSize: Int
     private let storage: UnsafeMutableRawPointer
-    private var entries: [Entry]
+    private let entries: UnsafeMutablePointer<Entry>
     private var head = 0
     private(set) var count = 0
 
@@ -27,10 +27,14 @@ final class ValueRing: @unchecked Sendable {
         self.capacity = capacity
         self.slotSize = slotSize
         storage = .allocate(byteCount: capacity * slotSize, alignment: 16)
-        entries = (0..<capacity).map { Entry(slot: $0) }
+        entries = .allocate(capacity: capacity)
+        for slot in 0..<capacity { (entries + slot).initialize(to: Entry(slot: slot)) }
     }
 
-    deinit { storage.deallocate() }
+    deinit {
+        storage.deallocate()
+        entries.deallocate()
+    }
 
     /// Set, with the lock held, when a run of values that is being delivered has to stop after the present one.
     let isInterrupted = Atomic(false)
@@ -53,12 +57,11 @@ final class ValueRing: @unchecked Sendable {
     func push(_ bytes: UnsafeRawBufferPointer, length: Int, attribute: AttributeID, order: UInt64, isIndication: Bool) {
         let length = min(length, bytes.count, slotSize)
         let position = position(count)
-        entries[position].length = length
-        entries[position].attribute = attribute
-        entries[position].order = order
-        entries[position].isIndication = isIndication
+        let slot = entries[position].slot
+        entries[position] = Entry(
+            slot: slot, length: length, attribute: attribute, order: order, isIndication: isIndication)
         if length > 0, let base = bytes.baseAddress {
-            (storage + entries[position].slot * slotSize).copyMemory(from: base, byteCount: length)
+            (storage + slot * slotSize).copyMemory(from: base, byteCount: length)
         }
         count += 1
     }
@@ -74,10 +77,8 @@ final class ValueRing: @unchecked Sendable {
     func swapFirstTwo() -> Bool {
         guard count > 1 else { return false }
         let second = position(1)
-        entries.swapAt(head, second)
-        let order = entries[head].order
-        entries[head].order = entries[second].order
-        entries[second].order = order
+        swap(&entries[head], &entries[second])
+        swap(&entries[head].order, &entries[second].order)
         return true
     }
 

@@ -74,6 +74,7 @@ public struct ATTErrorCode: Error, Sendable, Hashable, CustomStringConvertible {
     static let attributeNotFound = ATTErrorCode(rawValue: 0x0A)
     static let attributeNotLong = ATTErrorCode(rawValue: 0x0B)
     static let invalidAttributeValueLength = ATTErrorCode(rawValue: 0x0D)
+    static let insufficientEncryption = ATTErrorCode(rawValue: 0x0F)
     static let unlikelyError = ATTErrorCode(rawValue: 0x0E)
     static let unsupportedGroupType = ATTErrorCode(rawValue: 0x10)
     static let insufficientResources = ATTErrorCode(rawValue: 0x11)

@@ -22,7 +22,9 @@ struct Connection: Sendable {
 
     // MARK: ATT
     var attMTU = ATT.defaultMTU
-    var isEncrypted = false
+
+    // MARK: SMP
+    var security = LinkSecurity()
 
     // MARK: GATT client
     var procedures: Deque<ClientProcedure> = []
@@ -80,6 +82,7 @@ struct Connection: Sendable {
         // While it is being ended nothing else counts.
         if let closing { return closing.deadline }
         var earliest = Int64.max
+        if let deadline = security.deadline { earliest = min(earliest, deadline) }
         if let requestDeadline { earliest = min(earliest, requestDeadline) }
         if let indicationDeadline { earliest = min(earliest, indicationDeadline) }
         for request in signalRequests { earliest = min(earliest, request.deadline) }

@@ -157,6 +157,7 @@ extension LEHost {
                 $0 += [0x00, 0x02, 0x02, 0x00, 0x00]  // 2M preferred both ways
             }
         }
+        if canPair, bond(with: connections[index].peer) != nil { _ = beginSecurity(index, at: now) }
         exchangeMTU(index, at: now)
         watchServiceChanged(index, at: now)
     }
@@ -227,6 +228,7 @@ extension LEHost {
         } else if (connections[index].indicationDeadline ?? .max) <= now {
             abort(index, "it did not confirm an indication within 30 s", at: now)
         } else {
+            expireSecurity(index, at: now)
             expireSignalling(index, at: now)
         }
     }
@@ -246,6 +248,9 @@ extension LEHost {
             if case .openChannel(_, let operation) = request.kind {
                 pending.events.append(.channelRefused(operation, connection.id, .timedOut))
             }
+        }
+        for waiting in connection.security.channels {
+            pending.events.append(.channelRefused(waiting.operation, connection.id, .timedOut))
         }
         for channel in connection.channels where channel.state != .connecting {
             pending.events.append(.channelClosed(CreditChannelID(rawValue: channel.id)))

@@ -96,6 +96,9 @@ struct ClientProcedure: Sendable {
     }
 
     let id: UInt64
+    private let request: ClientRequest
+    /// Whether it was begun a second time.
+    private(set) var wasRepeated = false
     private var step: Step
     private var services: [DiscoveredService] = []
     private var characteristics: [DiscoveredCharacteristic] = []
@@ -109,18 +112,28 @@ struct ClientProcedure: Sendable {
 
     init(_ request: ClientRequest, id: UInt64) {
         self.id = id
-        step =
-            switch request {
-            case .services(let uuid): .services(from: 1, uuid)
-            case .includedServices(let range): .included(range)
-            case .characteristics(let range): .characteristics(range)
-            case .descriptors(let range): .descriptors(range)
-            case .read(let handle): .read(handle)
-            case .readByType(let range, let uuid): .readByType(range, uuid)
-            case .write(let handle, let value): .write(handle, value)
-            case .configure(let value, let end, let bits):
-                .findConfiguration(min(value, .max - 1) + 1...max(end, min(value, .max - 1) + 1), bits: bits)
-            }
+        self.request = request
+        step = Self.firstStep(of: request)
+    }
+
+    /// Begins once more, with what has been found so far forgotten.
+    mutating func startAgain() {
+        self = ClientProcedure(request, id: id)
+        wasRepeated = true
+    }
+
+    private static func firstStep(of request: ClientRequest) -> Step {
+        switch request {
+        case .services(let uuid): .services(from: 1, uuid)
+        case .includedServices(let range): .included(range)
+        case .characteristics(let range): .characteristics(range)
+        case .descriptors(let range): .descriptors(range)
+        case .read(let handle): .read(handle)
+        case .readByType(let range, let uuid): .readByType(range, uuid)
+        case .write(let handle, let value): .write(handle, value)
+        case .configure(let value, let end, let bits):
+            .findConfiguration(min(value, .max - 1) + 1...max(end, min(value, .max - 1) + 1), bits: bits)
+        }
     }
 
     /// The next request to send.

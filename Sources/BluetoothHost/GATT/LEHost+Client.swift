@@ -38,7 +38,9 @@ extension LEHost {
     }
 
     mutating func pumpProcedures(_ index: Int, at now: Int64) {
-        guard connections[index].requestDeadline == nil, !connections[index].procedures.isEmpty else { return }
+        guard connections[index].requestDeadline == nil, !connections[index].procedures.isEmpty,
+            !connections[index].security.isAwaited
+        else { return }
         let request = connections[index].procedures[0].nextRequest(mtu: connections[index].attMTU)
         connections[index].requestDeadline = now + ATT.transactionTimeout
         send(request, on: ChannelID.att, to: index, at: now)
@@ -49,13 +51,31 @@ extension LEHost {
         switch connections[index].procedures[0].receive(pdu, mtu: connections[index].attMTU) {
         case .again: break
         case .finished(let result):
-            let id = connections[index].procedures.removeFirst().id
-            if case .asking(let procedure, let handle) = connections[index].serviceChanged, procedure == id {
-                serviceChangedDidAnswer(index, handle, result)
-                return
-            }
-            pending.events.append(.completed(OperationID(rawValue: id), connections[index].id, result))
+            if awaitsSecurity(index, result, at: now) { return }
+            finish(index, connections[index].procedures.removeFirst().id, result)
         }
+    }
+
+    /// Whether a request that needs an encrypted link is to be made once more when the link is encrypted: each is, once.
+    private mutating func awaitsSecurity(
+        _ index: Int, _ result: Result<ClientResult, ClientFailure>, at now: Int64
+    ) -> Bool {
+        guard case .failure(.refused(let code)) = result,
+            code == .insufficientAuthentication || code == .insufficientEncryption,
+            !connections[index].procedures[0].wasRepeated, !connections[index].security.isEncrypted,
+            connections[index].security.isBusy || beginSecurity(index, at: now)
+        else { return false }
+        connections[index].procedures[0].startAgain()
+        connections[index].security.isAwaited = true
+        return true
+    }
+
+    mutating func finish(_ index: Int, _ id: UInt64, _ result: Result<ClientResult, ClientFailure>) {
+        if case .asking(let procedure, let handle) = connections[index].serviceChanged, procedure == id {
+            serviceChangedDidAnswer(index, handle, result)
+            return
+        }
+        pending.events.append(.completed(OperationID(rawValue: id), connections[index].id, result))
     }
 
     // MARK: Service Changed

@@ -52,8 +52,8 @@ extension LEHost {
 
     private func readError(_ index: Int, _ attribute: Attribute) -> ATTErrorCode? {
         if !attribute.access.contains(.read) { return .readNotPermitted }
-        if attribute.access.contains(.readEncrypted), !connections[index].isEncrypted {
-            return .insufficientAuthentication
+        if attribute.access.contains(.readEncrypted), !connections[index].security.isEncrypted {
+            return encryptionError(index)
         }
         return nil
     }
@@ -155,8 +155,8 @@ extension LEHost {
         guard attribute.access.contains(needed) else {
             throw ATTRequest.Refusal(handle: handle, code: .writeNotPermitted)
         }
-        if attribute.access.contains(.writeEncrypted), !connections[index].isEncrypted {
-            throw ATTRequest.Refusal(handle: handle, code: .insufficientAuthentication)
+        if attribute.access.contains(.writeEncrypted), !connections[index].security.isEncrypted {
+            throw ATTRequest.Refusal(handle: handle, code: encryptionError(index))
         }
         return attribute
     }

@@ -30,6 +30,12 @@ public struct ControllerInfo: Sendable, Hashable {
 
     /// Whether encryption is a feature of the controller's link layer.
     public var hasEncryption: Bool { leFeatures & 1 << 0 != 0 }
+    /// Whether the host can have links encrypted.
+    var canEncrypt: Bool {
+        hasEncryption
+            && [Opcode.leEnableEncryption, .leLongTermKeyRequestReply, .leLongTermKeyRequestNegativeReply]
+                .allSatisfy(supports)
+    }
     /// Whether the link layer negotiates connection parameters by itself.
     public var hasConnectionParameterRequest: Bool { leFeatures & 1 << 1 != 0 }
     /// Whether packets of up to 251 octets can be agreed on.

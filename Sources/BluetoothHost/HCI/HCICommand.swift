@@ -36,6 +36,8 @@ struct Opcode: Hashable, Sendable {
     static let leCreateConnection = Opcode(0x200D, 26, 4)
     static let leCreateConnectionCancel = Opcode(0x200E, 26, 5)
     static let leConnectionUpdate = Opcode(0x2013, 27, 2)
+    static let leEnableEncryption = Opcode(0x2019, 28, 0)
+    static let leLongTermKeyRequestReply = Opcode(0x201A, 28, 1)
     static let leLongTermKeyRequestNegativeReply = Opcode(0x201B, 28, 2)
     static let leRemoteConnectionParameterRequestReply = Opcode(0x2020, 33, 4)
     static let leRemoteConnectionParameterRequestNegativeReply = Opcode(0x2021, 33, 5)
@@ -74,6 +76,7 @@ enum CommandPurpose: Sendable, Equatable {
     case disconnect(connection: UInt16)
     case readRSSI(connection: UInt16)
     case connectionUpdate(connection: UInt16)
+    case encrypt(connection: UInt16)
     /// Improves a connection; a refusal changes nothing.
     case tuning
 }

@@ -11,7 +11,7 @@ enum HCIEvent: Sendable {
     case connectionComplete(LEConnectionComplete)
     case connectionUpdateComplete(status: UInt8, handle: UInt16, ConnectionParameters)
     case advertisingReports([AdvertisingReport])
-    case longTermKeyRequest(handle: UInt16)
+    case longTermKeyRequest(handle: UInt16, random: UInt64, diversifier: UInt16)
     case connectionParameterRequest(handle: UInt16, minimum: UInt16, maximum: UInt16, latency: UInt16, timeout: UInt16)
     case dataLengthChange(handle: UInt16, transmitOctets: UInt16, receiveOctets: UInt16)
     case phyUpdateComplete(status: UInt8, handle: UInt16, transmit: UInt8, receive: UInt8)
@@ -38,6 +38,9 @@ enum HCIEvent: Sendable {
             self = .commandStatus(status: try reader.u8(), credits: try reader.u8(), opcode: try reader.u16())
         case 0x10: self = .hardwareError(try reader.u8())
         case 0x1A: self = .dataBufferOverflow
+        // Encryption Key Refresh Complete: a link that was encrypted is so with a new key (7.7.39).
+        case 0x30:
+            self = .encryptionChange(status: try reader.u8(), handle: try reader.u16() & 0x0FFF, isEnabled: true)
         case 0x3E: self = try Self.leMeta(&reader)
         default: self = .other
         }
@@ -52,7 +55,9 @@ enum HCIEvent: Sendable {
         case 0x03:
             return .connectionUpdateComplete(
                 status: try reader.u8(), handle: try reader.u16() & 0x0FFF, try ConnectionParameters(&reader))
-        case 0x05: return .longTermKeyRequest(handle: try reader.u16() & 0x0FFF)
+        case 0x05:
+            return .longTermKeyRequest(
+                handle: try reader.u16() & 0x0FFF, random: try reader.u64(), diversifier: try reader.u16())
         case 0x06:
             return .connectionParameterRequest(
                 handle: try reader.u16() & 0x0FFF, minimum: try reader.u16(), maximum: try reader.u16(),

@@ -76,6 +76,7 @@ extension LEHost {
                 pending.events.append(
                     .diagnostic("The parameters of connection \(handle) stay as they are: \(status)."))
             }
+        case .encrypt(let handle): if status != .success { encryptCommandDidFail(handle, status, at: now) }
         case .tuning: break
         }
     }

@@ -4,15 +4,16 @@ extension LEHost {
     /// Channels of one connection, at most.
     static let channelLimit = 16
 
-    /// Takes channels that peers open by `psm` (0x0001 to 0x00FF; the dynamic ones begin at 0x0080). Returns false when
-    /// the number is taken or none.
-    public mutating func listen(psm: UInt16) -> Bool {
-        guard (1...0xFF).contains(psm) else { return false }
-        return listeners.insert(psm).inserted
+    /// Takes channels that peers open by `psm` (0x0001 to 0x00FF; the dynamic ones begin at 0x0080), over encrypted links
+    /// only where that is wanted. Returns false when the number is taken or none.
+    public mutating func listen(psm: UInt16, encryptionRequired: Bool = false) -> Bool {
+        guard (1...0xFF).contains(psm), listeners[psm] == nil else { return false }
+        listeners[psm] = encryptionRequired
+        return true
     }
 
     /// Takes no more channels by `psm`; open ones go on.
-    public mutating func stopListening(psm: UInt16) { listeners.remove(psm) }
+    public mutating func stopListening(psm: UInt16) { listeners[psm] = nil }
 
     /// Opens a channel; ``HostEvent/channelOpened(_:_:psm:_:)`` or ``HostEvent/channelRefused(_:_:_:)`` follows.
     ///
@@ -20,9 +21,14 @@ extension LEHost {
     public mutating func openChannel(_ id: ConnectionID, psm: UInt16, at now: Int64) -> OperationID? {
         guard let index = index(id) else { return nil }
         let operation = OperationID(rawValue: makeID())
+        openChannel(index, psm: psm, operation, at: now)
+        return operation
+    }
+
+    mutating func openChannel(_ index: Int, psm: UInt16, _ operation: OperationID, at now: Int64) {
         guard let local = freeChannel(index) else {
-            pending.events.append(.channelRefused(operation, id, .noResources))
-            return operation
+            pending.events.append(.channelRefused(operation, connections[index].id, .noResources))
+            return
         }
         connections[index].channels.append(
             CreditChannel(id: UInt32(truncatingIfNeeded: makeID()), psm: psm, local: local, state: .connecting))
@@ -31,7 +37,6 @@ extension LEHost {
             .connectionRequest(
                 psm: psm, source: local, mtu: CreditChannel.mtu, mps: CreditChannel.mps, credits: CreditChannel.credits),
             .openChannel(local: local, operation), at: now)
-        return operation
     }
 
     /// Queues an SDU, copying it, or returns false when the channel's queue is full, in which case
@@ -121,7 +126,11 @@ extension LEHost {
                 index, identifier,
                 .connectionResponse(destination: 0, mtu: 0, mps: 0, credits: 0, result: result.rawValue), at: now)
         }
-        guard listeners.contains(psm) else { return refuse(&self, .psmNotSupported) }
+        guard let needsEncryption = listeners[psm] else { return refuse(&self, .psmNotSupported) }
+        if needsEncryption, !connections[index].security.isEncrypted {
+            let hasBond = bond(with: connections[index].peer) != nil
+            return refuse(&self, hasBond ? .insufficientEncryption : .insufficientAuthentication)
+        }
         guard ChannelID.dynamic.contains(source) else { return refuse(&self, .invalidSourceChannel) }
         guard !connections[index].channels.contains(where: { $0.state != .connecting && $0.remote == source }) else {
             return refuse(&self, .sourceChannelInUse)
@@ -150,7 +159,7 @@ extension LEHost {
         guard let place = connections[index].channels.firstIndex(where: { $0.local == local }) else { return }
         let isTaken = connections[index].channels.contains { $0.state != .connecting && $0.remote == remote }
         guard ChannelID.dynamic.contains(remote), !isTaken, mtu >= 23, (23...65533).contains(mps) else {
-            return channelWasRefused(index, local, operation, .unacceptableParameters)
+            return channelWasRefused(index, local, operation, .unacceptableParameters, at: now)
         }
         connections[index].channels[place].remote = remote
         connections[index].channels[place].remoteMTU = Int(mtu)
@@ -164,9 +173,18 @@ extension LEHost {
     }
 
     mutating func channelWasRefused(
-        _ index: Int, _ local: UInt16, _ operation: OperationID, _ result: ChannelResult
+        _ index: Int, _ local: UInt16, _ operation: OperationID, _ result: ChannelResult, at now: Int64
     ) {
+        let psm = connections[index].channels.first { $0.local == local }?.psm
         connections[index].channels.removeAll { $0.local == local }
+        // Once more when the link is encrypted; a link that is encrypted already cannot become more so.
+        if let psm, result == .insufficientAuthentication || result == .insufficientEncryption,
+            !connections[index].security.isEncrypted,
+            connections[index].security.isBusy || beginSecurity(index, at: now)
+        {
+            connections[index].security.channels.append((psm, operation))
+            return
+        }
         pending.events.append(.channelRefused(operation, connections[index].id, result))
     }
 

@@ -64,8 +64,8 @@ extension LEHost {
             channelDidOpen(
                 index, local, operation, remote: remote, mtu: mtu, mps: mps, credits: credits, at: now)
         case (.openChannel(let local, let operation), .connectionResponse(_, _, _, _, let result)):
-            channelWasRefused(index, local, operation, ChannelResult(rawValue: result))
-        case (.openChannel(let local, let operation), _): channelWasRefused(index, local, operation, .rejected)
+            channelWasRefused(index, local, operation, ChannelResult(rawValue: result), at: now)
+        case (.openChannel(let local, let operation), _): channelWasRefused(index, local, operation, .rejected, at: now)
         case (.closeChannel(let local), _):
             if let place = connections[index].channels.firstIndex(where: { $0.local == local }) {
                 removeChannel(index, place)
@@ -82,7 +82,7 @@ extension LEHost {
         while let place = connections[index].signalRequests.firstIndex(where: { $0.deadline <= now }) {
             let request = connections[index].signalRequests.remove(at: place)
             switch request.kind {
-            case .openChannel(let local, let operation): channelWasRefused(index, local, operation, .timedOut)
+            case .openChannel(let local, let operation): channelWasRefused(index, local, operation, .timedOut, at: now)
             case .closeChannel(let local):
                 if let place = connections[index].channels.firstIndex(where: { $0.local == local }) {
                     removeChannel(index, place)
@@ -100,9 +100,11 @@ extension LEHost {
     /// Asks for other connection parameters: of the controller as central, of the peer as peripheral.
     ///
     /// - Parameters:
+    ///   - id: the connection.
     ///   - interval: in units of 1.25 ms, within 6 to 3200.
     ///   - latency: connection events that the peripheral may leave out, at most 499.
     ///   - supervisionTimeout: in units of 10 ms, within 10 to 3200.
+    ///   - now: the time.
     /// - Returns: false when the values do not fit each other or the connection has ended.
     public mutating func requestParameters(
         _ id: ConnectionID, interval: ClosedRange<UInt16>, latency: UInt16, supervisionTimeout: UInt16, at now: Int64

@@ -80,6 +80,8 @@ public struct ChannelResult: Sendable, Hashable, CustomStringConvertible {
     public static let psmNotSupported = ChannelResult(rawValue: 0x0002)
     /// The peer has no resources.
     public static let noResources = ChannelResult(rawValue: 0x0004)
+    /// The link must be encrypted first, and there is no key yet.
+    public static let insufficientAuthentication = ChannelResult(rawValue: 0x0005)
     /// The link must be encrypted first.
     public static let insufficientEncryption = ChannelResult(rawValue: 0x0008)
     /// The channel number is outside the dynamic range.

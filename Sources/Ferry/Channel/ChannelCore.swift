@@ -12,11 +12,13 @@ package final class ChannelCore: LinkReceiver {
     private let nextID = Atomic<UInt64>(0)
 
     package init(
-        link: any Link, session: any FramingSession, chunkSize: Int, limits: Limits, time: any TimeSource
+        link: any Link, session: any FramingSession, chunkSize: Int, limits: Limits, time: any TimeSource,
+        envelopeCount: Int = 0
     ) {
         self.link = link
         self.time = time
-        state = Mutex(ChannelState(session: session, chunkSize: chunkSize, limits: limits))
+        state = Mutex(
+            ChannelState(session: session, chunkSize: chunkSize, limits: limits, envelopeCount: envelopeCount))
     }
 
     package func open() {
@@ -33,7 +35,7 @@ package final class ChannelCore: LinkReceiver {
         _ payload: [UInt8], options: SendOptions = SendOptions(), timeout: Duration?,
         progress: (@Sendable (SendProgress) -> Void)?
     ) async throws(FerryError) {
-        if Task.isCancelled { throw ChannelState.cancelledBeforeSending }
+        if Task.isCancelled { throw ChannelState.cancelledInTime }
         let id = makeID()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -176,5 +178,6 @@ package final class ChannelCore: LinkReceiver {
         for (completion, result) in effects.completions { completion(result) }
         for (reader, delivery) in effects.deliveries { reader.resume(delivery) }
         if effects.closesLink { link.close() }
+        if let reason = effects.replacesLink, !link.replaceConnection() { finish(reason) }
     }
 }

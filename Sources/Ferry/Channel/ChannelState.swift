@@ -6,6 +6,8 @@ struct ChannelState: ~Copyable, Sendable {
     private var session: any FramingSession
     private let chunkSize: Int
     private let limits: Limits
+    /// Bytes of a payload that are the envelope's and do not count towards the largest message.
+    private let envelopeCount: Int
 
     private var sends: [MessageID: PendingSend] = [:]
     private var outboundBytes = 0
@@ -16,6 +18,9 @@ struct ChannelState: ~Copyable, Sendable {
     private var inboundBytes = 0
     private var readers: Deque<Reader> = []
     private var isPaused = false
+    /// Links in a row that were given up because the peer said nothing.
+    private var silentLinks = 0
+    private static let maximumSilentLinks = 3
 
     private(set) var closeReason: FerryError?
     private(set) var statistics = ChannelStatistics()
@@ -24,14 +29,21 @@ struct ChannelState: ~Copyable, Sendable {
     var timer: ScheduledTimer?
     var timerDeadline: Timestamp?
 
-    init(session: any FramingSession, chunkSize: Int, limits: Limits) {
+    init(session: any FramingSession, chunkSize: Int, limits: Limits, envelopeCount: Int) {
         self.session = session
         self.chunkSize = max(1, chunkSize)
         self.limits = limits
+        self.envelopeCount = envelopeCount
     }
 
-    static var cancelledBeforeSending: FerryError {
-        FerryError(.cancelled, "The task was cancelled before the first byte of the message left; nothing was sent.")
+    static var cancelledInTime: FerryError {
+        FerryError(.cancelled, "The task was cancelled and the message taken back in time: the peer does not get it.")
+    }
+
+    /// How far a message has come, in words.
+    private func extent(_ send: PendingSend) -> String {
+        "\(send.acceptedBytes) of \(send.totalBytes) bytes of the message "
+            + (session.acknowledges ? "acknowledged by the peer" : "accepted by the link")
     }
 
     mutating func open(_ link: any Link, at now: Timestamp) -> Effects {
@@ -64,10 +76,10 @@ extension ChannelState {
         if let closeReason {
             throw FerryError(closeReason.code, "The channel is closed; nothing was sent.", cause: closeReason)
         }
-        guard payload.count <= limits.maximumMessageSize else {
+        guard payload.count - envelopeCount <= limits.maximumMessageSize else {
             throw FerryError(
                 .messageTooLarge,
-                "The message has \(payload.count) bytes; Limits.maximumMessageSize is \(limits.maximumMessageSize). "
+                "The message has \(payload.count - envelopeCount) bytes; Limits.maximumMessageSize is \(limits.maximumMessageSize). "
                     + "Raise it on both sides, or send less at once.")
         }
         guard outboundBytes == 0 || outboundBytes + payload.count <= limits.maximumOutboundBytes else {
@@ -81,21 +93,22 @@ extension ChannelState {
 
     mutating func cancel(_ id: MessageID, at now: Timestamp) -> Effects {
         guard sends[id] != nil, session.cancel(id, at: now) else { return Effects() }
-        return complete(id, .failure(Self.cancelledBeforeSending))
+        return complete(id, .failure(Self.cancelledInTime))
     }
 
-    /// A send's timeout has come. What has begun to leave is finished; only its sender stops waiting.
+    /// A send's timeout has come. What cannot be taken back is finished; only its sender stops waiting.
     mutating func expire(_ id: MessageID, at now: Timestamp) -> Effects {
         guard let send = sends[id] else { return Effects() }
         if session.cancel(id, at: now) {
             let error = FerryError(
-                .timedOut, "The timeout passed before the first byte of the message left; nothing was sent.")
+                .timedOut,
+                "The timeout passed with \(extent(send)). It was taken back in time: the peer does not get it.")
             return complete(id, .failure(error))
         }
         sends[id]?.completion = nil
         let error = FerryError(
             .timedOut,
-            "The timeout passed with \(send.acceptedBytes) of \(send.totalBytes) bytes accepted by the link. The channel "
+            "The timeout passed with \(extent(send)). The channel "
                 + "goes on and finishes the message, so that the peer stays in step; close the channel to stop it.")
         return Effects(completing: send, .failure(error))
     }
@@ -108,15 +121,13 @@ extension ChannelState {
         var acceptedBytes = 0
         var outcome = Transmission.idle
         do {
-            repeat {
-                outcome = try session.transmit(atMost: min(link.maximumChunkSize, bound), at: now) {
-                    (chunk: RawSpan) throws(FerryError) -> Bool in
-                    guard try link.trySend(chunk) else { return false }
-                    accepted += 1
-                    acceptedBytes += chunk.byteCount
-                    return true
-                }
-            } while outcome == .accepted
+            outcome = try session.transmitAll(atMost: min(link.maximumChunkSize, bound), at: now) {
+                (chunk: RawSpan) throws(FerryError) -> Bool in
+                guard try link.trySend(chunk) else { return false }
+                accepted += 1
+                acceptedBytes += chunk.byteCount
+                return true
+            }
         } catch {
             return finish(error, at: now)
         }
@@ -153,6 +164,7 @@ extension ChannelState {
 extension ChannelState {
     mutating func receive(_ chunk: RawSpan, _ link: any Link, at now: Timestamp) -> Effects {
         guard closeReason == nil else { return Effects() }
+        silentLinks = 0
         statistics.chunksReceived += 1
         statistics.bytesReceived += chunk.byteCount
         do {
@@ -173,10 +185,12 @@ extension ChannelState {
             case .receiveFailed(let error):
                 deliver(.failure(error), &effects, at: now)
             case .progress(let id, let acceptedBytes):
-                sends[id]?.acceptedBytes = acceptedBytes
-                if let send = sends[id], let report = send.progress {
+                guard let index = sends.index(forKey: id) else { continue }
+                sends.values[index].acceptedBytes = acceptedBytes
+                if let report = sends.values[index].progress {
+                    let totalBytes = sends.values[index].totalBytes
                     effects.progress.append(
-                        (report, SendProgress(acceptedBytes: acceptedBytes, totalBytes: send.totalBytes)))
+                        (report, SendProgress(acceptedBytes: acceptedBytes, totalBytes: totalBytes)))
                 }
             case .sent(let id):
                 statistics.messagesSent += 1
@@ -196,8 +210,10 @@ extension ChannelState {
             effects.merge(finish(error, at: now))
             return effects
         }
-        if !isPaused, isHalfFull {
+        // A session that grants credit stops the peer itself, and a paused link would keep acknowledgements out too.
+        if !isPaused, isHalfFull, !session.acknowledges {
             isPaused = true
+            session.pauseReceiving(true, at: now)
             link.setReceiving(false)
         }
         return effects
@@ -239,6 +255,7 @@ extension ChannelState {
         session.consume(count, at: now)
         if isPaused, !isHalfFull {
             isPaused = false
+            session.pauseReceiving(false, at: now)
             link.setReceiving(true)
         }
         return pump(link, at: now)
@@ -267,7 +284,7 @@ extension ChannelState {
     mutating func wake(_ link: any Link, at now: Timestamp) -> Effects {
         guard closeReason == nil else { return Effects() }
         if let deadline = session.deadline, deadline <= now {
-            do { try session.wake(at: now) } catch { return finish(error, at: now) }
+            do { try session.wake(at: now) } catch { return peerIsSilent(error, at: now) }
         }
         guard let since = refusedSince, since + limits.readinessProbeInterval <= now else {
             return pump(link, at: now)
@@ -288,6 +305,19 @@ extension ChannelState {
         // Look again one interval from now: the count of intervals starts anew, the stall's does not.
         statistics.timeWaiting += now - since
         refusedSince = now
+        return effects
+    }
+
+    /// A session's timer has found that it cannot go on. Where another link may help, and one can be had, it is tried: a
+    /// connection can be dead without either stack knowing.
+    private mutating func peerIsSilent(_ reason: FerryError, at now: Timestamp) -> Effects {
+        guard session.needsNewLink, silentLinks < Self.maximumSilentLinks else { return finish(reason, at: now) }
+        silentLinks += 1
+        // Nothing more is sent or expected until the next link is there.
+        do { try session.linkDidClose(at: now) } catch { return finish(error, at: now) }
+        refusedSince = nil
+        var effects = Effects()
+        effects.replacesLink = reason
         return effects
     }
 
@@ -324,9 +354,7 @@ extension ChannelState {
         for id in sends.keys.sorted() {
             guard let send = sends[id] else { continue }
             let error = FerryError(
-                reason.code,
-                "The channel ended with \(send.acceptedBytes) of \(send.totalBytes) bytes of the message accepted by "
-                    + "the link.", cause: reason)
+                reason.code, "The channel ended with \(extent(send)).", cause: reason)
             effects.merge(complete(id, .failure(error)))
         }
         if reason.code != .closed, reason.code != .disconnected {
@@ -334,6 +362,20 @@ extension ChannelState {
         }
         while let reader = readers.popFirst() { effects.deliveries.append((reader, .end)) }
         return effects
+    }
+}
+
+extension FramingSession {
+    /// Offers chunks until one is refused or none is left. Within the extension, so that a session behind `any` is opened
+    /// once for all of them.
+    fileprivate mutating func transmitAll(
+        atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
+        _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission {
+        while true {
+            let outcome = try transmit(atMost: maximumChunkSize(), at: now, offer)
+            guard outcome == .accepted else { return outcome }
+        }
     }
 }
 
@@ -372,6 +414,8 @@ struct Effects: Sendable {
     var completions: [(@Sendable (Result<Void, FerryError>) -> Void, Result<Void, FerryError>)] = []
     var deliveries: [(Reader, Delivery)] = []
     var closesLink = false
+    /// The link is to be given up for another, if it can be, because of this.
+    var replacesLink: FerryError?
 
     init() {}
 
@@ -384,5 +428,6 @@ struct Effects: Sendable {
         completions += other.completions
         deliveries += other.deliveries
         closesLink = closesLink || other.closesLink
+        replacesLink = replacesLink ?? other.replacesLink
     }
 }

@@ -36,9 +36,14 @@ public final class MessageChannel<Message: Sendable>: Sendable {
     ) {
         self.codec = codec
         envelope = compression.map { CompressionEnvelope(compression: $0, limits: limits) }
+        // A message of the largest size may be stored, one byte longer in its envelope.
+        let envelopeCount = compression == nil ? 0 : 1
+        var framed = limits
+        framed.maximumMessageSize += framed.maximumMessageSize < .max ? envelopeCount : 0
+        let payloads = PayloadFormat(codec: codec.identifier, compression: compression?.identifier ?? 0)
         core = ChannelCore(
-            link: link, session: framing.makeSession(limits: limits), chunkSize: chunkSize ?? .max, limits: limits,
-            time: time)
+            link: link, session: framing.makeSession(limits: framed, payloads: payloads), chunkSize: chunkSize ?? .max,
+            limits: limits, time: time, envelopeCount: envelopeCount)
         core.open()
     }
 
@@ -52,15 +57,15 @@ public final class MessageChannel<Message: Sendable>: Sendable {
     /// Cancelling the task takes the message back as long as none of its bytes has left; after that the message is
     /// finished all the same, because half a message would put the peer out of step, and the call returns normally.
     ///
-    /// With ``SequencedFraming`` it returns when the peer has the whole message, messages are cancelled in the middle too,
-    /// and progress counts what the peer has acknowledged.
+    /// With ``SequencedFraming`` it returns when the peer has the whole message, short messages overtake long ones, what is
+    /// cancelled or times out is taken back in the middle too, and progress counts what the peer has acknowledged.
     ///
     /// - Parameters:
     ///   - message: the value.
     ///   - options: priority, share and receipt, for framings that have a choice.
     ///   - timeout: how long to wait at most; nil for as long as the link keeps taking chunks
-    ///     (``Limits/outboundStallTimeout``). A message that has begun to leave is finished after its timeout too.
-    ///   - progress: told how much the link has accepted, several chunks at a time. It must not block.
+    ///     (``Limits/outboundStallTimeout``). A message that cannot be taken back is finished after its timeout too.
+    ///   - progress: told how far the message has come, several chunks at a time. It must not block.
     /// - Throws: ``FerryError`` with `encodingFailed`, `messageTooLarge`, `queueFull`, `notText`, `cancelled`, `timedOut`,
     ///   or the reason why the channel is closed.
     public func send(
@@ -155,7 +160,7 @@ extension MessageChannel {
 
 /// How far one message has come.
 public struct SendProgress: Sendable, Hashable {
-    /// Bytes of the payload that the link has accepted.
+    /// Bytes of the payload that the link has accepted or, with ``SequencedFraming``, the peer has acknowledged.
     public let acceptedBytes: Int
     /// The payload's size in bytes: encoded and, where it gains, compressed.
     public let totalBytes: Int
@@ -169,7 +174,7 @@ public struct SendProgress: Sendable, Hashable {
 
 /// What has gone through a channel so far.
 public struct ChannelStatistics: Sendable, Hashable {
-    /// Messages whose last chunk the link has accepted.
+    /// Messages whose last chunk the link has accepted or, with ``SequencedFraming``, the peer has acknowledged.
     public var messagesSent = 0
     /// Chunks that the link has accepted.
     public var chunksSent = 0

@@ -7,6 +7,10 @@ public protocol Codec<Message>: Sendable {
     /// The app's value.
     associatedtype Message: Sendable
 
+    /// A number for the format, which ``SequencedFraming`` states to the peer: one with another number is refused before a
+    /// message is misread. 0 when it is not told; 1 to 63 are Ferry's own, the others are free. Default 0.
+    var identifier: UInt8 { get }
+
     /// The payload for `message`.
     func encode(_ message: Message) throws -> [UInt8]
 
@@ -14,10 +18,18 @@ public protocol Codec<Message>: Sendable {
     func decode(_ payload: [UInt8]) throws -> Message
 }
 
+extension Codec {
+    /// 0: not told.
+    public var identifier: UInt8 { 0 }
+}
+
 /// Messages that are bytes already. Neither direction copies.
 public struct BytesCodec: Codec {
     /// Makes the codec.
     public init() {}
+
+    /// 1.
+    public var identifier: UInt8 { 1 }
 
     /// Returns the same bytes.
     public func encode(_ message: [UInt8]) -> [UInt8] { message }
@@ -30,6 +42,9 @@ public struct BytesCodec: Codec {
 public struct TextCodec: Codec {
     /// Makes the codec.
     public init() {}
+
+    /// 2.
+    public var identifier: UInt8 { 2 }
 
     /// The text's UTF-8.
     public func encode(_ message: String) -> [UInt8] { Array(message.utf8) }

@@ -3,6 +3,9 @@
 /// A compression sees one payload at a time and keeps nothing between them. The channel adds the envelope that says
 /// whether it was used and checks sizes and ratio before it asks for decompression.
 public protocol Compression: Sendable {
+    /// A number for the format, as ``Codec/identifier``; 0 is no compression. Default 255.
+    var identifier: UInt8 { get }
+
     /// Appends `plain`, compressed, to `output`, adding at most `budget` bytes.
     ///
     /// - Returns: false when the compressed form would need more than `budget`; `output` is then as it was.
@@ -17,4 +20,9 @@ public protocol Compression: Sendable {
     /// - Throws: ``FerryError`` with `corruptCompression` when the stream is damaged, cut short, followed by other
     ///   bytes, or has another plain length than stated.
     func decompress(_ compressed: RawSpan, plainCount: Int) throws(FerryError) -> [UInt8]
+}
+
+extension Compression {
+    /// 255: a compression that has no number of its own.
+    public var identifier: UInt8 { 255 }
 }

@@ -171,17 +171,19 @@ extension EndOfMessageFraming.Session {
         return .accepted
     }
 
-    /// Offers the next bytes of the first message; returns how many were accepted.
-    private func offerData(
+    /// Offers the next bytes of the first message; returns how many were accepted. Mutating only because the session would
+    /// be copied otherwise, for each chunk.
+    private mutating func offerData(
         atMost size: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Int {
-        let rest = outbound.first.payload.span.bytes.extracting(droppingFirst: acceptedBytes)
-        let length = chunkLength(of: rest, atMost: size)
-        return try offer(rest.extracting(first: length)) ? length : 0
+        let start = acceptedBytes
+        let length = chunkLength(from: start, atMost: size)
+        return try offer(outbound.first.payload.span.bytes.extracting(start..<start + length)) ? length : 0
     }
 
     /// How many of the remaining bytes the next chunk takes: as many as fit, unless they would equal the marker.
-    private func chunkLength(of rest: RawSpan, atMost size: Int) -> Int {
+    private mutating func chunkLength(from start: Int, atMost size: Int) -> Int {
+        let rest = outbound.first.payload.span.bytes.extracting(droppingFirst: start)
         if framing.content == .text { return textChunkLength(of: rest, atMost: size) }
         let length = min(size, rest.byteCount)
         guard length == marker.count, isMarker(rest.extracting(first: length)) else { return length }
@@ -271,8 +273,8 @@ extension EndOfMessageFraming.Session {
                 afterMessages: deliveredMessages))
     }
 
-    /// The app has made room: a peer that was asked to pause may go on, so its silence counts from now.
-    public mutating func consume(_ count: Int, at now: Timestamp) { stall.chunkArrived(at: now) }
+    /// While the peer is asked to pause its silence does not count.
+    public mutating func pauseReceiving(_ isPaused: Bool, at now: Timestamp) { stall.pause(isPaused, at: now) }
 
     /// - Throws: `truncatedMessage` when a message had arrived in part.
     public mutating func linkDidClose(at now: Timestamp) throws(FerryError) {

@@ -8,6 +8,28 @@ public protocol Framing: Sendable {
 
     /// The state for a new link.
     func makeSession(limits: Limits) -> Session
+
+    /// The same for payloads of a known format, which a framing may state to the peer. The two simple framings do not.
+    func makeSession(limits: Limits, payloads: PayloadFormat) -> Session
+}
+
+extension Framing {
+    /// Ignores the format.
+    public func makeSession(limits: Limits, payloads: PayloadFormat) -> Session { makeSession(limits: limits) }
+}
+
+/// What a channel's payloads are, in numbers that both sides can compare.
+public struct PayloadFormat: Sendable, Hashable {
+    /// ``Codec/identifier``.
+    public var codec: UInt8
+    /// ``Compression/identifier``, 0 without compression.
+    public var compression: UInt8
+
+    /// Makes a format.
+    public init(codec: UInt8 = 0, compression: UInt8 = 0) {
+        self.codec = codec
+        self.compression = compression
+    }
 }
 
 /// One message on its way out, numbered by the channel.
@@ -42,7 +64,12 @@ public protocol FramingSession: Sendable {
     /// Whether ``linkDidOpen(at:)`` may follow ``linkDidClose(at:)``, and unfinished messages go on then.
     var survivesLinkLoss: Bool { get }
 
-    /// Takes a message back if none of its bytes has been accepted. Returns whether it was.
+    /// Whether the session acknowledges and grants credit itself: ``FramingEvent/progress(_:acceptedBytes:)`` counts what the
+    /// peer has, and a slow reader stops the peer without the link being paused.
+    var acknowledges: Bool { get }
+
+    /// Takes a message back if the peer will not get it then: because none of its bytes has been accepted, or because the
+    /// peer is told to drop what it has. Returns whether it was.
     mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool
 
     /// Offers the next chunk, if there is one, of at most `maximumChunkSize` bytes.
@@ -83,6 +110,12 @@ public protocol FramingSession: Sendable {
 
     /// The app has taken `count` bytes of delivered messages: credit that may be granted to the peer.
     mutating func consume(_ count: Int, at now: Timestamp)
+
+    /// This side has asked the link to pause its peer, or to go on: silence is not the peer's meanwhile.
+    mutating func pauseReceiving(_ isPaused: Bool, at now: Timestamp)
+
+    /// Whether ``wake(at:)`` has thrown because the peer was silent, and the session would go on over another link.
+    var needsNewLink: Bool { get }
 }
 
 extension FramingSession {
@@ -94,6 +127,10 @@ extension FramingSession {
     }
     /// False: what was under way ends with the link.
     public var survivesLinkLoss: Bool { false }
+    /// False: progress counts what the link has taken.
+    public var acknowledges: Bool { false }
+    /// False.
+    public var needsNewLink: Bool { false }
     /// Nothing to wake for.
     public var deadline: Timestamp? { nil }
     /// Does nothing.
@@ -102,6 +139,8 @@ extension FramingSession {
     public mutating func linkDidOpen(at now: Timestamp) {}
     /// Does nothing.
     public mutating func consume(_ count: Int, at now: Timestamp) {}
+    /// Does nothing.
+    public mutating func pauseReceiving(_ isPaused: Bool, at now: Timestamp) {}
 }
 
 /// What became of an attempt to send the next chunk.
@@ -118,7 +157,8 @@ extension FramingSession {
 public enum FramingEvent: Sendable {
     /// A message arrived, whole.
     case received([UInt8])
-    /// So many of a message's payload bytes have been accepted so far. Several steps may be told as one.
+    /// So many of a message's payload bytes have been accepted so far, by the link or, where the framing
+    /// ``FramingSession/acknowledges``, by the peer. Several steps may be told as one.
     case progress(MessageID, acceptedBytes: Int)
     /// A message is out, as far as this framing can tell.
     case sent(MessageID)

@@ -135,7 +135,8 @@ extension LengthPrefixFraming.Session {
         return .accepted
     }
 
-    private func offerPayload(
+    // Mutating only because the session would be copied otherwise, for each chunk.
+    private mutating func offerPayload(
         from start: Int, _ length: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Bool {
         try offer(outbound.first.payload.span.bytes.extracting(start..<start + length))
@@ -284,8 +285,8 @@ extension LengthPrefixFraming.Session {
         throw fail(.truncatedMessage("fell silent \(arrivedPart)", raising: true, afterMessages: deliveredMessages))
     }
 
-    /// The app has made room: a peer that was asked to pause may go on, so its silence counts from now.
-    public mutating func consume(_ count: Int, at now: Timestamp) { stall.chunkArrived(at: now) }
+    /// While the peer is asked to pause its silence does not count.
+    public mutating func pauseReceiving(_ isPaused: Bool, at now: Timestamp) { stall.pause(isPaused, at: now) }
 
     /// - Throws: `truncatedMessage` when a message had arrived in part.
     public mutating func linkDidClose(at now: Timestamp) throws(FerryError) {

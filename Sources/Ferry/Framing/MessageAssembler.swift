@@ -24,6 +24,9 @@ struct MessageAssembler: Sendable {
     /// The number of bytes put together so far.
     var count: Int { buffer.count }
 
+    /// Lends what has been put together so far.
+    func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) { buffer.withUnsafeBytes(body) }
+
     /// Begins a message of `count` bytes, no more and no fewer.
     mutating func begin(expecting count: Int) {
         bound = count
@@ -80,13 +83,21 @@ struct MessageAssembler: Sendable {
 struct StallDetector: Sendable {
     private let timeout: Int64
     private var lastArrival = Timestamp.zero
+    private var isPaused = false
 
     init(timeout: Duration) { self.timeout = timeout.wholeNanoseconds }
 
     mutating func chunkArrived(at now: Timestamp) { lastArrival = now }
 
-    /// When the silence has lasted too long, held at ``Timestamp/distantFuture``.
-    var deadline: Timestamp {
+    /// While this side has paused the peer its silence is not counted.
+    mutating func pause(_ isPaused: Bool, at now: Timestamp) {
+        self.isPaused = isPaused
+        lastArrival = now
+    }
+
+    /// When the silence has lasted too long, held at ``Timestamp/distantFuture``; nil while it is not counted.
+    var deadline: Timestamp? {
+        if isPaused { return nil }
         let (sum, overflow) = lastArrival.nanoseconds.addingReportingOverflow(timeout)
         return overflow ? .distantFuture : Timestamp(nanoseconds: sum)
     }

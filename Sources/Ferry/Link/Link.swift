@@ -29,9 +29,18 @@ public protocol Link: AnyObject, Sendable {
     /// Asks the peer to pause (false) or go on (true). A link that cannot tell its peer goes on delivering.
     func setReceiving(_ isReceiving: Bool)
 
+    /// Gives the connection up for another, to the same peer: ``LinkReceiver/linkDidSuspend(_:)`` follows. Returns false,
+    /// and does nothing, where that cannot be done; only links that reconnect can.
+    func replaceConnection() -> Bool
+
     /// Ends the link after what it has already queued is sent as far as the link can tell; then, or at once when it has
     /// already ended, calls ``LinkReceiver/linkDidClose(_:)`` with code `closed`. A second call does nothing.
     func close()
+}
+
+extension Link {
+    /// False.
+    public func replaceConnection() -> Bool { false }
 }
 
 /// The owner of a ``Link``. Called by the link on a thread of its choosing; it must not block.

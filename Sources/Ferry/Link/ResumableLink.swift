@@ -79,6 +79,16 @@ package final class ResumableLink: Link {
         if case .open(let link) = below { link.setReceiving(isReceiving) }
     }
 
+    /// Closes the connection, whose end brings the next one in.
+    package func replaceConnection() -> Bool {
+        switch state.withLock({ $0.below }) {
+        case .open(let link): link.close()
+        case .suspending, .suspended: break
+        case .closed: return false
+        }
+        return true
+    }
+
     package func close() { end(Self.closedError) }
 
     /// Ends the link for good.

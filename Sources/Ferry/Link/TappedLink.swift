@@ -33,6 +33,9 @@ public final class TappedLink: Link {
     /// Asks the link to pause or go on.
     public func setReceiving(_ isReceiving: Bool) { link.setReceiving(isReceiving) }
 
+    /// Has the link replace its connection.
+    public func replaceConnection() -> Bool { link.replaceConnection() }
+
     /// Closes the link; the observer is told when it has ended.
     public func close() { link.close() }
 

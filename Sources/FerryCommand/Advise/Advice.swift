@@ -36,6 +36,7 @@ struct Advice: Codable, Sendable {
 
     func text() -> String {
         var lines = [
+            "To \(peer == "custom" ? "a device of your own" : peer), ATT_MTU \(attMTU), LE \(phy):", "",
             "chunk        \(chunkSize) bytes", "framing      \(framing.rawValue)",
             "compression  \(compression.rawValue)", "interval     \(short(interval)) ms", "",
         ]
@@ -51,14 +52,29 @@ struct Advice: Codable, Sendable {
                 zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  "))
         }
         lines += ["", "Latency of one message on an idle link; throughput of one after the other. Simulated.", ""]
-        lines += (reasons + [remark]).map { "- " + $0 }
+        var remarks = reasons + [remark]
         if let check {
             let off = check.published > 0 ? (check.simulated / check.published - 1) * 100 : 0
-            lines.append(
-                "- The model was checked against \(check.source) (\(check.conditions)): published "
+            remarks.append(
+                "The model was checked against \(check.source) (\(check.conditions)): published "
                     + "\(number(check.published, 1)) kbit/s, simulated \(number(check.simulated, 1)) "
                     + "(\(off < 0 ? "" : "+")\(number(off, 1)) %).")
         }
+        lines += remarks.flatMap { Self.wrapped($0) }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// A list item in lines of at most 100 characters, where its words allow that.
+    private static func wrapped(_ text: String) -> [String] {
+        var lines: [String] = []
+        var line = "-"
+        for word in text.split(separator: " ") {
+            if line.count + 1 + word.count > 100 {
+                lines.append(line)
+                line = " "
+            }
+            line += " " + word
+        }
+        return lines + [line]
     }
 }

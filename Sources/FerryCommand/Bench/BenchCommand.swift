@@ -12,14 +12,25 @@ struct Bench: AsyncParsableCommand {
             Real channels with their framing and backpressure run over a loopback radio. With --transport sim a model of
             the link layer lies below it and time is virtual: hours of radio time take seconds, and the same seed gives
             the same output. With --transport loopback the radio paces itself by connection events in real time.
+            With HCI controllers, hci:...,hci:..., the first is the peripheral and each of the others a central, and the
+            link is whatever these controllers make: the simulated link's limit beside it is only a comparison.
 
             Options that take a list measure every combination: --mtu 23,185,247 --interval 15,30.
             """)
 
     @OptionGroup var sweep: SweepOptions
 
-    @Option(name: .long, help: "What carries the messages: sim, loopback.")
-    var transport: TransportChoice = .sim
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "What carries the messages: \(BenchTransport.forms.joined(separator: ", ")).", valueName: "transport"),
+        transform: BenchTransport.parse)
+    var transport = BenchTransport.sim
+
+    @Flag(
+        name: .long,
+        help: "Show processor time for simulated points too; it differs from run to run, and nothing else does.")
+    var cpu = false
 
     @Flag(name: .long, help: "Print JSON.")
     var json = false
@@ -37,12 +48,12 @@ struct Bench: AsyncParsableCommand {
     @Flag(name: .long, help: "Measure how many link-layer events a second the simulator works through, and end.")
     var speed = false
 
-    enum TransportChoice: String, ExpressibleByArgument, CaseIterable { case sim, loopback }
-
     func validate() throws {
         if json && csv { throw ValidationError("Choose one of --json and --csv.") }
         do {
-            _ = try sweep.points(defaultSeconds: 10)
+            let points = try sweep.points(defaultSeconds: 10)
+            for point in points { try transport.check(point) }
+            if let report { try JSONFile.checkFolder(of: report) }
             if let compare { let _: BenchReport = try JSONFile.read(compare, "result of ferry bench --json") }
         } catch { throw ValidationError(error.message) }
     }
@@ -63,10 +74,15 @@ struct Bench: AsyncParsableCommand {
         var results: [BenchResult] = []
         for point in points {
             progress.show(results.count)
-            results.append(try await measure(point).result)
+            let before = cpuSeconds()
+            var result = try await measure(point).result
+            if cpu || transport != .sim {
+                result.processor = BenchResult.Processor(total: cpuSeconds() - before, chunks: result.chunks)
+            }
+            results.append(result)
         }
         progress.finish()
-        var result = BenchReport(transport: transport.rawValue, results: results)
+        var result = BenchReport(transport: transport.name, results: results)
         let elapsed = started.0.duration(to: .now) / .seconds(1)
         note("\(points.count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
         if let report {
@@ -80,6 +96,9 @@ struct Bench: AsyncParsableCommand {
         switch transport {
         case .sim: try BenchRun.simulate(point)
         case .loopback: try await BenchRun.loopback(point)
+        #if HCI
+            case .hci(let channels): try await BenchRun.hci(point, channels)
+        #endif
         }
     }
 

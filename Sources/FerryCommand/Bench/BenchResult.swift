@@ -1,4 +1,5 @@
-/// What one point of a sweep gave. Everything in it is the same on every run with the same seed, when simulated.
+/// What one point of a sweep gave. When simulated, everything in it but the processor time is the same on every run with
+/// the same seed.
 struct BenchResult: Codable, Sendable {
     var settings: BenchSettings
     /// Message bytes per second that arrived, in kbit/s (1000 bits), all centrals together.
@@ -14,6 +15,8 @@ struct BenchResult: Codable, Sendable {
     var queue: QueueDepth
     var latency: Latency
     var fairness: Fairness
+    /// Nil for simulated points unless it was asked for, so that their output stays the same.
+    var processor: Processor?
 
     /// What part of the link's limit arrived, 0 to 1.
     var shareOfLimit: Double { linkLimit > 0 ? goodput / linkLimit : 0 }
@@ -32,6 +35,19 @@ struct BenchResult: Codable, Sendable {
         var share: Double
         /// Probes that found space of which the link had not told.
         var lostReadySignals: Int
+    }
+
+    /// Processor time of this process for the whole point: its set-up, both ends, and the radio or its simulation.
+    struct Processor: Codable, Sendable {
+        /// Seconds in all.
+        var total: Double
+        /// Microseconds for each chunk.
+        var perChunk: Double
+
+        init(total: Double, chunks: Int) {
+            self.total = total
+            perChunk = chunks > 0 ? total * 1e6 / Double(chunks) : 0
+        }
     }
 
     /// Chunks between the sender's link and the receiver.

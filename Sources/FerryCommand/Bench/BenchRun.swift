@@ -10,7 +10,8 @@ import FerryZlib
 final class BenchRun: Sendable {
     private let settings: BenchSettings
     private let time: any TimeSource
-    private let radio: LoopbackRadio
+    /// Makes the peripheral's adapter for 0, a central's for 1 and on.
+    private let makeAdapter: @Sendable (Int) async throws -> any BluetoothAdapter
     private let recordsTimeline: Bool
     private let log: MessageLog
 
@@ -18,13 +19,23 @@ final class BenchRun: Sendable {
         service: BluetoothUUID(0x6E2A_0001_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128),
         characteristic: BluetoothUUID(0x6E2A_0002_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128))
 
-    /// - Parameter isPaced: whether the loopback radio paces by connection events of its own, without the simulator.
-    init(_ settings: BenchSettings, time: any TimeSource, isPaced: Bool, recordsTimeline: Bool) throws(FerryError) {
+    init(
+        _ settings: BenchSettings, time: any TimeSource, recordsTimeline: Bool,
+        makeAdapter: @escaping @Sendable (Int) async throws -> any BluetoothAdapter
+    ) throws(FerryError) {
         try settings.validate()
         self.settings = settings
         self.time = time
         self.recordsTimeline = recordsTimeline
+        self.makeAdapter = makeAdapter
         log = MessageLog(centrals: settings.centrals)
+    }
+
+    /// - Parameter isPaced: whether the loopback radio paces by connection events of its own, without the simulator.
+    convenience init(
+        _ settings: BenchSettings, time: any TimeSource, isPaced: Bool, recordsTimeline: Bool
+    ) throws(FerryError) {
+        try settings.validate()
         let parameters = try settings.linkParameters()
         let profile = try settings.profile.controllerProfile()
         var configuration = LoopbackRadio.Configuration()
@@ -37,7 +48,8 @@ final class BenchRun: Sendable {
         } else {
             configuration.linkLayer = try RadioSimulator(parameters, profile: profile, seed: settings.seed)
         }
-        radio = try LoopbackRadio(time: time, configuration: configuration)
+        let radio = try LoopbackRadio(time: time, configuration: configuration)
+        try self.init(settings, time: time, recordsTimeline: recordsTimeline) { _ in radio.makeAdapter() }
     }
 
     // MARK: Setting up
@@ -52,14 +64,14 @@ final class BenchRun: Sendable {
     /// Connects every central, one after the other, so that links pair up.
     private func connect() async throws -> [Pair] {
         let listener = try await GATTTransport(
-            adapter: radio.makeAdapter(), configuration: Self.layout, time: time
+            adapter: try await makeAdapter(0), configuration: Self.layout, time: time
         ).listen()
         defer { listener.close() }
         var incoming = listener.links.makeAsyncIterator()
         var pairs: [Pair] = []
         for number in 0..<settings.centrals {
             let central = try await GATTTransport(
-                adapter: radio.makeAdapter(), configuration: Self.layout, time: time
+                adapter: try await makeAdapter(1 + number), configuration: Self.layout, time: time
             ).connect(timeout: .seconds(60))
             guard let peripheral = await incoming.next() else {
                 throw FerryError(.peerNotFound, "Central \(number) connected, and the peripheral has no link to it.")
@@ -91,8 +103,18 @@ final class BenchRun: Sendable {
         case .length: channel(over: link, LengthPrefixFraming())
         case .eom: channel(over: link, try EndOfMessageFraming(chunkSize: nil))
         case .classicEOM: channel(over: link, EndOfMessageFraming())
+        case .sequenced: channel(over: link, Self.sequenced)
         }
     }
+
+    /// As with the other framings a message counts as sent when the link has it, so that the next one follows at once, and
+    /// messages arrive in the order of sending, so that their latencies can be told.
+    private static let sequenced: SequencedFraming = {
+        var configuration = SequencedFraming.Configuration()
+        configuration.receipt = .handedOver
+        configuration.maximumOpenMessages = 1
+        return SequencedFraming(configuration)
+    }()
 
     private func channel(over link: any Link, _ framing: some Framing) -> MessageChannel<[UInt8]> {
         MessageChannel(
@@ -104,7 +126,7 @@ final class BenchRun: Sendable {
     // MARK: Measuring
 
     /// Sends messages over every pair for the measured time and gathers what came of it.
-    private func measure() async throws -> BenchOutcome {
+    func measure() async throws -> BenchOutcome {
         let pairs = try await connect()
         // A start on a whole second, so that the connection's set-up does not show in the figures.
         let start = Timestamp(nanoseconds: (time.now.nanoseconds / 1_000_000_000 + 1) * 1_000_000_000)

@@ -84,6 +84,8 @@ enum FramingChoice: String, Codable, CaseIterable, Sendable {
     case eom
     /// The same with chunks of 20 bytes, as the classic sample has them.
     case classicEOM = "eom-20"
+    /// Numbered chunks, acknowledged and sent again when lost.
+    case sequenced
 }
 
 /// The compressions that can be compared.

@@ -17,7 +17,8 @@ struct SweepOptions: ParsableArguments {
     @Option(name: .long, help: "Link-layer data length in bytes, 27 to 251.")
     var dataLength = CommaList([251])
 
-    @Option(name: .long, help: "Framing: length, eom, eom-20 (chunks of 20 bytes, as in the classic sample).")
+    @Option(
+        name: .long, help: "Framing: length, eom, eom-20 (chunks of 20 bytes, as in the classic sample), sequenced.")
     var framing = CommaList(["length"])
 
     @Option(name: .long, help: "Compression: none, zlib.")

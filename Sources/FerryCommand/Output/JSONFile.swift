@@ -7,7 +7,8 @@ enum JSONFile {
         do {
             return try JSONDecoder().decode(Value.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
-            throw FerryError(.invalidConfiguration, "Cannot read a \(what) from '\(path)': \(error)")
+            throw FerryError(
+                .invalidConfiguration, "Cannot read a \(what) from '\(path)': \(FileProblem.text(error)).")
         }
     }
 
@@ -18,11 +19,20 @@ enum JSONFile {
         return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
     }
 
+    /// Refuses a path that cannot be written to, before the work that the file is for.
+    static func checkFolder(of path: String) throws(FerryError) {
+        let folder = URL(filePath: path).deletingLastPathComponent().path()
+        guard FileManager.default.isWritableFile(atPath: folder) else {
+            throw FerryError(
+                .invalidConfiguration, "Cannot write '\(path)': its folder does not exist or is not writable.")
+        }
+    }
+
     static func write(_ text: String, to path: String) throws(FerryError) {
         do {
             try Data(text.utf8).write(to: URL(filePath: path), options: .atomic)
         } catch {
-            throw FerryError(.invalidConfiguration, "Cannot write '\(path)': \(error)")
+            throw FerryError(.invalidConfiguration, "Cannot write '\(path)': \(FileProblem.text(error)).")
         }
     }
 }

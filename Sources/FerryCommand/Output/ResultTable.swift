@@ -33,6 +33,7 @@ struct ResultTable {
         Column(heading: "p99 ms") { number($0.latency.p99, 1) },
         Column(heading: "max ms") { number($0.latency.maximum, 1) },
         Column(heading: "fairness") { number($0.fairness.jainIndex, 3) },
+        Column(heading: "cpu us/chunk") { $0.processor.map { number($0.perChunk, 2) } ?? "" },
     ]
 
     private static func ratio(_ a: Int, _ b: Int) -> Double { b > 0 ? Double(a) / Double(b) : 0 }
@@ -62,6 +63,7 @@ struct ResultTable {
         let isSingle = results.allSatisfy { $0.settings.centrals == 1 }
         let shown = Self.columns.filter { column in
             !fixed.contains(column.heading) && !(isSingle && column.heading == "fairness")
+                && results.contains { !column.text($0).isEmpty }
         }
         return [shown.map(\.heading)] + results.map { result in shown.map { $0.text(result) } }
     }

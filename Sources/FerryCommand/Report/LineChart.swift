@@ -5,6 +5,8 @@ struct LineChart {
         var points: [(x: Double, y: Double)]
         /// Which of the page's colours.
         var colour: Int
+        /// A line for comparison, without points.
+        var isDashed = false
     }
 
     var title: String
@@ -62,7 +64,10 @@ struct LineChart {
 
     private func drawing(of line: Series, _ x: Axis, _ y: Axis) -> String {
         let places = line.points.map { "\(text(x.place($0.x))),\(text(y.place($0.y)))" }
-        var result = "<polyline class=\"line s\(line.colour)\" points=\"\(places.joined(separator: " "))\"/>"
+        let dashes = line.isDashed ? " dashed" : ""
+        var result =
+            "<polyline class=\"line s\(line.colour)\(dashes)\" points=\"\(places.joined(separator: " "))\"/>"
+        guard !line.isDashed else { return result }
         for point in line.points {
             let hint = "\(line.name): \(xTickText(point.x)), \(number(point.y, 1))"
             result +=

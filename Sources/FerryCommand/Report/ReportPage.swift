@@ -22,6 +22,7 @@ struct ReportPage {
             <h1>Which ATT_MTU, which interval?</h1>
             <p class="lead">\(escaped(lead(reference)))</p>
             \(keys())
+            \(findings(reference))
             <h2>Goodput against ATT_MTU</h2><div class="grid2">
             \(goodputCharts(reference))</div>
             <h2>Backpressure</h2><div class="grid2">
@@ -53,7 +54,9 @@ struct ReportPage {
                 + "how many packets a controller puts into one event is the profile's, and no constant fits all "
                 + "controllers. The model reproduces published throughput figures within 3 %; see Documentation/Method.md "
                 + "for each of them, for what is not modelled, and for measuring real hardware."
-            : "Measured on the loopback radio in real time, paced by connection events."
+            : report.transport == "loopback"
+                ? "Measured on the loopback radio in real time, paced by connection events."
+                : "Measured over HCI controllers in real time; the link's limit is the simulated link's."
     }
 
     private func keys() -> String {
@@ -71,6 +74,12 @@ struct ReportPage {
             + key("\(number(quickest.latency.p99, 1)) ms", "lowest 99th percentile of latency", quickest)
             + key("\(number(fullest.shareOfLimit * 100, 1)) %", "of the link's limit, at best", fullest)
             + "</div>"
+    }
+
+    private func findings(_ reference: BenchSettings) -> String {
+        let sentences = ReportFindings(results: results, reference: reference).sentences()
+        guard !sentences.isEmpty else { return "" }
+        return "<ul class=\"card\">" + sentences.map { "<li>\(escaped($0))</li>" }.joined() + "</ul>"
     }
 
     // MARK: Charts
@@ -93,19 +102,24 @@ struct ReportPage {
             expected.interval = other.interval
             expected.attMTU = other.attMTU
         }
-        let top = shown.map(\.goodput).max() ?? 1
+        let top = shown.map { max($0.goodput, $0.linkLimit) }.max() ?? 1
         return unique(shown.map(\.settings.phy)).map { phy in
             let own = shown.filter { $0.settings.phy == phy }
-            let series = unique(own.map(\.settings.interval)).prefix(6).enumerated().map { index, interval in
+            var series = unique(own.map(\.settings.interval)).prefix(5).enumerated().map { index, interval in
                 LineChart.Series(
                     name: "\(short(interval)) ms",
                     points: own.filter { $0.settings.interval == interval }
                         .map { (Double($0.settings.attMTU), $0.goodput) }.sorted { $0.0 < $1.0 },
                     colour: index)
             }
+            let limits = unique(own.map(\.settings.attMTU)).sorted().map { attMTU in
+                let limit = own.filter { $0.settings.attMTU == attMTU }.map(\.linkLimit).max() ?? 0
+                return (Double(attMTU), limit)
+            }
+            series.append(LineChart.Series(name: "the link's limit", points: limits, colour: 6, isDashed: true))
             return LineChart(
                 title: "LE \(phy)", caption: goodputCaption(own), xLabel: "ATT_MTU in bytes", yLabel: "kbit/s",
-                yMaximum: top, series: Array(series)
+                yMaximum: top, series: series
             ).html()
         }.joined()
     }

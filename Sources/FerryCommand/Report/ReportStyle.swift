@@ -28,14 +28,18 @@ enum ReportStyle {
         .mid{text-anchor:middle}.end{text-anchor:end}
         line.grid{stroke:var(--line);stroke-width:1}
         .line{fill:none;stroke-width:2.25;stroke-linejoin:round;stroke-linecap:round}
+        .dashed{stroke-dasharray:5 5;stroke-width:1.5}
+        ul.card{margin:0 0 24px;padding:14px 20px 14px 38px}
+        ul.card li{margin:3px 0;max-width:100ch}
         .area{fill:var(--fill);stroke:var(--c0);stroke-width:1.5;stroke-linejoin:round}
         .s0{stroke:var(--c0)}.s1{stroke:var(--c1)}.s2{stroke:var(--c2)}.s3{stroke:var(--c3)}.s4{stroke:var(--c4)}
-        .s5{stroke:var(--c5)}
+        .s5{stroke:var(--c5)}.s6{stroke:var(--soft)}
         .f0{fill:var(--c0)}.f1{fill:var(--c1)}.f2{fill:var(--c2)}.f3{fill:var(--c3)}.f4{fill:var(--c4)}.f5{fill:var(--c5)}
         .legend{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:13px;color:var(--soft)}
         .legend i{display:inline-block;width:14px;height:3px;border-radius:2px;margin-right:7px;vertical-align:middle}
         .c0{background:var(--c0)}.c1{background:var(--c1)}.c2{background:var(--c2)}.c3{background:var(--c3)}
         .c4{background:var(--c4)}.c5{background:var(--c5)}
+        .c6{background:repeating-linear-gradient(90deg,var(--soft) 0 4px,transparent 4px 6px)}
         .scroll{overflow-x:auto}
         table{border-collapse:collapse;width:100%;font-size:12.5px;font-variant-numeric:tabular-nums}
         th,td{padding:5px 7px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}

@@ -7,6 +7,10 @@ package struct CRC32C: Sendable, Hashable {
     /// The checksum of what was added so far.
     package private(set) var value: UInt32 = 0
 
+    /// So many bytes are added at once where there is a choice: enough for the fast way to pay, few enough to be in the
+    /// cache still.
+    package static let step = 4096
+
     /// Of no bytes.
     package init() {}
 

@@ -52,6 +52,7 @@ struct ChunkWriter {
 
     init(_ bytes: UnsafeMutableRawBufferPointer) { self.bytes = bytes }
 
+    @inline(__always)
     mutating func byte(_ value: UInt8) {
         guard count < bytes.count else { return }
         bytes[count] = value
@@ -71,6 +72,7 @@ struct ChunkWriter {
         byte(UInt8(truncatingIfNeeded: rest))
     }
 
+    @inline(__always)
     mutating func append(_ source: UnsafeRawBufferPointer) {
         let fitting = min(source.count, bytes.count - count)
         guard fitting > 0, let base = source.baseAddress, let target = bytes.baseAddress else { return }

@@ -4,12 +4,14 @@ import DequeModule
 struct Inbox {
     /// A message that has arrived in part.
     struct Partial {
-        var bytes: [UInt8] = []
+        fileprivate var assembler = MessageAssembler(bound: 0)
         /// The payload's length, or -1 when the slot is free.
         var count = -1
         /// Bytes of the stream, payload and checksum, that have arrived.
         var received = 0
         var checksum = CRC32C()
+        /// Bytes of the payload that are in the checksum.
+        var summed = 0
         var trailer: UInt32 = 0
 
         var streamCount: Int { count + OutboundMessage.trailerCount }
@@ -19,6 +21,8 @@ struct Inbox {
     private(set) var slots = ContiguousArray(repeating: Partial(), count: SequencedChunk.slotCount)
     /// The slot whose bytes a body without a record goes on with, or -1.
     private(set) var current = -1
+    /// Messages that have arrived in part, and the bytes of their payloads when they are whole.
+    private(set) var openCount = 0
     private(set) var openBytes = 0
     /// The costs of the messages that are delivered and not consumed, oldest first.
     private(set) var delivered: Deque<Int> = []
@@ -81,8 +85,8 @@ struct Inbox {
         }
     }
 
-    /// Whether a message is open.
-    var isOpen: Bool { slots.contains { $0.count >= 0 } }
+    /// Whether a message has arrived in part and the peer has credit to go on.
+    var expectsMore: Bool { openCount > 0 && granted > charged }
 
     // MARK: The link and the peer
 
@@ -97,6 +101,7 @@ struct Inbox {
             dropped += 1
         }
         current = -1
+        openCount = 0
         openBytes = 0
         fullSize = 0
         charged = 0
@@ -133,6 +138,26 @@ struct Inbox {
         guard charged <= granted else {
             throw Self.malformed("has sent \(charged - granted) bytes more than it had credit for")
         }
+        return true
+    }
+
+    /// Takes a chunk that is full, goes on with one message and does not end it: most chunks of a long message. Returns
+    /// false, unchanged, when it is anything else.
+    mutating func takeRun(_ chunk: UnsafeRawBufferPointer, sequence: UInt8) -> Bool {
+        guard chunk.count == fullSize, chunk.count > 2 else { return false }
+        var header = 1
+        var slot = current
+        if chunk[0] != sequence {
+            guard chunk[0] >= 0xC0, chunk[0] < 0xE0, chunk[1] == sequence else { return false }
+            header = 2
+            slot = Int(chunk[0] & 0x1F)
+        }
+        let count = chunk.count - header
+        guard slot >= 0, charged + UInt64(count) <= granted,
+            slots[slot].goOn(UnsafeRawBufferPointer(rebasing: chunk[header...]))
+        else { return false }
+        current = slot
+        charged += UInt64(count)
         return true
     }
 
@@ -176,21 +201,22 @@ struct Inbox {
         guard stated <= UInt64(maximumSize.bytes) else {
             throw FerryError(
                 .messageTooLarge,
-                "The peer announces a message of \(stated) bytes; Limits.maximumMessageSize allows "
+                "The peer announces a message of \(stated) bytes; its limit, Limits.maximumMessageSize rounded up, is "
                     + "\(maximumSize.bytes). Raise it, or send less at once.")
         }
         let count = Int(stated)
         guard openBytes + count <= 2 * maximumSize.bytes else {
             throw Self.malformed("has more bytes in open messages than twice the largest message")
         }
+        openCount += 1
         openBytes += count
         charged += UInt64(OutboundMessage.overhead)
         slots[slot].count = count
         slots[slot].received = 0
         slots[slot].checksum = CRC32C()
+        slots[slot].summed = 0
         slots[slot].trailer = 0
-        slots[slot].bytes = []
-        slots[slot].bytes.reserveCapacity(min(count, 1 << 20))
+        slots[slot].assembler.begin(expecting: count)
         current = slot
     }
 
@@ -208,6 +234,7 @@ struct Inbox {
                     .cancelled,
                     "The peer cancelled a message after \(min(slots[slot].received, slots[slot].count)) of "
                         + "\(slots[slot].count) bytes.")))
+        openCount -= 1
         openBytes -= slots[slot].count
         slots[slot] = Partial()
         if current == slot { current = -1 }
@@ -230,13 +257,12 @@ struct Inbox {
                 "A message of \(slots[slot].count) bytes arrived with the wrong checksum: the link has changed what it "
                     + "carried, or the peer is not in step.")
         }
+        openCount -= 1
         openBytes -= slots[slot].count
         delivered.append(slots[slot].cost)
         deliveredCost += slots[slot].cost
         slots[slot].count = -1
-        var bytes: [UInt8] = []
-        swap(&bytes, &slots[slot].bytes)
-        events.append(.received(bytes))
+        events.append(.received(slots[slot].assembler.takeExpected()))
     }
 
     private static func malformed(_ what: String) -> FerryError {
@@ -245,13 +271,30 @@ struct Inbox {
 }
 
 extension Inbox.Partial {
+    /// Takes a part that is payload and not the last of it, or returns false.
+    fileprivate mutating func goOn(_ part: UnsafeRawBufferPointer) -> Bool {
+        guard part.count < count - received else { return false }
+        append(part)
+        received += part.count
+        return true
+    }
+
+    /// The checksum follows in large steps, while the bytes are still in the cache.
+    private mutating func append(_ part: UnsafeRawBufferPointer) {
+        assembler.append(part.bytes)
+        if assembler.count - summed >= CRC32C.step { sum() }
+    }
+
+    @inline(never)
+    private mutating func sum() {
+        assembler.withBytes { checksum.add(UnsafeRawBufferPointer(rebasing: $0[summed...])) }
+        summed = assembler.count
+    }
+
     fileprivate mutating func add(_ part: UnsafeRawBufferPointer) {
         let plain = min(part.count, max(0, count - received))
-        if plain > 0 {
-            let payload = UnsafeRawBufferPointer(rebasing: part[0..<plain])
-            bytes.append(contentsOf: payload)
-            checksum.add(payload)
-        }
+        if plain > 0 { append(UnsafeRawBufferPointer(rebasing: part[0..<plain])) }
+        if plain < part.count, summed < count { sum() }
         for place in plain..<part.count {
             trailer |= UInt32(part[place]) << UInt32(8 * (received + place - count))
         }

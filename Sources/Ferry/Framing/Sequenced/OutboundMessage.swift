@@ -14,6 +14,7 @@ struct OutboundMessage {
     var isCancelled = false
     var isReported = false
     private var checksum = CRC32C()
+    /// Bytes of the payload that are in the checksum.
     private var summed = 0
 
     init(id: MessageID, payload: [UInt8], options: SendOptions) {
@@ -32,24 +33,27 @@ struct OutboundMessage {
     var remaining: Int { streamCount - cut }
     var isCut: Bool { cut == streamCount }
 
-    /// Copies part of the stream into a chunk. Whatever is copied first is copied in order, so the checksum is complete
-    /// when the trailer's turn comes.
+    /// Copies part of the stream into a chunk. Whatever is copied first is copied in order; the checksum follows in large
+    /// steps, while the bytes are still in the cache, and is complete when the trailer's turn comes.
     mutating func write(_ offset: Int, _ count: Int, to writer: inout ChunkWriter) {
         let end = min(offset + count, payload.count)
         if offset < end {
-            payload.withUnsafeBytes { bytes in
-                writer.append(UnsafeRawBufferPointer(rebasing: bytes[offset..<end]))
-                if end > summed {
-                    checksum.add(UnsafeRawBufferPointer(rebasing: bytes[summed..<end]))
-                    summed = end
-                }
-            }
+            payload.withUnsafeBytes { writer.append(UnsafeRawBufferPointer(rebasing: $0[offset..<end])) }
         }
+        let hasTrailer = offset + count > payload.count
+        if end - summed >= CRC32C.step || (hasTrailer && summed < payload.count) { sum(upTo: end) }
+        guard hasTrailer else { return }
         var place = max(offset, payload.count)
         while place < offset + count {
             writer.byte(UInt8(truncatingIfNeeded: checksum.value >> UInt32(8 * (place - payload.count))))
             place += 1
         }
+    }
+
+    @inline(never)
+    private mutating func sum(upTo end: Int) {
+        payload.withUnsafeBytes { checksum.add(UnsafeRawBufferPointer(rebasing: $0[summed..<end])) }
+        summed = end
     }
 }
 
@@ -63,10 +67,10 @@ struct Segment: Hashable {
         case cancel
     }
 
-    var kind = Kind.goOn
-    var message: Int32 = 0
     var offset = 0
-    var count = 0
+    var message: Int32 = 0
+    var count: Int32 = 0
+    var kind = Kind.goOn
 }
 
 /// A chunk that has a sequence number: what it says, so that it can be said again.
@@ -96,4 +100,27 @@ struct OutboundChunk {
     var sentAt = Timestamp.zero
 
     static let maximumSegments = 4
+
+    /// Becomes a full chunk that holds a part of one message and nothing else.
+    mutating func setRun(_ segment: Segment, chunkCount: Int, current: Int32, charged: UInt64) {
+        form = segment.kind == .goOn ? .plain : .slot
+        flags = []
+        setsFullSize = false
+        segments[0] = segment
+        segmentCount = 1
+        bodyCount = Int(segment.count)
+        self.chunkCount = chunkCount
+        currentBefore = current
+        fullSizeBefore = chunkCount
+        chargedBefore = charged
+        transmissions = 0
+    }
+
+    /// The link has taken it.
+    mutating func sent(serial: UInt64, at now: Timestamp) {
+        fate = .inFlight
+        transmissions += 1
+        sentAt = now
+        self.serial = serial
+    }
 }

@@ -6,30 +6,32 @@ import DequeModule
 /// chunks times their weight, and after each turn a waiting message may join. Nothing is cut in advance: ``cut`` makes
 /// one chunk, and ``undo`` takes the latest one back.
 struct Outbox {
-    private(set) var messages: ContiguousArray<OutboundMessage> = []
+    var messages: ContiguousArray<OutboundMessage> = []
     private var vacant: [Int32] = []
-    private var indices: [MessageID: Int32] = [:]
-    private(set) var levels = ContiguousArray(repeating: Level(), count: 4)
-    private(set) var cancelling: Deque<Int32> = []
+    private(set) var indices: [MessageID: Int32] = [:]
+    var levels = ContiguousArray(repeating: Level(), count: 4)
+    var cancelling: Deque<Int32> = []
     private(set) var freeSlots = UInt32.max
     /// The message whose bytes a chunk without a record goes on with, or -1.
-    private(set) var current: Int32 = -1
+    var current: Int32 = -1
     /// Payload bytes of the messages that are begun and not yet cut to the end.
     private(set) var openBytes = 0
     /// The message whose progress is still to be told, or -1.
     private var progressed: Int32 = -1
     /// Messages that have something to be cut.
-    private(set) var readyCount = 0
+    var readyCount = 0
 
     /// The size of a chunk that needs no length, or 0.
     var fullSize = 0
     /// Credit used and given since the session began, in bytes.
-    private(set) var charged: UInt64 = 0
+    var charged: UInt64 = 0
     var granted: UInt64 = 0
     /// The largest message the peer takes.
     var peerMaximum = Int.max
     /// How many messages of one priority take turns: 1 to 8.
     let maximumOpen: Int
+    /// Set by ``planRun()`` alone.
+    var run = Run()
 
     struct Level {
         var active: Deque<Int32> = []
@@ -37,6 +39,18 @@ struct Outbox {
         /// Chunks left of the turn of `active.first`.
         var turn = 0
         var hasJustAdmitted = false
+
+        /// Spends one chunk of a turn, and ends it if that was the last; returns whether it was.
+        mutating func spend(_ whole: Int) -> Bool {
+            if turn <= 0 {
+                turn = whole
+                hasJustAdmitted = false
+            }
+            turn -= 1
+            guard turn <= 0 else { return false }
+            if active.count > 1 { rotate() } else { hasJustAdmitted = false }
+            return true
+        }
 
         mutating func rotate() {
             if let first = active.popFirst() { active.append(first) }
@@ -48,9 +62,9 @@ struct Outbox {
 
     /// Less room than this at the end of a chunk is left empty.
     private static let worthwhile = 8
-    private static let chunksPerTurn = 4
+    static let chunksPerTurn = 4
 
-    private var credit: Int { Int(clamping: granted > charged ? granted - charged : 0) }
+    var credit: Int { Int(clamping: granted > charged ? granted - charged : 0) }
 
     /// Whether a message waits, be it for credit.
     var isEmpty: Bool { readyCount == 0 && cancelling.isEmpty }
@@ -58,6 +72,7 @@ struct Outbox {
     // MARK: Coming and going
 
     mutating func enqueue(_ message: OutboundMessage) {
+        run.left = 0
         let index: Int32
         if let free = vacant.popLast() {
             index = free
@@ -74,6 +89,7 @@ struct Outbox {
     /// Takes a message back unless its last byte is in a chunk already.
     mutating func cancel(_ id: MessageID) -> Bool {
         guard let index = indices[id], !messages[Int(index)].isCut else { return false }
+        run.left = 0
         let level = messages[Int(index)].level
         readyCount -= 1
         indices[id] = nil
@@ -89,25 +105,27 @@ struct Outbox {
         return true
     }
 
-    private mutating func release(_ index: Int32) {
+    mutating func release(_ index: Int32) {
         indices[messages[Int(index)].id] = nil
         messages[Int(index)].payload = []
         vacant.append(index)
     }
 
     /// The peer has a part of a message. Progress is told once for each acknowledgement, by ``reportProgress``.
-    mutating func acknowledge(_ segment: Segment, _ events: inout Deque<FramingEvent>) {
-        let index = Int(segment.message)
-        if segment.kind == .cancel { return release(segment.message) }
-        if progressed != segment.message { reportProgress(&events) }
-        messages[index].acknowledged += segment.count
+    mutating func acknowledge(_ count: Int, of message: Int32, _ events: inout Deque<FramingEvent>) {
+        let index = Int(message)
+        if progressed != message { reportProgress(&events) }
+        messages[index].acknowledged += count
         if messages[index].isCancelled { return }
-        progressed = segment.message
+        progressed = message
         guard messages[index].acknowledged == messages[index].streamCount else { return }
         reportProgress(&events)
         if !messages[index].isReported { events.append(.sent(messages[index].id)) }
-        release(segment.message)
+        release(message)
     }
+
+    /// The peer has heard that a message is cancelled.
+    mutating func acknowledgeCancel(of message: Int32) { release(message) }
 
     /// Tells how far the message that was acknowledged last has come.
     mutating func reportProgress(_ events: inout Deque<FramingEvent>) {
@@ -129,6 +147,7 @@ struct Outbox {
         }
         // Only the current message can be unfinished, so a chunk that finishes none needs no further look.
         let isSingle = chunk.segmentCount == 1
+        defer { planRun() }
         guard current == -1 || !isSingle else { return }
         for place in 0..<chunk.segmentCount {
             let segment = chunk.segments[place]
@@ -158,6 +177,7 @@ struct Outbox {
 
     /// The peer has forgotten everything: what is not acknowledged whole begins again. Every chunk has been undone before.
     mutating func restart() {
+        run.left = 0
         charged = 0
         granted = 0
         current = -1
@@ -181,21 +201,21 @@ struct Outbox {
     // MARK: Choosing
 
     private func pick() -> Segment? {
-        if let index = cancelling.first { return Segment(kind: .cancel, message: index) }
+        if let index = cancelling.first { return Segment(message: index, kind: .cancel) }
         guard credit > 0 else { return nil }
         for level in levels.indices.reversed() {
             let canBegin = canBegin(level)
             if let first = levels[level].active.first {
                 if levels[level].turn > 0 || !canBegin || levels[level].hasJustAdmitted {
-                    return Segment(kind: first == current ? .goOn : .resume, message: first)
+                    return Segment(message: first, kind: first == current ? .goOn : .resume)
                 }
             }
-            if canBegin, let first = levels[level].waiting.first { return Segment(kind: .begin, message: first) }
+            if canBegin, let first = levels[level].waiting.first { return Segment(message: first, kind: .begin) }
         }
         return nil
     }
 
-    private func canBegin(_ level: Int) -> Bool {
+    func canBegin(_ level: Int) -> Bool {
         guard let first = levels[level].waiting.first, levels[level].active.count < maximumOpen,
             freeSlots != 0, credit > OutboundMessage.overhead + OutboundMessage.trailerCount
         else { return false }
@@ -207,8 +227,12 @@ struct Outbox {
 
     // MARK: Cutting
 
-    /// Makes the next chunk of at most `size` bytes, or returns false.
-    mutating func cut(atMost size: Int, acknowledgementCount: Int, into chunk: inout OutboundChunk) -> Bool {
+    /// Makes the next chunk of at most `size` bytes, or returns false. Where it `asks` for an acknowledgement it does so
+    /// unless it is of a form without flags.
+    mutating func cut(
+        atMost size: Int, acknowledgementCount: Int, asks: Bool, into chunk: inout OutboundChunk
+    ) -> Bool {
+        run.left = 0
         guard let first = pick() else { return false }
         chunk = OutboundChunk()
         chunk.currentBefore = current
@@ -217,22 +241,26 @@ struct Outbox {
         let index = Int(first.message)
         let rest = first.kind == .cancel ? 0 : messages[index].remaining
         let isFree = acknowledgementCount == 0
+        let push: DataFlags = asks ? .push : []
         let fixed = 2 + acknowledgementCount
         if first.kind != .cancel {
             let credit = first.kind == .begin ? credit - OutboundMessage.overhead : credit
-            if isFree, first.kind == .goOn, fullSize == size, rest >= size - 1, credit >= size - 1 {
-                append(first, count: size - 1, to: &chunk)
-                return finish(&chunk, .plain, [], header: 1)
+            let header = asks ? 2 : 1
+            if isFree, first.kind == .goOn, fullSize == size, rest >= size - header, credit >= size - header {
+                append(first, count: size - header, to: &chunk)
+                return finish(&chunk, asks ? .flagged : .plain, push, header: header)
             }
             let isAlone = readyCount == 1 && cancelling.isEmpty
-            let usesSlot = first.kind == .resume && isFree && !isAlone
+            let usesSlot = first.kind == .resume && isFree
             let record = usesSlot ? 0 : recordCount(first)
             let spare = size - fixed - record - rest
             if spare >= 0, credit >= rest, isAlone || spare < Self.worthwhile {
                 append(first, count: rest, to: &chunk)
                 if usesSlot { return finish(&chunk, .slot, .end, header: 2) }
                 chunk.bodyCount += record
-                let flags: DataFlags = [.end, isAlone ? .push : [], first.kind == .goOn ? [] : .record]
+                // When nothing more is to come somebody may wait for the receipt.
+                let waits = isAlone && messages[index].receipt != .handedOver
+                let flags: DataFlags = [.end, waits ? .push : push, first.kind == .goOn ? [] : .record]
                 return finish(&chunk, .flagged, flags, header: 2)
             }
             if isFree, fullSize == size, first.kind != .goOn, rest > size {
@@ -242,7 +270,7 @@ struct Outbox {
                     append(first, count: count, to: &chunk)
                     chunk.bodyCount += record
                     if first.kind == .resume { return finish(&chunk, .slot, [], header: 2) }
-                    return finish(&chunk, .flagged, .record, header: 2)
+                    return finish(&chunk, .flagged, push.union(.record), header: 2)
                 }
             }
         }
@@ -250,7 +278,8 @@ struct Outbox {
         let field = Varint.encodedCount(UInt64(chunk.bodyCount) << 1)
         chunk.setsFullSize = isFree && 2 + field + chunk.bodyCount == size
         if chunk.setsFullSize { fullSize = size }
-        return finish(&chunk, .flagged, first.kind == .goOn ? .length : [.length, .record], header: 2 + field)
+        let flags: DataFlags = first.kind == .goOn ? [.length, push] : [.length, push, .record]
+        return finish(&chunk, .flagged, flags, header: 2 + field)
     }
 
     private func finish(
@@ -299,7 +328,7 @@ struct Outbox {
         let level = messages[index].level
         var segment = segment
         segment.offset = messages[index].cut
-        segment.count = count
+        segment.count = Int32(truncatingIfNeeded: count)
         chunk.segments[chunk.segmentCount] = segment
         chunk.segmentCount += 1
         chunk.bodyCount += count
@@ -334,98 +363,13 @@ struct Outbox {
         }
     }
 
-    private mutating func open(_ index: Int) {
+    mutating func open(_ index: Int) {
         freeSlots &= ~(1 << UInt32(messages[index].slot))
         openBytes += messages[index].payload.count
     }
 
-    private mutating func close(_ index: Int) {
+    mutating func close(_ index: Int) {
         freeSlots |= 1 << UInt32(messages[index].slot)
         openBytes -= messages[index].payload.count
-    }
-}
-
-// MARK: - Writing
-
-extension Outbox {
-    /// Writes a chunk that was cut, for the first time or again.
-    mutating func write(
-        _ chunk: borrowing OutboundChunk, sequence: UInt8, _ acknowledgement: Acknowledgement?,
-        to writer: inout ChunkWriter
-    ) {
-        switch chunk.form {
-        case .plain:
-            writer.byte(sequence)
-        case .slot:
-            writer.byte(0xC0 | messages[Int(chunk.segments[0].message)].slot)
-            writer.byte(sequence | (chunk.flags.contains(.end) ? 0x80 : 0))
-        case .flagged:
-            let flags = acknowledgement == nil ? chunk.flags : chunk.flags.union(.acknowledgement)
-            writer.byte(0x80 | flags.rawValue)
-            writer.byte(sequence)
-            acknowledgement?.write(to: &writer)
-            if chunk.flags.contains(.length) {
-                writer.varint(UInt64(chunk.bodyCount) << 1 | (chunk.setsFullSize ? 1 : 0))
-            }
-        }
-        for place in 0..<chunk.segmentCount {
-            let segment = chunk.segments[place]
-            let index = Int(segment.message)
-            if chunk.form == .flagged {
-                let slot = messages[index].slot
-                switch segment.kind {
-                case .goOn: break
-                case .begin:
-                    writer.byte(Record.begin.byte(slot: slot))
-                    writer.varint(UInt64(messages[index].payload.count))
-                case .resume: writer.byte(Record.resume.byte(slot: slot))
-                case .cancel: writer.byte(Record.cancel.byte(slot: slot))
-                }
-            }
-            messages[index].write(segment.offset, segment.count, to: &writer)
-        }
-    }
-}
-
-// MARK: - Undoing
-
-extension Outbox {
-    /// Takes back the latest chunk that was cut and not undone.
-    mutating func undo(_ chunk: borrowing OutboundChunk) {
-        for place in (0..<chunk.segmentCount).reversed() { undo(chunk.segments[place]) }
-        current = chunk.currentBefore
-        fullSize = chunk.fullSizeBefore
-        charged = chunk.chargedBefore
-    }
-
-    private mutating func undo(_ segment: Segment) {
-        let index = Int(segment.message)
-        let level = messages[index].level
-        if segment.kind == .cancel {
-            cancelling.prepend(segment.message)
-            return open(index)
-        }
-        if messages[index].isCut {
-            open(index)
-            levels[level].active.prepend(segment.message)
-            readyCount += 1
-        }
-        messages[index].cut = segment.offset
-        guard segment.kind == .begin else { return }
-        messages[index].isBegun = false
-        close(index)
-        if messages[index].isCancelled {
-            cancelling.removeAll { $0 == segment.message }
-            return release(segment.message)
-        }
-        if levels[level].active.first == segment.message { levels[level].turn = 0 }
-        levels[level].active.removeAll { $0 == segment.message }
-        levels[level].waiting.prepend(segment.message)
-        levels[level].hasJustAdmitted = false
-    }
-
-    /// The messages whose last byte is in a chunk: nobody can know whether the peer has them once it forgot.
-    func uncertain() -> [MessageID] {
-        indices.values.filter { messages[Int($0)].isCut }.map { messages[Int($0)].id }.sorted()
     }
 }

@@ -16,8 +16,17 @@ struct SendWindow {
     private var newestArrived: UInt64 = 0
     private var timerStart = Timestamp.zero
     /// How many chunks may be out at once: the smaller of this side's and the peer's window.
-    var limit: Int
+    var limit: Int {
+        didSet { forgetLatency() }
+    }
     var estimator = RoundTripEstimator()
+
+    /// How many chunks leave between one that asks for an acknowledgement and its coming: as many as it was lately.
+    private var latency: Int
+    /// A chunk that asked, until it is acknowledged.
+    private var asking: UInt64?
+    /// The chunk that is to ask next.
+    private var nextToAsk: UInt64 = 0
 
     private static let reorderingThreshold: UInt64 = 3
 
@@ -27,6 +36,8 @@ struct SendWindow {
         chunks = ContiguousArray(repeating: OutboundChunk(), count: capacity)
         mask = UInt64(capacity - 1)
         limit = window
+        latency = window
+        planAsking(after: 0)
     }
 
     private func place(_ number: UInt64) -> Int { Int(truncatingIfNeeded: number & mask) }
@@ -36,7 +47,10 @@ struct SendWindow {
 
     /// Makes the next chunk, or returns false.
     mutating func cut(from outbox: inout Outbox, atMost size: Int, acknowledgementCount: Int) -> Bool {
-        guard outbox.cut(atMost: size, acknowledgementCount: acknowledgementCount, into: &chunks[place(next)])
+        let asks = isAskingDue
+        guard
+            outbox.cut(
+                atMost: size, acknowledgementCount: acknowledgementCount, asks: asks, into: &chunks[place(next)])
         else { return false }
         next += 1
         return true
@@ -49,6 +63,10 @@ struct SendWindow {
             if chunks[place(next)].fate == .lost { lostCount -= 1 }
             outbox.undo(chunks[place(next)])
         }
+        if let number = asking, number >= next { asking = nil }
+        let planned = nextToAsk
+        planAsking(after: next)
+        nextToAsk = min(nextToAsk, planned)
     }
 
     /// Begins to count from 0, when nothing is out.
@@ -58,10 +76,47 @@ struct SendWindow {
         forgetTimes()
     }
 
+    // MARK: Asking for acknowledgements
+
+    // Few acknowledgements are cheap, and too few stop a sender whose window is full before the next one comes. How long one
+    // takes depends on the link: within the same connection event, or in the next one, dozens of chunks later.
+
+    /// Whether the next chunk had better ask. The one that fills the window asks again if there was no answer: it was lost.
+    var isAskingDue: Bool { next >= nextToAsk || (asking != nil && count == limit - 1) }
+
+    /// Every so many chunks ask: as few as leave enough of the window for what goes out meanwhile, and a quarter as much
+    /// again.
+    private mutating func planAsking(after number: UInt64) {
+        let fewest = min(8, max(1, limit / 4))
+        let spare = limit - latency - latency / 4 - 1
+        nextToAsk = number + UInt64(min(max(spare, fewest), max(fewest, limit * 7 / 8))) - 1
+    }
+
+    private mutating func asked(_ number: UInt64) {
+        if asking == nil { asking = number }
+        planAsking(after: number + 1)
+    }
+
+    private mutating func answered(before number: UInt64) {
+        if let request = asking {
+            guard request < number else { return }
+            asking = nil
+            latency = max(Int(next - 1 - request), latency - (latency + 7) / 8)
+        }
+        planAsking(after: number)
+    }
+
+    private mutating func forgetLatency() {
+        latency = limit
+        asking = nil
+        planAsking(after: next)
+    }
+
     /// A new link: what was measured of the order of arrival no longer holds.
     mutating func forgetTimes() {
         newestArrived = nextSerial
         estimator.progressed()
+        forgetLatency()
     }
 
     subscript(number: UInt64) -> OutboundChunk {
@@ -85,10 +140,18 @@ struct SendWindow {
         if chunks[place].fate == .lost { lostCount -= 1 }
         // The timer runs from the first chunk on, and anew from each repetition of the oldest.
         if number == first { timerStart = now }
-        chunks[place].fate = .inFlight
-        chunks[place].transmissions += 1
-        chunks[place].sentAt = now
-        chunks[place].serial = nextSerial
+        if chunks[place].transmissions == 0, chunks[place].flags.contains(.push) { asked(number) }
+        chunks[place].sent(serial: nextSerial, at: now)
+        nextSerial += 1
+    }
+
+    /// The link has taken the next chunk of a run, which was not cut before.
+    mutating func sentRun(of outbox: inout Outbox, at now: Timestamp) {
+        if next == first { timerStart = now }
+        let place = place(next)
+        outbox.bookRun(into: &chunks[place])
+        chunks[place].sent(serial: nextSerial, at: now)
+        next += 1
         nextSerial += 1
     }
 
@@ -122,14 +185,26 @@ struct SendWindow {
     ) {
         let advances = number > first
         var sample: Int64?
+        // Chunks of the same message are told to the outbox as one.
+        var message: Int32 = -1
+        var count = 0
         while first < number {
             let place = place(first)
             if chunks[place].fate != .received { arrived(place, at: now, &sample) }
             for index in 0..<chunks[place].segmentCount {
-                outbox.acknowledge(chunks[place].segments[index], &events)
+                let segment = chunks[place].segments[index]
+                if segment.message == message, segment.kind != .cancel {
+                    count += Int(segment.count)
+                    continue
+                }
+                if message >= 0 { outbox.acknowledge(count, of: message, &events) }
+                message = segment.kind == .cancel ? -1 : segment.message
+                count = Int(segment.count)
+                if segment.kind == .cancel { outbox.acknowledgeCancel(of: segment.message) }
             }
             first += 1
         }
+        if message >= 0 { outbox.acknowledge(count, of: message, &events) }
         outbox.reportProgress(&events)
         var bits = bitmap
         while bits != 0 {
@@ -144,6 +219,7 @@ struct SendWindow {
         if advances {
             estimator.progressed()
             timerStart = now
+            answered(before: number)
         }
         if first < next, chunks[place(first)].serial + Self.reorderingThreshold <= newestArrived { findLost() }
     }

@@ -89,7 +89,7 @@ struct DataFlags: OptionSet, Hashable {
     static let length = DataFlags(rawValue: 0x08)
     /// The body ends where its first message ends.
     static let end = DataFlags(rawValue: 0x04)
-    /// The sender has nothing more and would like an acknowledgement now.
+    /// The sender would like an acknowledgement now.
     static let push = DataFlags(rawValue: 0x02)
     /// Reserved: zero.
     static let reserved = DataFlags(rawValue: 0x01)

@@ -31,8 +31,14 @@ public struct SequencedFraming: Framing {
     public var name: String { "sequenced" }
 
     /// The state for a new peer. It outlives the link.
-    public func makeSession(limits: Limits) -> Session {
-        Session(id: makeSessionID(), configuration: configuration, limits: limits)
+    public func makeSession(limits: Limits) -> Session { makeSession(limits: limits, payloads: PayloadFormat()) }
+
+    /// The same, with the numbers of codec and compression for the hello.
+    public func makeSession(limits: Limits, payloads: PayloadFormat) -> Session {
+        var payloads = payloads
+        payloads.codec = configuration.codec ?? payloads.codec
+        payloads.compression = configuration.compression ?? payloads.compression
+        return Session(id: makeSessionID(), configuration: configuration, limits: limits, payloads: payloads)
     }
 
     /// The session that a link's first chunk comes from, or nil when it is no hello of the sequenced framing.
@@ -47,21 +53,23 @@ public struct SequencedFraming: Framing {
 
     /// What can be chosen.
     public struct Configuration: Sendable, Hashable {
-        /// The most chunks that are out at once, and that are held when they come before their turn: 1 to 64. Default 48,
-        /// which lets a chunk be overtaken by 32 others without being mistaken for a later one.
-        public var window = 48 { didSet { window = min(max(1, window), SequencedChunk.maximumWindow) } }
+        /// The most chunks that are out at once, and that are held when they come before their turn: 1 to 64. Default 56,
+        /// which lets a chunk be overtaken by 16 others without being mistaken for a later one.
+        public var window = 56 { didSet { window = min(max(1, window), SequencedChunk.maximumWindow) } }
 
         /// How many bytes may be delivered and not yet read, besides one message, before the peer has to wait. At least
-        /// 1 KiB, at most 1 GiB. Default 256 KiB.
+        /// 1 KiB, at most 1 GiB, and no more than ``Limits/maximumInboundBytes`` leaves beside the largest message. Default
+        /// 256 KiB.
         public var creditWindow = 256 << 10 { didSet { creditWindow = min(max(1 << 10, creditWindow), 1 << 30) } }
 
-        /// An acknowledgement is due after so many chunks. At least 1. Default 8; a quarter of the window if that is less.
-        public var chunksPerAcknowledgement = 8 {
+        /// An acknowledgement is due after so many chunks, though the sender asks for none. At least 1, at most seven
+        /// eighths of the window, which is the default: the sender asks for one as often as it needs it.
+        public var chunksPerAcknowledgement = 64 {
             didSet { chunksPerAcknowledgement = max(1, chunksPerAcknowledgement) }
         }
 
-        /// How long an acknowledgement may wait for a chunk to ride on, or for more to acknowledge. Default 100 ms.
-        public var acknowledgementDelay: Duration = .milliseconds(100)
+        /// How long an acknowledgement may wait for a chunk to ride on, or for more to acknowledge. Default 150 ms.
+        public var acknowledgementDelay: Duration = .milliseconds(150)
 
         /// How many messages of one priority share the link. 1 sends them one after the other; at most 8. Default 4.
         public var maximumOpenMessages = 4 { didSet { maximumOpenMessages = min(max(1, maximumOpenMessages), 8) } }
@@ -69,15 +77,17 @@ public struct SequencedFraming: Framing {
         /// What counts as sent. Default `delivered`.
         public var receipt: SendOptions.Receipt = .delivered
 
-        /// How many timeouts without a sign of the peer end the session. At least 1. Default 12, which is a minute and a
-        /// half at least.
+        /// How many timeouts without a sign of the peer end the session, or have a link that reconnects do so. At least 1.
+        /// Default 12, which is a minute and a half at least.
         public var maximumTimeouts = 12 { didSet { maximumTimeouts = max(1, maximumTimeouts) } }
 
-        /// A number for the codec, stated in the hello; a peer with another one is refused. Default 0.
-        public var codec: UInt8 = 0
+        /// A number for the codec, stated in the hello; a peer with another one is refused. Default nil: the codec's own
+        /// (``Codec/identifier``).
+        public var codec: UInt8?
 
-        /// A number for the compression, stated in the hello; a peer with another one is refused. Default 0.
-        public var compression: UInt8 = 0
+        /// A number for the compression, stated in the hello; a peer with another one is refused. Default nil: the
+        /// compression's own (``Compression/identifier``), 0 without one.
+        public var compression: UInt8?
 
         /// The defaults.
         public init() {}

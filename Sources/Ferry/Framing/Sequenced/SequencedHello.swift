@@ -66,7 +66,7 @@ package struct SequencedHello: Hashable, Sendable {
     }
 }
 
-/// A size in one byte, `eeeeemmm`: (8 + m) x 2^e, 8 bytes to 30 GiB, rounded down.
+/// A size in one byte, `eeeeemmm`: (8 + m) x 2^e, 8 bytes to 30 GiB.
 package struct RoundedSize: Hashable, Sendable {
     package var encoded: UInt8
 
@@ -80,6 +80,12 @@ package struct RoundedSize: Hashable, Sendable {
         }
         let exponent = min(31, Int.bitWidth - 1 - size.leadingZeroBitCount - 3)
         encoded = UInt8(exponent << 3 | (min(15, size >> exponent) - 8))
+    }
+
+    /// The smallest size that is no less than `size`.
+    package init(roundingUp size: Int) {
+        self.init(roundingDown: size)
+        if bytes < size, encoded < .max { encoded += 1 }
     }
 
     /// The size in bytes.

@@ -10,6 +10,13 @@ extension SequencedFraming.Session {
     }
 
     private mutating func receive(_ bytes: UnsafeRawBufferPointer, at now: Timestamp) throws(FerryError) {
+        if phase == .established, arrivals.heldCount == 0, inbox.takeRun(bytes, sequence: arrivals.nextSequence) {
+            silence = 0
+            stall.chunkArrived(at: now)
+            arrivals.advance()
+            acknowledging.pending += 1
+            return scheduleAcknowledgement(isWanted: false, at: now)
+        }
         guard phase != .suspended, phase != .refusing else { return }
         guard let chunk = try SequencedChunk.parse(bytes) else {
             statistics.damagedChunks += 1
@@ -41,6 +48,7 @@ extension SequencedFraming.Session {
     private mutating func receive(
         _ header: DataHeader, _ body: UnsafeRawBufferPointer, at now: Timestamp
     ) throws(FerryError) {
+        stall.chunkArrived(at: now)
         if let block = header.acknowledgement { try receive(block, at: now) }
         switch arrivals.arrival(of: header.sequence) {
         case .due:
@@ -60,7 +68,9 @@ extension SequencedFraming.Session {
         case .outside:
             return
         }
-        scheduleAcknowledgement(isWanted: header.flags.contains(.push), at: now)
+        // The two short forms have no room to ask.
+        let isLast = inbox.openCount == 0 && (header.slot != nil || header.bodyOffset == 1)
+        scheduleAcknowledgement(isWanted: isLast || header.flags.contains(.push), at: now)
     }
 
     private mutating func takeHeld() throws(FerryError) {
@@ -78,7 +88,7 @@ extension SequencedFraming.Session {
 
     private mutating func scheduleAcknowledgement(isWanted: Bool, at now: Timestamp) {
         // While something is missing the sender hears of every third chunk, its threshold for a loss.
-        let usual = min(configuration.chunksPerAcknowledgement, max(1, configuration.window / 4))
+        let usual = min(configuration.chunksPerAcknowledgement, max(1, window.limit * 7 / 8))
         let threshold = arrivals.heldCount > 0 ? min(3, usual) : usual
         if isWanted || acknowledging.pending >= threshold {
             acknowledging.isDue = true
@@ -134,7 +144,7 @@ extension SequencedFraming.Session {
         var inbox = inbox
         return SequencedHello(
             session: id, window: UInt8(configuration.window), maximumMessageSize: inbox.maximumSize,
-            credit: inbox.openingCredit(), codec: configuration.codec, compression: configuration.compression,
+            credit: inbox.openingCredit(), codec: payloads.codec, compression: payloads.compression,
             hasMet: phase == .met || phase == .established,
             known: handshake.peer.map {
                 SequencedHello.Known(session: $0, receivedCount: UInt32(truncatingIfNeeded: arrivals.next))
@@ -154,11 +164,11 @@ extension SequencedFraming.Session {
             if hello.session == handshake.peer, !hello.hasMet { handshake.isDue = true }
             return
         }
-        guard hello.codec == configuration.codec else {
-            return refuse(SequencedRefusal(.codec, value: configuration.codec), at: now)
+        guard hello.codec == payloads.codec else {
+            return refuse(SequencedRefusal(.codec, value: payloads.codec), at: now)
         }
-        guard hello.compression == configuration.compression else {
-            return refuse(SequencedRefusal(.compression, value: configuration.compression), at: now)
+        guard hello.compression == payloads.compression else {
+            return refuse(SequencedRefusal(.compression, value: payloads.compression), at: now)
         }
         guard let peer = handshake.peer else { return try meetAnew(hello, at: now) }
         if hello.session == peer {

@@ -6,6 +6,11 @@ extension SequencedFraming.Session {
     ) throws(FerryError) -> Transmission {
         guard mayHaveChunk else { return .idle }
         let size = min(maximumChunkSize(), Self.maximumChunkSize)
+        if outbox.run.left > 0, size == outbox.fullSize, window.hasRoom, window.lostCount == 0, !window.isAskingDue,
+            !acknowledging.isDue, !handshake.isDue, phase == .established || phase == .met
+        {
+            return try sendRun(at: now, offer)
+        }
         guard size >= SequencedChunk.minimumChunkSize else {
             throw FerryError(
                 .chunkSizeTooSmall,
@@ -125,6 +130,22 @@ extension SequencedFraming.Session {
         statistics.dataChunks += 1
         probing = Probing()
         if riding != nil { acknowledged() }
+        return .accepted
+    }
+
+    /// The next chunk of a run: written, offered, and booked only if the link takes it.
+    private mutating func sendRun(
+        at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission {
+        let size = outbox.fullSize
+        let sequence = UInt8(truncatingIfNeeded: window.next & (SequencedChunk.sequenceCount - 1))
+        scratch.withUnsafeMutableBytes { bytes in
+            var writer = ChunkWriter(bytes)
+            outbox.writeRun(sequence: sequence, to: &writer)
+        }
+        guard try offer(scratch.span.bytes.extracting(0..<size)) else { return .refused }
+        window.sentRun(of: &outbox, at: now)
+        statistics.dataChunks += 1
         return .accepted
     }
 

@@ -13,7 +13,7 @@ extension SequencedFraming {
         public internal(set) var statistics = SequencedStatistics()
 
         let configuration: Configuration
-        let limits: Limits
+        let payloads: PayloadFormat
 
         var phase = SessionPhase.suspended
         var outbox: Outbox
@@ -28,17 +28,31 @@ extension SequencedFraming {
         var receivedPiece = ReceivedPiece()
         /// Timeouts since the peer was last heard.
         var silence = 0
+        /// Notices silence in the middle of a message.
+        var stall: StallDetector
+        /// The peer was silent for so long that another link should be tried.
+        public internal(set) var needsNewLink = false
         var scratch: [UInt8] = []
 
-        init(id: UInt32, configuration: Configuration, limits: Limits) {
+        init(id: UInt32, configuration: Configuration, limits: Limits, payloads: PayloadFormat) {
             self.id = id
             self.configuration = configuration
-            self.limits = limits
+            self.payloads = payloads
+            stall = StallDetector(timeout: limits.inboundStallTimeout)
             outbox = Outbox(maximumOpen: configuration.maximumOpenMessages)
             window = SendWindow(window: configuration.window)
             arrivals = ReceiveWindow(window: configuration.window)
             inbox = Inbox(
-                maximumSize: RoundedSize(roundingDown: limits.maximumMessageSize), window: configuration.creditWindow)
+                maximumSize: RoundedSize(roundingUp: limits.maximumMessageSize),
+                window: Self.creditWindow(configuration, limits))
+        }
+
+        /// What may wait to be read: no more than the limits allow beside one message of any legal size.
+        private static func creditWindow(_ configuration: Configuration, _ limits: Limits) -> Int {
+            let bytes = max(0, limits.maximumInboundBytes) - max(0, limits.maximumMessageSize)
+            let (messages, overflow) = limits.maximumInboundMessages.multipliedReportingOverflow(
+                by: OutboundMessage.overhead + OutboundMessage.trailerCount)
+            return max(1 << 10, min(configuration.creditWindow, bytes, overflow ? .max : messages))
         }
 
         /// The meeting of the two sides.
@@ -139,20 +153,23 @@ extension SequencedFraming.Session {
     /// The app has taken a message; credit for as much again is granted.
     public mutating func consume(_ count: Int, at now: Timestamp) {
         inbox.consume(count)
+        stall.chunkArrived(at: now)
         guard inbox.hasNews, phase == .met || phase == .established else { return }
         acknowledging.isDue = true
         acknowledging.deadline = now
     }
 
     /// The next thing that happened, oldest first.
-    public mutating func nextEvent() -> FramingEvent? { events.popFirst() }
+    public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.popFirst() }
 }
 
 // MARK: - Links
 
 extension SequencedFraming.Session {
-    /// A link that may follow another: unfinished messages go on once the peer has said what it has.
+    /// True: unfinished messages go on over another link once the peer has said what it has.
     public var survivesLinkLoss: Bool { true }
+    /// True: progress counts what the peer has, and credit stops it.
+    public var acknowledges: Bool { true }
 
     /// A new link: a hello goes out first.
     public mutating func linkDidOpen(at now: Timestamp) {
@@ -160,6 +177,8 @@ extension SequencedFraming.Session {
         phase.move(.linkOpened)
         handshake.isDue = true
         handshake.tries = 0
+        needsNewLink = false
+        stall.chunkArrived(at: now)
         inbox.linkDidOpen()
     }
 
@@ -180,7 +199,7 @@ extension SequencedFraming.Session {
 // MARK: - Time
 
 extension SequencedFraming.Session {
-    /// The earliest of the timers: hello, acknowledgement, retransmission, probe.
+    /// The earliest of the timers: hello, acknowledgement, retransmission, probe, silence in the middle of a message.
     public var deadline: Timestamp? {
         var earliest = handshake.deadline
         func consider(_ deadline: Timestamp?) {
@@ -191,13 +210,16 @@ extension SequencedFraming.Session {
         consider(acknowledging.deadline)
         consider(window.deadline)
         consider(probing.deadline)
+        if inbox.expectsMore { consider(stall.deadline) }
         return earliest
     }
 
     /// Looks which timer has come.
     ///
     /// - Throws: `timedOut` when the peer has been silent for too long, or when a chunk does not arrive however often it
-    ///   is sent; `incompatiblePeer` after a refusal.
+    ///   is sent; `truncatedMessage` when it has been silent in the middle of a message for
+    ///   ``Limits/inboundStallTimeout``; `incompatiblePeer` after a refusal. After silence the session can go on over
+    ///   another link (``needsNewLink``).
     public mutating func wake(at now: Timestamp) throws(FerryError) {
         if let deadline = handshake.deadline, deadline <= now {
             handshake.deadline = nil
@@ -226,11 +248,19 @@ extension SequencedFraming.Session {
             probing.isDue = true
             silence += 1
         }
+        if inbox.expectsMore, let deadline = stall.deadline, deadline <= now {
+            needsNewLink = true
+            throw FerryError(
+                .truncatedMessage,
+                "The peer fell silent in the middle of a message, though it has credit. Raise Limits.inboundStallTimeout "
+                    + "if it is that slow.")
+        }
         try checkSilence()
     }
 
-    private func checkSilence() throws(FerryError) {
+    private mutating func checkSilence() throws(FerryError) {
         guard silence > configuration.maximumTimeouts else { return }
+        needsNewLink = true
         throw FerryError(
             .timedOut,
             "The peer has not answered \(silence - 1) times in a row. It may be out of range, busy, or not use the "

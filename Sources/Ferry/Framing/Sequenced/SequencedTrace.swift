@@ -1,8 +1,8 @@
 /// Reads a captured stream of chunks of the sequenced framing and says what each chunk is: messages, acknowledgements,
 /// repetitions and gaps.
 ///
-/// Give it the chunks of both sides in the order of the capture. It keeps nothing but counters, and never fails: what
-/// cannot be read is named as such.
+/// Give it the chunks of both sides in the order of the capture. It keeps counters and at most 63 chunks of each side that
+/// came before their turn, and never fails: what cannot be read is named as such.
 public struct SequencedTrace: Sendable {
     /// Who sent a chunk.
     public enum Side: Int, Sendable {
@@ -13,9 +13,9 @@ public struct SequencedTrace: Sendable {
     }
 
     private struct Stream {
-        /// The number of the first chunk that has not been seen, and those after it that have, as in an acknowledgement.
+        /// The number of the first chunk that has not been seen, and those after it that have.
         var next: UInt64 = 0
-        var seen: UInt64 = 0
+        var early: [UInt64: (header: DataHeader, body: [UInt8])] = [:]
         /// Bytes left of the message in each slot; nil when it is not known.
         var left = [Int?](repeating: nil, count: SequencedChunk.slotCount)
         var current: Int?
@@ -59,7 +59,10 @@ public struct SequencedTrace: Sendable {
         if let known = hello.known {
             text += ", has \(known.receivedCount) chunks of session \(known.session)"
             // The other side goes on from there.
-            if !hello.hasMet { streams[1 - side].next = UInt64(known.receivedCount) }
+            if !hello.hasMet {
+                streams[1 - side].next = UInt64(known.receivedCount)
+                streams[1 - side].early = [:]
+            }
         }
         return text + (hello.hasMet ? ", has met" : "")
     }
@@ -71,38 +74,32 @@ public struct SequencedTrace: Sendable {
                 .map { String((UInt64(block.next) + 1 + UInt64($0)) & (SequencedChunk.sequenceCount - 1)) }
             text += " and \(later.joined(separator: ", "))"
         }
-        return text + ", credit for \(Int(clamping: block.credit) * Acknowledgement.creditUnit) bytes"
+        // Anybody's numbers may stand here.
+        let (bytes, overflow) = block.credit.multipliedReportingOverflow(by: UInt64(Acknowledgement.creditUnit))
+        return text + (overflow ? ", credit beyond all bounds" : ", credit for \(bytes) bytes")
     }
 
     private mutating func describe(_ header: DataHeader, _ body: UnsafeRawBufferPointer, from side: Int) -> String {
         var parts = ["chunk \(header.sequence)"]
-        switch note(header.sequence, side) {
-        case .again: parts.append("again")
-        case .gap(let count): parts.append("after a gap of \(count)")
-        case .due: parts += describe(body, header, side)
-        }
-        if header.flags.contains(.push) { parts.append("nothing more to come") }
-        if let block = header.acknowledgement { parts.append(Self.describe(block)) }
-        return parts.joined(separator: "; ")
-    }
-
-    private enum Place { case due, again, gap(Int) }
-
-    private mutating func note(_ sequence: UInt8, _ side: Int) -> Place {
-        let distance = (UInt64(sequence) &- streams[side].next) & (SequencedChunk.sequenceCount - 1)
-        guard distance > 0 else {
+        let next = streams[side].next
+        let distance = (UInt64(header.sequence) &- next) & (SequencedChunk.sequenceCount - 1)
+        if distance == 0 {
             streams[side].next += 1
-            while streams[side].seen & 1 == 1 {
-                streams[side].seen >>= 1
-                streams[side].next += 1
-            }
-            streams[side].seen >>= 1
-            return .due
+            parts += describe(body, header, side)
+        } else if distance >= UInt64(SequencedChunk.maximumWindow) || streams[side].early[next + distance] != nil {
+            parts.append("again")
+        } else {
+            streams[side].early[next + distance] = (header, Array(body))
+            parts.append("after a gap of \(distance)")
         }
-        guard distance < UInt64(SequencedChunk.maximumWindow) else { return .again }
-        let bit: UInt64 = 1 << (distance - 1)
-        defer { streams[side].seen |= bit }
-        return streams[side].seen & bit == 0 ? .gap(Int(distance)) : .again
+        if header.flags.contains(.push) { parts.append("asks for an acknowledgement") }
+        if let block = header.acknowledgement { parts.append(Self.describe(block)) }
+        while let held = streams[side].early.removeValue(forKey: streams[side].next) {
+            streams[side].next += 1
+            parts.append("with it chunk \(held.header.sequence)")
+            parts += held.body.withUnsafeBytes { describe($0, held.header, side) }
+        }
+        return parts.joined(separator: "; ")
     }
 
     /// What a body holds, as far as the capture has told what goes on.
@@ -121,7 +118,7 @@ public struct SequencedTrace: Sendable {
                 guard let count = try? reader.varint("message length") else { return parts + ["record cut short"] }
                 streams[side].begun += 1
                 streams[side].slotNames[Int(slot)] = streams[side].begun
-                streams[side].left[Int(slot)] = Int(clamping: count) &+ OutboundMessage.trailerCount
+                streams[side].left[Int(slot)] = Int(clamping: min(count, 1 << 62)) + OutboundMessage.trailerCount
                 parts.append("message \(streams[side].begun) of \(count) bytes begins in slot \(slot)")
             case .resume: break
             case .cancel:

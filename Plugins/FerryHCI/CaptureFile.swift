@@ -1,0 +1,50 @@
+#if HCI
+    import BluetoothHost
+    import FerryBluetooth
+    import Foundation
+
+    /// Writes every packet to a btsnoop file, in the order they pass. A record is in the file as soon as the packets that
+    /// passed with it, so that a crash leaves a whole capture.
+    struct CaptureFile: ~Copyable, Sendable {
+        private let descriptor: Int32
+        private var buffer = BTSnoop.header
+        /// What was wrong with the last write; nothing more is written then.
+        private(set) var failure: String?
+
+        /// - Throws: `invalidArgument` when the file cannot be made.
+        init(path: String) throws(BluetoothError) {
+            descriptor = Foundation.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else {
+                throw BluetoothError(
+                    .invalidArgument, "The capture \(path) cannot be written: \(String(cString: strerror(errno))).")
+            }
+            flush()
+        }
+
+        deinit { if descriptor >= 0 { Foundation.close(descriptor) } }
+
+        mutating func add(_ packet: RawSpan, isReceived: Bool) {
+            guard failure == nil else { return }
+            var now = timespec()
+            clock_gettime(CLOCK_REALTIME, &now)
+            let microseconds = Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
+            BTSnoop.append(packet, isReceived: isReceived, microseconds: microseconds, to: &buffer)
+        }
+
+        /// Writes what was added. A disk that is full ends the capture, not the connection.
+        mutating func flush() {
+            var start = 0
+            while start < buffer.count, failure == nil {
+                let written = buffer.withUnsafeBytes {
+                    write(descriptor, $0.baseAddress.map { $0 + start }, $0.count - start)
+                }
+                if written > 0 {
+                    start += written
+                } else if errno != EINTR {
+                    failure = String(cString: strerror(errno))
+                }
+            }
+            buffer.removeAll(keepingCapacity: true)
+        }
+    }
+#endif

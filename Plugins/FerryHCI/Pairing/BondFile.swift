@@ -1,0 +1,112 @@
+#if HCI
+    import BluetoothHost
+    import FerryBluetooth
+    import Foundation
+
+    /// Keys in a file: JSON, with access for its owner only.
+    struct BondFile: Sendable {
+        let path: String
+
+        struct Content: Codable {
+            var format = 1
+            /// The adapter's static random address, by which peers know it.
+            var address: UInt64
+            var bonds: [Entry] = []
+        }
+
+        struct Entry: Codable {
+            var peer: UInt64
+            var isRandom: Bool
+            var identity: UInt64?
+            var isIdentityRandom: Bool?
+            var longTermKey: String
+            var diversifier: UInt16
+            var random: UInt64
+            var identityResolvingKey: String?
+            var isAuthenticated: Bool
+            var isSecureConnections: Bool
+            var peerIsCentral: Bool
+        }
+
+        private func error(_ what: String) -> BluetoothError {
+            BluetoothError(.invalidArgument, "The bond file \(path) \(what)")
+        }
+
+        /// Nil when there is no file yet.
+        ///
+        /// - Throws: `invalidArgument` when there is one that cannot be read: its keys are not to be lost by writing anew.
+        func read() throws(BluetoothError) -> Content? {
+            guard FileManager.default.fileExists(atPath: path) else { return nil }
+            do {
+                let content = try JSONDecoder().decode(Content.self, from: Data(contentsOf: URL(filePath: path)))
+                guard content.format == 1 else { throw self.error("has format \(content.format); 1 is read here.") }
+                return content
+            } catch let known as BluetoothError {
+                throw known
+            } catch {
+                throw self.error("cannot be read: \(error). Mend it, or remove it and pair anew.")
+            }
+        }
+
+        /// Writes beside the file and puts that in its place, so that there is a whole file at all times.
+        func write(_ content: Content) throws(BluetoothError) {
+            do {
+                let encoder = JSONEncoder()
+                encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+                let data = try encoder.encode(content)
+                let fresh = path + ".new"
+                try? FileManager.default.removeItem(atPath: fresh)
+                guard
+                    FileManager.default.createFile(
+                        atPath: fresh, contents: data, attributes: [.posixPermissions: 0o600])
+                else { throw self.error("cannot be written: \(fresh) cannot be made.") }
+                guard rename(fresh, path) == 0 else {
+                    throw self.error("cannot be replaced: \(String(cString: strerror(errno))).")
+                }
+            } catch let known as BluetoothError {
+                throw known
+            } catch {
+                throw self.error("cannot be written: \(error).")
+            }
+        }
+    }
+
+    extension BondFile.Entry {
+        init(_ bond: Bond) {
+            peer = bond.peer.value
+            isRandom = bond.peer.kind == .random
+            identity = bond.identity?.value
+            isIdentityRandom = bond.identity.map { $0.kind == .random }
+            longTermKey = Self.text(bond.longTermKey)
+            diversifier = bond.diversifier
+            random = bond.random
+            identityResolvingKey = bond.identityResolvingKey.map(Self.text)
+            isAuthenticated = bond.isAuthenticated
+            isSecureConnections = bond.isSecureConnections
+            peerIsCentral = bond.peerIsCentral
+        }
+
+        /// Nil when a key is not 16 bytes in hexadecimal.
+        var bond: Bond? {
+            guard let key = Self.bytes(longTermKey) else { return nil }
+            let resolving = identityResolvingKey.flatMap(Self.bytes)
+            guard (resolving == nil) == (identityResolvingKey == nil) else { return nil }
+            return Bond(
+                peer: Address(peer, isRandom ? .random : .public),
+                identity: identity.map { Address($0, isIdentityRandom == true ? .random : .public) }, longTermKey: key,
+                diversifier: diversifier,
+                random: random, identityResolvingKey: resolving, isAuthenticated: isAuthenticated,
+                isSecureConnections: isSecureConnections, peerIsCentral: peerIsCentral)
+        }
+
+        private static func text(_ bytes: [UInt8]) -> String {
+            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        }
+
+        private static func bytes(_ text: String) -> [UInt8]? {
+            let digits = text.compactMap(\.hexDigitValue)
+            guard digits.count == 32, text.count == 32 else { return nil }
+            return stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+        }
+    }
+#endif

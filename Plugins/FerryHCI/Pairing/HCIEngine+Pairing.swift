@@ -1,0 +1,80 @@
+#if HCI
+    import BluetoothHost
+    import FerryBluetooth
+    import Synchronization
+
+    extension HCIEngine {
+        func pair(with peer: PeerID) async throws(BluetoothError) {
+            let waiter = Waiter<Void>()
+            try change { state, now throws(BluetoothError) in
+                guard let id = state.connection(peer) else {
+                    throw BluetoothError(.notConnected, "\(peer) is not connected, so there is nothing to encrypt.")
+                }
+                if state.host.isEncrypted(id) == true { return waiter.resume(.success(())) }
+                guard state.host.secure(id, at: now) else {
+                    throw BluetoothError(
+                        .notSupported, "This adapter does not pair, or its controller cannot encrypt.")
+                }
+                state.securing[id, default: []].append(waiter)
+            }
+            try await waiter.wait()
+        }
+
+        func forget(_ peer: PeerID) throws(BluetoothError) {
+            let bonds = state.withLock { state in
+                let kept = state.host.bonds.filter { $0.peer != state.addresses[peer] }
+                state.host.setBonds(kept)
+                return kept
+            }
+            try save(bonds)
+        }
+
+        // MARK: On the event loop
+
+        func didAsk(_ id: ConnectionID, _ question: PairingQuestion) {
+            guard let agent = pairing?.agent, let peer = state.withLock({ $0.links[id]?.peer }) else { return }
+            switch question {
+            case .show(let number): agent.show(Int(number), for: peer)
+            case .compare(let number):
+                Task { answer(id, .confirm(await agent.compare(Int(number), with: peer))) }
+            case .enterPasskey:
+                // A number that is none ends the pairing.
+                Task {
+                    let number = await agent.passkey(of: peer)
+                    answer(id, .passkey(number.map { UInt32(clamping: $0) } ?? .max))
+                }
+            }
+        }
+
+        private func answer(_ id: ConnectionID, _ answer: PairingAnswer) {
+            try? change { state, now in state.host.answerPairing(id, answer, at: now) }
+        }
+
+        func didSecure(_ id: ConnectionID, _ outcome: Result<Void, BluetoothError>) {
+            for waiter in state.withLock({ $0.securing.removeValue(forKey: id) ?? [] }) { waiter.resume(outcome) }
+        }
+
+        func pairingDidFail(_ id: ConnectionID, _ failure: PairingFailure) {
+            let hint =
+                if case .notEncrypted = failure {
+                    " The peer may have lost its keys: forget it here and pair again."
+                } else { "" }
+            didSecure(
+                id,
+                .failure(
+                    BluetoothError(
+                        .att(.insufficientAuthentication), "The connection is not secure: \(failure).\(hint)")))
+            note("Pairing failed: \(failure).\(hint)")
+        }
+
+        func didBond() {
+            let bonds = state.withLock { $0.host.bonds }
+            do throws(BluetoothError) { try save(bonds) } catch { note(error.message) }
+        }
+
+        private func save(_ bonds: [Bond]) throws(BluetoothError) {
+            guard let path = pairing?.bondFile else { return }
+            try BondFile(path: path).write(.init(address: address, bonds: bonds.map { .init($0) }))
+        }
+    }
+#endif

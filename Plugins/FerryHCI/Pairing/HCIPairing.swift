@@ -1,0 +1,60 @@
+#if HCI
+    public import BluetoothHost
+    public import FerryBluetooth
+    import Synchronization
+
+    /// How an adapter pairs: whenever a peer asks, and as central when something needs an encrypted link.
+    public struct HCIPairing: Sendable {
+        /// What a person at this side can see and enter. Without an ``agent`` nobody can do either.
+        public var capability = IOCapability.noInputNoOutput
+        /// Who shows numbers and asks for them.
+        public var agent: (any PairingAgent)?
+        /// Whether pairing without a number is refused: it protects against those who listen, not against those who stand
+        /// in the middle.
+        public var requiresAuthentication = false
+        /// Whether pairing of Bluetooth 4.0 and 4.1 is refused, whose key can be found by those who listen.
+        public var requiresSecureConnections = false
+        /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both with
+        /// the adapter. It is made with access for its owner only. One adapter uses it at a time.
+        public var bondFile: String?
+
+        /// Just Works, and keys forgotten with the adapter.
+        public init() {}
+
+        var options: PairingOptions {
+            var options = PairingOptions(cryptography: LibraryCryptography())
+            options.capability = agent == nil ? .noInputNoOutput : capability
+            options.requiresAuthentication = requiresAuthentication
+            options.requiresSecureConnections = requiresSecureConnections
+            return options
+        }
+    }
+
+    /// A person, or who stands in for one, while two devices pair.
+    public protocol PairingAgent: Sendable {
+        /// Shows six digits, which are to be entered on the other device.
+        func show(_ number: Int, for peer: PeerID)
+        /// Asks whether the other device shows the same six digits. The peer waits 30 s.
+        func compare(_ number: Int, with peer: PeerID) async -> Bool
+        /// Asks for the six digits that the other device shows, 0 to 999 999; nil to give up. The peer waits 30 s.
+        func passkey(of peer: PeerID) async -> Int?
+    }
+
+    extension HCIAdapter {
+        /// Encrypts the connection to a peer, by pairing where there is no key yet; as peripheral, asks the central to.
+        ///
+        /// - Throws: `notConnected`; `notSupported` when pairing is switched off or the controller cannot encrypt; `att`
+        ///   with `insufficientAuthentication` and the reason when it fails; the reason of a disconnection.
+        public func pair(with peer: PeerID) async throws(BluetoothError) { try await engine.pair(with: peer) }
+
+        /// The peers whose keys are kept.
+        public var bondedPeers: [PeerID] {
+            engine.state.withLock { state in state.host.bonds.map(\.peer).map { state.peerID($0) } }
+        }
+
+        /// Forgets a peer's keys. A connection that is encrypted stays so.
+        ///
+        /// - Throws: `invalidArgument` when the bond file cannot be written.
+        public func forget(_ peer: PeerID) throws(BluetoothError) { try engine.forget(peer) }
+    }
+#endif

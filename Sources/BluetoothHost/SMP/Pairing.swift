@@ -1,0 +1,448 @@
+/// One pairing of two devices, from features to keys (Core Specification 5.4, Vol 3, Part H, 2.3): LE Secure Connections
+/// with Just Works, numeric comparison or a passkey, and legacy pairing with Just Works or a passkey. No out-of-band data.
+struct Pairing: Sendable {
+    /// What follows from a command, in order.
+    enum Output: Sendable, Equatable {
+        case send(PairingPDU)
+        case ask(PairingQuestion)
+        /// The link can be encrypted with this key: the initiator starts, the responder is asked for it.
+        case encrypt(key: [UInt8])
+        case finished(Bond?)
+        case failed(PairingFailure)
+    }
+
+    enum Method: Sendable, Equatable { case justWorks, compare, show, enter }
+
+    enum Step: Sendable { case idle, features, publicKey, confirm, random, person, check, encryption, keys, over }
+
+    /// Rounds of Secure Connections' passkey entry, one for each bit.
+    static let rounds = 20
+
+    let isInitiator: Bool
+    let local: Address
+    let peer: Address
+    let options: PairingOptions
+    let functions: PairingFunctions
+
+    private(set) var step = Step.idle
+    private(set) var method = Method.justWorks
+    private(set) var isSecureConnections = false
+    private var request: PairingFeatures?
+    private var response: PairingFeatures?
+    private var keys: PairingKeyPair?
+    private var peerX: [UInt8] = []
+    private var secret: [UInt8] = []
+    private var localRandom: [UInt8] = []
+    private var peerRandom: [UInt8] = []
+    private var peerConfirm: [UInt8]?
+    private var peerCheck: [UInt8]?
+    private var passkey: UInt32?
+    private var round = 0
+    private var macKey: [UInt8] = []
+    private var distribution = KeyDistribution()
+    private var outputs: [Output] = []
+
+    private struct Failure: Error { let reason: UInt8 }
+    private static let authenticationRequirements = Failure(reason: 0x03)
+    private static let confirmFailed = Failure(reason: 0x04)
+    private static let invalidParameters = Failure(reason: 0x0A)
+    private static let checkFailed = Failure(reason: 0x0B)
+
+    init(isInitiator: Bool, local: Address, peer: Address, options: PairingOptions) {
+        self.isInitiator = isInitiator
+        self.local = local
+        self.peer = peer
+        self.options = options
+        functions = PairingFunctions(cryptography: options.cryptography)
+    }
+
+    /// Whether a person compared or entered a number.
+    var isAuthenticated: Bool { method != .justWorks }
+
+    private var ownAuthentication: UInt8 {
+        var bits = PairingFeatures.secureConnections
+        if options.bonds { bits |= PairingFeatures.bonding }
+        if options.requiresAuthentication || options.capability != .noInputNoOutput {
+            bits |= PairingFeatures.authenticated
+        }
+        return bits
+    }
+
+    // MARK: What happens
+
+    /// Begins as the initiator.
+    mutating func begin() -> [Output] {
+        let features = PairingFeatures(
+            capability: options.capability, authentication: ownAuthentication, initiatorKeys: 0,
+            responderKeys: options.bonds ? PairingFeatures.encryptionKey | PairingFeatures.identityKey : 0)
+        request = features
+        step = .features
+        return [.send(.request(features))]
+    }
+
+    mutating func receive(_ pdu: PairingPDU) -> [Output] {
+        attempt { pairing throws(Failure) in try pairing.handle(pdu) }
+    }
+
+    /// A person has answered; answers that were not asked for are ignored.
+    mutating func answer(_ answer: PairingAnswer) -> [Output] {
+        attempt { pairing throws(Failure) in
+            switch answer {
+            case .confirm(let isSame):
+                guard pairing.step == .person else { return }
+                guard isSame else { throw Failure(reason: 0x0C) }
+                try pairing.makeKeys()
+            case .passkey(let number):
+                guard pairing.method == .enter, pairing.passkey == nil else { return }
+                guard number < 1_000_000 else { throw Failure(reason: 0x01) }
+                pairing.passkey = number
+                try pairing.passkeyIsKnown()
+            }
+        }
+    }
+
+    /// The link has been encrypted with the key of this pairing.
+    mutating func linkWasEncrypted() -> [Output] {
+        attempt { pairing throws(Failure) in
+            guard pairing.step == .encryption else { return }
+            pairing.step = .keys
+            pairing.distributeKeys()
+        }
+    }
+
+    /// Ends the pairing for a reason of this side's own.
+    mutating func abandon(_ reason: UInt8) -> [Output] {
+        attempt { _ throws(Failure) in throw Failure(reason: reason) }
+    }
+
+    private mutating func attempt(_ body: (inout Pairing) throws(Failure) -> Void) -> [Output] {
+        guard step != .over else { return [] }
+        outputs = []
+        do throws(Failure) {
+            try body(&self)
+        } catch {
+            step = .over
+            outputs += [.send(.failed(error.reason)), .failed(.here(error.reason))]
+        }
+        defer { outputs = [] }
+        return outputs
+    }
+
+    private mutating func handle(_ pdu: PairingPDU) throws(Failure) {
+        switch (pdu, step) {
+        case (.failed(let reason), _):
+            step = .over
+            outputs.append(.failed(.peer(reason)))
+        case (.keypress, _): break
+        case (.request(let features), .idle) where !isInitiator: try accept(features)
+        case (.response(let features), .features): try agree(features)
+        case (.publicKey(let x, let y), .publicKey): try receiveKey(x, y)
+        case (.confirm(let value), .confirm): try receiveConfirm(value)
+        case (.random(let value), .random): try receiveRandom(value)
+        case (.check(let value), .person) where !isInitiator && peerCheck == nil: peerCheck = value
+        case (.check(let value), .check): try receiveCheck(value)
+        case (_, .keys):
+            guard distribution.receive(pdu) else { throw Failure(reason: 0x08) }
+            finishKeys()
+        default: throw Failure(reason: 0x08)
+        }
+    }
+
+    // MARK: Phase 1: features
+
+    /// As the responder.
+    private mutating func accept(_ features: PairingFeatures) throws(Failure) {
+        request = features
+        let bonds = options.bonds && features.has(PairingFeatures.bonding)
+        let answer = PairingFeatures(
+            capability: options.capability, authentication: ownAuthentication,
+            initiatorKeys: bonds ? features.initiatorKeys & PairingFeatures.identityKey : 0,
+            responderKeys: bonds ? features.responderKeys & PairingFeatures.encryptionKey : 0)
+        response = answer
+        try choose(features, answer)
+        outputs.append(.send(.response(answer)))
+        step = isSecureConnections ? .publicKey : .confirm
+        if !isSecureConnections { beginLegacy() }
+    }
+
+    /// As the initiator.
+    private mutating func agree(_ features: PairingFeatures) throws(Failure) {
+        guard let request else { throw Failure(reason: 0x08) }
+        response = features
+        try choose(request, features)
+        if isSecureConnections {
+            let own = options.cryptography.makeKeyPair()
+            keys = own
+            outputs.append(.send(.publicKey(x: own.x, y: own.y)))
+            step = .publicKey
+        } else {
+            beginLegacy()
+        }
+    }
+
+    private mutating func choose(_ initiator: PairingFeatures, _ responder: PairingFeatures) throws(Failure) {
+        guard let first = IOCapability(rawValue: initiator.capability),
+            let second = IOCapability(rawValue: responder.capability)
+        else { throw Self.invalidParameters }
+        // Shorter keys are for those who want to break them.
+        guard min(initiator.keySize, responder.keySize) == 16, max(initiator.keySize, responder.keySize) == 16 else {
+            throw Failure(reason: 0x06)
+        }
+        isSecureConnections =
+            initiator.has(PairingFeatures.secureConnections) && responder.has(PairingFeatures.secureConnections)
+        let hasOOB = isSecureConnections && (initiator.hasOOBData != 0 || responder.hasOOBData != 0)
+        guard !hasOOB else { throw Failure(reason: 0x02) }
+        let wantsNumbers =
+            initiator.has(PairingFeatures.authenticated) || responder.has(PairingFeatures.authenticated)
+        let shown = wantsNumbers ? Self.method(first, second, isSecureConnections, isInitiator) : .justWorks
+        guard isSecureConnections || !options.requiresSecureConnections,
+            shown != .justWorks || !options.requiresAuthentication
+        else { throw Self.authenticationRequirements }
+        method = shown
+    }
+
+    /// Which side shows and which enters (2.3.5.1, Table 2.8).
+    static func method(
+        _ initiator: IOCapability, _ responder: IOCapability, _ isSecureConnections: Bool, _ isInitiator: Bool
+    ) -> Method {
+        if isSecureConnections, initiator.canCompare, responder.canCompare { return .compare }
+        if initiator.canShow, responder.canEnter { return isInitiator ? .show : .enter }
+        if initiator.canEnter, responder.canShow { return isInitiator ? .enter : .show }
+        return initiator.canEnter && responder.canEnter ? .enter : .justWorks
+    }
+
+    /// Shows or asks for the six digits.
+    private mutating func askForPasskey() {
+        if method == .enter { outputs.append(.ask(.enterPasskey)) }
+        guard method == .show else { return }
+        let number = options.cryptography.random(4).reduce(0) { $0 << 8 | UInt32($1) } % 1_000_000
+        passkey = number
+        outputs.append(.ask(.show(number)))
+    }
+
+    private mutating func passkeyIsKnown() throws(Failure) {
+        if isInitiator {
+            sendConfirm()
+        } else if let waiting = peerConfirm {
+            try receiveConfirm(waiting)
+        }
+    }
+
+    // MARK: Phase 2: authentication
+
+    private mutating func beginLegacy() {
+        step = .confirm
+        askForPasskey()
+        if method == .justWorks { passkey = 0 }
+        if isInitiator, passkey != nil { sendConfirm() }
+    }
+
+    private mutating func receiveKey(_ x: [UInt8], _ y: [UInt8]) throws(Failure) {
+        let own = keys ?? options.cryptography.makeKeyPair()
+        keys = own
+        // A key that comes back is not the peer's own (2.3.5.6.1).
+        guard x != own.x, let shared = options.cryptography.sharedSecret(own, x: x, y: y) else {
+            throw Self.invalidParameters
+        }
+        peerX = x
+        secret = shared
+        if !isInitiator { outputs.append(.send(.publicKey(x: own.x, y: own.y))) }
+        switch method {
+        case .justWorks, .compare:
+            step = isInitiator ? .confirm : .random
+            if !isInitiator { sendConfirm() }
+        case .show, .enter:
+            step = .confirm
+            askForPasskey()
+            if isInitiator, passkey != nil { sendConfirm() }
+        }
+    }
+
+    /// The octet that stands for one bit of the passkey (2.3.5.6.3), or 0 without one.
+    private var roundOctet: UInt8 {
+        guard method == .show || method == .enter, let passkey else { return 0 }
+        return 0x80 | UInt8(truncatingIfNeeded: passkey >> UInt32(round) & 1)
+    }
+
+    private func confirmValue(_ random: [UInt8], isOwn: Bool) -> [UInt8] {
+        let own = keys?.x ?? []
+        guard isSecureConnections else { return legacyConfirm(random) }
+        return isOwn
+            ? functions.f4(own, peerX, random, roundOctet) : functions.f4(peerX, own, random, roundOctet)
+    }
+
+    private func legacyConfirm(_ random: [UInt8]) -> [UInt8] {
+        guard let request, let response else { return [] }
+        return functions.c1(
+            temporaryKey, random: random, request: PairingPDU.request(request).bytes.reversed(),
+            response: PairingPDU.response(response).bytes.reversed(), initiator: isInitiator ? local : peer,
+            responder: isInitiator ? peer : local)
+    }
+
+    /// The passkey as 128 bits, 0 without one.
+    private var temporaryKey: [UInt8] {
+        let number = method == .justWorks || method == .compare ? 0 : passkey ?? 0
+        return [UInt8](repeating: 0, count: 12) + [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
+    }
+
+    private mutating func sendConfirm() {
+        localRandom = options.cryptography.random(16)
+        outputs.append(.send(.confirm(confirmValue(localRandom, isOwn: true))))
+    }
+
+    private mutating func receiveConfirm(_ value: [UInt8]) throws(Failure) {
+        peerConfirm = value
+        let isJustShown = isSecureConnections && (method == .justWorks || method == .compare)
+        if isInitiator {
+            guard isJustShown || passkey != nil else { throw Failure(reason: 0x08) }
+            if isJustShown { localRandom = options.cryptography.random(16) }
+            outputs.append(.send(.random(localRandom)))
+        } else {
+            guard passkey != nil else { return }  // the person has not entered it yet
+            sendConfirm()
+        }
+        step = .random
+    }
+
+    private mutating func receiveRandom(_ value: [UInt8]) throws(Failure) {
+        let isJustShown = isSecureConnections && (method == .justWorks || method == .compare)
+        // With nothing entered only the responder commits itself.
+        if isInitiator || !isJustShown {
+            guard let expected = peerConfirm, confirmValue(value, isOwn: false) == expected else {
+                throw Self.confirmFailed
+            }
+        }
+        peerConfirm = nil
+        peerRandom = value
+        if !isInitiator { outputs.append(.send(.random(localRandom))) }
+        guard isSecureConnections else { return legacyKey() }
+        switch method {
+        case .justWorks: try makeKeys()
+        case .compare:
+            step = .person
+            let own = keys?.x ?? []
+            let number =
+                isInitiator
+                ? functions.g2(own, peerX, localRandom, peerRandom)
+                : functions.g2(peerX, own, peerRandom, localRandom)
+            outputs.append(.ask(.compare(number)))
+        case .show, .enter:
+            round += 1
+            if round == Self.rounds { return try makeKeys() }
+            step = .confirm
+            if isInitiator { sendConfirm() }
+        }
+    }
+
+    private mutating func legacyKey() {
+        let key =
+            isInitiator
+            ? functions.s1(temporaryKey, peerRandom, localRandom) : functions.s1(temporaryKey, localRandom, peerRandom)
+        step = .encryption
+        outputs.append(.encrypt(key: key))
+    }
+
+    /// Makes the long term key and checks that the peer has the same (2.3.5.6.5).
+    private mutating func makeKeys() throws(Failure) {
+        let made =
+            isInitiator
+            ? functions.f5(secret, localRandom, peerRandom, local, peer)
+            : functions.f5(secret, peerRandom, localRandom, peer, local)
+        macKey = made.mac
+        distribution.longTermKey = made.longTermKey
+        step = .check
+        if isInitiator { outputs.append(.send(.check(checkValue(isOwn: true)))) }
+        if let waiting = peerCheck { try receiveCheck(waiting) }
+    }
+
+    private func checkValue(isOwn: Bool) -> [UInt8] {
+        let features = isOwn == isInitiator ? request : response
+        let capabilities = features?.capabilities ?? []
+        return isOwn
+            ? functions.f6(macKey, localRandom, peerRandom, temporaryKey, capabilities, local, peer)
+            : functions.f6(macKey, peerRandom, localRandom, temporaryKey, capabilities, peer, local)
+    }
+
+    private mutating func receiveCheck(_ value: [UInt8]) throws(Failure) {
+        guard value == checkValue(isOwn: false) else { throw Self.checkFailed }
+        if !isInitiator { outputs.append(.send(.check(checkValue(isOwn: true)))) }
+        step = .encryption
+        outputs.append(.encrypt(key: distribution.longTermKey))
+    }
+
+    // MARK: Phase 3: keys
+
+    private mutating func distributeKeys() {
+        guard let request, let response else { return }
+        let bonds = request.has(PairingFeatures.bonding) && response.has(PairingFeatures.bonding)
+        // Secure Connections make the long term key without sending it (2.4.2.1).
+        let mask = (bonds ? 0x03 : 0) & (isSecureConnections ? ~PairingFeatures.encryptionKey : 0xFF)
+        let fromResponder = request.responderKeys & response.responderKeys & mask
+        let fromInitiator = request.initiatorKeys & response.initiatorKeys & mask
+        distribution.expect(isInitiator ? fromResponder : fromInitiator)
+        distribution.bonds = bonds
+        distribution.hasKey = isSecureConnections
+        if !isInitiator, fromResponder & PairingFeatures.encryptionKey != 0 {
+            distribution.longTermKey = options.cryptography.random(16)
+            distribution.diversifier = UInt16(
+                options.cryptography.random(2).reduce(0) { $0 << 8 | UInt16($1) })
+            distribution.random = options.cryptography.random(8).reduce(0) { $0 << 8 | UInt64($1) }
+            distribution.hasKey = true
+            outputs += [
+                .send(.encryptionInformation(distribution.longTermKey)),
+                .send(.centralIdentification(diversifier: distribution.diversifier, random: distribution.random)),
+            ]
+        }
+        finishKeys()
+    }
+
+    private mutating func finishKeys() {
+        guard distribution.isComplete else { return }
+        step = .over
+        guard distribution.bonds, distribution.hasKey else { return outputs.append(.finished(nil)) }
+        outputs.append(
+            .finished(
+                Bond(
+                    peer: peer, identity: distribution.identity, longTermKey: distribution.longTermKey,
+                    diversifier: distribution.diversifier, random: distribution.random,
+                    identityResolvingKey: distribution.resolvingKey, isAuthenticated: isAuthenticated,
+                    isSecureConnections: isSecureConnections, peerIsCentral: !isInitiator)))
+    }
+}
+
+/// Keys that the peer is to send, and those it has sent (Core Specification 5.4, Vol 3, Part H, 3.6.1): in their order,
+/// each once.
+struct KeyDistribution: Sendable {
+    var longTermKey: [UInt8] = []
+    var diversifier: UInt16 = 0
+    var random: UInt64 = 0
+    var resolvingKey: [UInt8]?
+    var identity: Address?
+    var bonds = false
+    var hasKey = false
+    private var expected: [UInt8] = []
+
+    var isComplete: Bool { expected.isEmpty }
+
+    mutating func expect(_ keys: UInt8) {
+        expected = keys & PairingFeatures.encryptionKey != 0 ? [0x06, 0x07] : []
+        if keys & PairingFeatures.identityKey != 0 { expected += [0x08, 0x09] }
+    }
+
+    /// Takes one; false when it is not the one to come.
+    mutating func receive(_ pdu: PairingPDU) -> Bool {
+        guard let next = expected.first, pdu.bytes.first == next else { return false }
+        expected.removeFirst()
+        switch pdu {
+        case .encryptionInformation(let key): longTermKey = key
+        case .centralIdentification(let diversifier, let random):
+            (self.diversifier, self.random) = (diversifier, random)
+            hasKey = true
+        // All zero says that the peer has no private addresses.
+        case .identityInformation(let key): resolvingKey = key.allSatisfy { $0 == 0 } ? nil : key
+        case .identityAddress(let address): identity = address
+        default: break
+        }
+        return true
+    }
+}

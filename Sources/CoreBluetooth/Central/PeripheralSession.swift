@@ -1,0 +1,336 @@
+import DequeModule
+import FerryBluetooth
+import Foundation
+
+/// One connection of a peripheral, from the call of `connect` to its end: carries out commands in the order of the
+/// calls, and hands over what happens.
+final class PeripheralSession: PeripheralConnectionEvents {
+    /// Something to be done on the connection; nothing overtakes.
+    private enum Command {
+        case request(@Sendable (any PeripheralConnection) async -> Void)
+        case write([UInt8], AttributeID)
+    }
+
+    private struct State {
+        var connection: (any PeripheralConnection)?
+        var connecting: Task<Void, Never>?
+        var isCancelled = false
+        var isEnded = false
+        var commands: Deque<Command> = []
+        var isRequesting = false
+        var waitsForSpace = false
+        var queuedWrites = 0
+        var owesReady = false
+        /// Something has been written without response.
+        var hasWritten = false
+        var undelivered = 0
+        var isPaused = false
+        /// Values of characteristics whose subscription has not been reported yet.
+        var held: [AttributeID: [Data]] = [:]
+        var attributes: [AttributeID: CBAttribute] = [:]
+    }
+
+    /// Writes without response that are kept when the adapter takes no more; further ones are dropped, as Apple's drops
+    /// them.
+    static let mostQueuedWrites = 20
+    /// Values that may wait for the delegate before the peer is asked to pause.
+    static let mostUndelivered = 256
+    /// Values that wait at most, where the adapter cannot have the peer pause; further ones are dropped.
+    static let mostKept = 8192
+
+    let reconnects: Bool
+    private let quirks = CBAdapters.quirks
+    private let state = Guarded(State())
+    private let peripheral: WeakReference<CBPeripheral>
+    private let callbacks: Callbacks
+
+    init(_ peripheral: CBPeripheral, _ callbacks: Callbacks, reconnects: Bool) {
+        self.peripheral = WeakReference(peripheral)
+        self.callbacks = callbacks
+        self.reconnects = reconnects
+    }
+
+    // MARK: Connecting and disconnecting
+
+    /// Begins to connect, after a delay. The wait does not expire.
+    func start(_ role: any CentralRole, to peer: PeerID, delay: Double) {
+        state { state in
+            state.connecting = Task {
+                do throws(BluetoothError) {
+                    if delay > 0 {
+                        do { try await Task.sleep(for: .seconds(delay)) } catch {
+                            throw BluetoothError(.cancelled, "the wait was cancelled")
+                        }
+                    }
+                    didConnect(try await role.connect(to: peer))
+                } catch {
+                    didFail(error)
+                }
+            }
+        }
+    }
+
+    private func didConnect(_ connection: any PeripheralConnection) {
+        let isWanted = state { state in
+            state.connecting = nil
+            guard !state.isCancelled else { return false }
+            state.connection = connection
+            return true
+        }
+        if isWanted {
+            tell { $0.sessionDidConnect(self) }
+        } else {
+            connection.disconnect()
+        }
+        connection.activate(self)
+    }
+
+    private func didFail(_ error: BluetoothError) {
+        let wasCancelled = state { state in
+            state.connecting = nil
+            state.isEnded = true
+            return state.isCancelled
+        }
+        tell { wasCancelled ? $0.sessionDidEnd(self, nil) : $0.sessionDidFail(self, error) }
+    }
+
+    /// Ends the connection, or the wait for it.
+    func cancel() {
+        let (connection, connecting) = state { state in
+            state.isCancelled = true
+            return (state.connection, state.connecting)
+        }
+        connecting?.cancel()
+        connection?.disconnect()
+    }
+
+    func peripheralDidDisconnect(_ reason: BluetoothError) {
+        let wasCancelled = state { state in
+            state.isEnded = true
+            state.connection = nil
+            state.commands = []
+            state.held = [:]
+            state.attributes = [:]
+            return state.isCancelled
+        }
+        tell { $0.sessionDidEnd(self, wasCancelled ? nil : reason) }
+    }
+
+    /// Runs a callback on the program's queue, if the peripheral is still there.
+    private func tell(_ body: @escaping @Sendable (CBPeripheral) -> Void) {
+        callbacks.run { [peripheral] in
+            if let peripheral = peripheral.object { body(peripheral) }
+        }
+    }
+
+    /// The same, as long as the end of the connection has not been reported, after which nothing may follow.
+    private func tellWhileCurrent(_ body: @escaping @Sendable (CBPeripheral) -> Void) {
+        tell { peripheral in
+            if peripheral.contents({ $0.session === self }) { body(peripheral) }
+        }
+    }
+
+    // MARK: Attributes
+
+    /// The object of an attribute: always the same one on one connection.
+    func attribute<Object: CBAttribute>(_ id: AttributeID, make: () -> Object) -> Object {
+        state { state in
+            if let known = state.attributes[id] as? Object { return known }
+            let made = make()
+            state.attributes[id] = made
+            return made
+        }
+    }
+
+    // MARK: Commands
+
+    /// Carries out a request and hands its result over on the program's queue.
+    func request<Value: Sendable>(
+        _ work: @escaping @Sendable (any PeripheralConnection) async throws(BluetoothError) -> Value,
+        then finish: @escaping @Sendable (CBPeripheral, Result<Value, BluetoothError>) -> Void
+    ) {
+        let start = state { state in
+            guard !state.isEnded else { return false }
+            state.commands.append(
+                .request { [self] connection in
+                    let result: Result<Value, BluetoothError>
+                    do throws(BluetoothError) { result = .success(try await work(connection)) } catch {
+                        result = .failure(error)
+                    }
+                    // What was pending at a disconnection does not complete.
+                    if case .failure = result, hasEnded { return }
+                    tellWhileCurrent { finish($0, result) }
+                })
+            return advance(&state)
+        }
+        if start { Task { await runRequest() } }
+    }
+
+    private var hasEnded: Bool { state { $0.isEnded } }
+
+    /// Sends what may go now; true when a request is to be run next.
+    private func advance(_ state: inout State) -> Bool {
+        guard let connection = state.connection, !state.isRequesting else { return false }
+        while !state.waitsForSpace, case .write(let value, let id)? = state.commands.first {
+            guard send(value, to: id, on: connection) else {
+                state.waitsForSpace = true
+                break
+            }
+            state.commands.removeFirst()
+            state.queuedWrites -= 1
+        }
+        guard case .request? = state.commands.first else { return false }
+        state.isRequesting = true
+        return true
+    }
+
+    /// False when the queue is full. What the adapter refuses for good is gone, as a write without response is.
+    private func send(_ value: [UInt8], to id: AttributeID, on connection: any PeripheralConnection) -> Bool {
+        do throws(BluetoothError) {
+            return try connection.tryWriteValue(value.span.bytes, to: id, type: .withoutResponse)
+        } catch {
+            Misuse.report("a write without response was dropped: \(error.message)")
+            return true
+        }
+    }
+
+    private func runRequest() async {
+        while true {
+            let next: (any PeripheralConnection, @Sendable (any PeripheralConnection) async -> Void)? = state { state in
+                guard let connection = state.connection, case .request(let work)? = state.commands.popFirst() else {
+                    state.isRequesting = false
+                    return nil
+                }
+                return (connection, work)
+            }
+            guard let (connection, work) = next else { return }
+            await work(connection)
+            let goesOn = state { state in
+                state.isRequesting = false
+                return advance(&state)
+            }
+            signalReady()
+            guard goesOn else { return }
+        }
+    }
+
+    // MARK: Writes without response
+
+    var canWriteWithoutResponse: Bool {
+        state { state in
+            state.connection != nil && state.queuedWrites == 0
+                && (state.hasWritten || !quirks.contains(.cannotSendBeforeFirstWrite))
+        }
+    }
+
+    var attMTU: Int { state.current.connection?.attMTU ?? 23 }
+
+    func writeWithoutResponse(_ value: Data, to id: AttributeID) {
+        let bytes = [UInt8](value)
+        let problem: String? = state { state in
+            guard let connection = state.connection else { return "the peripheral is not connected" }
+            guard bytes.count <= connection.maximumWriteLength(.withoutResponse) else {
+                return "\(bytes.count) bytes are more than maximumWriteValueLength(for: .withoutResponse)"
+            }
+            state.hasWritten = true
+            if state.commands.isEmpty, !state.isRequesting, !state.waitsForSpace {
+                if send(bytes, to: id, on: connection) { return nil }
+                state.waitsForSpace = true
+            }
+            guard state.queuedWrites < Self.mostQueuedWrites else {
+                return "the queue is full; wait for peripheralIsReady(toSendWriteWithoutResponse:)"
+            }
+            state.commands.append(.write(bytes, id))
+            state.queuedWrites += 1
+            state.owesReady = true
+            return nil
+        }
+        if let problem { Misuse.report("a write without response was dropped: \(problem)") }
+    }
+
+    func peripheralIsReadyToWrite() {
+        let start = state { state in
+            state.waitsForSpace = false
+            return advance(&state)
+        }
+        if start { Task { await runRequest() } }
+        signalReady()
+    }
+
+    private func signalReady() {
+        let isDue = state { state in
+            guard state.owesReady, state.queuedWrites == 0, state.connection != nil else { return false }
+            state.owesReady = false
+            return true
+        }
+        if isDue { tellWhileCurrent { $0.delegate?.peripheralIsReady(toSendWriteWithoutResponse: $0) } }
+    }
+
+    // MARK: Values
+
+    func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
+        let data = value.withUnsafeBytes { Data($0) }
+        state { state in
+            guard let target = state.attributes[characteristic] as? CBCharacteristic else { return }
+            guard state.undelivered < Self.mostKept else {
+                return Misuse.report("a value was dropped: \(Self.mostKept) wait for the delegate already")
+            }
+            state.undelivered += 1
+            if state.held[characteristic] == nil {
+                deliver(data, to: target)
+            } else {
+                state.held[characteristic]?.append(data)
+            }
+            guard state.undelivered >= Self.mostUndelivered, !state.isPaused else { return }
+            state.isPaused = true
+            state.connection?.setReceiving(false)
+            // A pause may keep the answer away that the held values wait for.
+            for id in Array(state.held.keys) { release(id, &state) }
+        }
+    }
+
+    private func deliver(_ value: Data, to characteristic: CBCharacteristic) {
+        tell { peripheral in
+            self.didDeliver()
+            guard peripheral.contents({ $0.session === self }) else { return }
+            characteristic.contents { $0.value = value }
+            peripheral.delegate?.peripheral(peripheral, didUpdateValueFor: characteristic, error: nil)
+        }
+    }
+
+    private func didDeliver() {
+        state { state in
+            state.undelivered -= 1
+            if state.isPaused, state.undelivered <= Self.mostUndelivered / 4 {
+                state.isPaused = false
+                state.connection?.setReceiving(true)
+            }
+        }
+    }
+
+    /// Keeps the values of a characteristic until its subscription has been reported, so that the program sees them
+    /// after.
+    func hold(_ id: AttributeID) { state { if $0.held[id] == nil { $0.held[id] = [] } } }
+
+    /// Delivers what was kept.
+    func release(_ id: AttributeID) { state { release(id, &$0) } }
+
+    /// Under the lock, so that no later value overtakes them.
+    private func release(_ id: AttributeID, _ state: inout State) {
+        let values = state.held.removeValue(forKey: id) ?? []
+        guard let characteristic = state.attributes[id] as? CBCharacteristic else {
+            state.undelivered -= values.count
+            return
+        }
+        for value in values { deliver(value, to: characteristic) }
+    }
+
+    func peripheralDidModifyServices(_ services: [AttributeID]) {
+        tellWhileCurrent { $0.sessionDidModifyServices(self, services) }
+    }
+
+    /// Forgets attributes that are not valid any more.
+    func forget(_ ids: [AttributeID]) -> [CBAttribute] {
+        state { state in ids.compactMap { state.attributes.removeValue(forKey: $0) } }
+    }
+}

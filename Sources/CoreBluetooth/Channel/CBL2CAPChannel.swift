@@ -1,0 +1,37 @@
+import Ferry
+import FerryBluetooth
+public import Foundation
+
+/// An L2CAP connection-oriented channel, as two streams. It closes when this object goes away, or when both streams are
+/// closed.
+///
+/// The streams carry bytes: what was written at once may be read in pieces. They take part in a run loop by
+/// `schedule(in:forMode:)` and report to their delegates there; on the main run loop they also work under
+/// `dispatchMain()`.
+open class CBL2CAPChannel: NSObject, @unchecked Sendable {
+    private let pipe: ChannelPipe
+    private let remote: CBPeer
+    private let number: CBL2CAPPSM
+
+    init(_ channel: any L2CAPChannel, peer: CBPeer) {
+        remote = peer
+        number = channel.psm.rawValue
+        pipe = ChannelPipe(channel)
+        super.init()
+        channel.activate(pipe)
+    }
+
+    deinit { pipe.close() }
+
+    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
+    /// The other side: a ``CBPeripheral`` or a ``CBCentral``. Never nil.
+    open var peer: CBPeer! { remote }
+    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
+    /// What the other side sends. Never nil.
+    open var inputStream: InputStream! { pipe.input }
+    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
+    /// What is sent to the other side. Never nil.
+    open var outputStream: OutputStream! { pipe.output }
+    /// The number by which the channel was opened.
+    open var psm: CBL2CAPPSM { number }
+}

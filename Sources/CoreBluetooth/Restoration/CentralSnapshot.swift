@@ -1,0 +1,99 @@
+import FerryBluetooth
+import Foundation
+
+/// What a central manager was doing.
+struct CentralSnapshot: Codable, Sendable {
+    struct Peripheral: Codable, Sendable {
+        var identifier: UUID
+        var name: String?
+        var reconnects: Bool
+    }
+    var peripherals: [Peripheral] = []
+    /// Nil when there was no scan.
+    var scanServices: [String]?
+    var scanAllowsDuplicates = false
+
+    var isEmpty: Bool { peripherals.isEmpty && scanServices == nil }
+}
+
+extension CBCentralManager {
+    /// Takes up what an earlier run has left, and keeps what this one does.
+    func restore(_ identifier: String?) {
+        guard let identifier else { return }
+        let file = RestorationFile(identifier: identifier, role: "central")
+        let snapshot = file.read(CentralSnapshot.self)
+        progress {
+            $0.restoration = file
+            $0.restored = snapshot.flatMap { $0.isEmpty ? nil : $0 }
+        }
+    }
+
+    func saveState() {
+        // What was restored stays in the file until it goes on.
+        let file = progress { $0.restored == nil && $0.resuming == nil ? $0.restoration : nil }
+        file?.write { snapshot }
+    }
+
+    private var snapshot: CentralSnapshot {
+        var snapshot = CentralSnapshot()
+        for peripheral in peripherals.all {
+            let contents = peripheral.contents.current
+            guard let session = contents.session, contents.state != .disconnecting else { continue }
+            snapshot.peripherals.append(
+                CentralSnapshot.Peripheral(
+                    identifier: peripheral.identifier, name: contents.name, reconnects: session.reconnects))
+        }
+        let scan = progress { $0.scan }
+        snapshot.scanServices = scan?.services.map(\.description)
+        snapshot.scanAllowsDuplicates = scan?.allowsDuplicates ?? false
+        return snapshot
+    }
+
+    /// Tells the delegate of what was going on; connections and the scan go on by themselves once there is power.
+    func handBack(_ snapshot: CentralSnapshot) {
+        let kept = snapshot.peripherals.map { saved in
+            let peripheral = peripheral(saved.identifier)
+            peripheral.contents {
+                $0.name = saved.name
+                $0.state = .connecting
+            }
+            return peripheral
+        }
+        var dictionary: [String: Any] = [:]
+        if !kept.isEmpty { dictionary[CBCentralManagerRestoredStatePeripheralsKey] = kept }
+        if let services = snapshot.scanServices {
+            dictionary[CBCentralManagerRestoredStateScanServicesKey] = services.map { CBUUID(string: $0) }
+            dictionary[CBCentralManagerRestoredStateScanOptionsKey] =
+                [CBCentralManagerScanOptionAllowDuplicatesKey: NSNumber(value: snapshot.scanAllowsDuplicates)]
+                as [String: Any]
+        }
+        progress {
+            $0.kept = kept
+            $0.resuming = snapshot
+        }
+        delegate?.centralManager(self, willRestoreState: dictionary)
+    }
+
+    /// Goes on with what was restored, unless the program has already done something else in its place.
+    func resume() {
+        let (kept, snapshot) = progress { progress in
+            defer {
+                progress.kept = []
+                progress.resuming = nil
+            }
+            return (progress.kept, progress.resuming)
+        }
+        guard let snapshot else { return }
+        for (peripheral, saved) in zip(kept, snapshot.peripherals) {
+            begin(peripheral, reconnects: saved.reconnects)
+        }
+        if let services = snapshot.scanServices, !isScanning {
+            scanForPeripherals(
+                withServices: services.map { CBUUID(string: $0) },
+                options: [
+                    CBCentralManagerScanOptionAllowDuplicatesKey: NSNumber(value: snapshot.scanAllowsDuplicates)
+                ])
+        }
+        saveState()
+    }
+}

@@ -1,0 +1,92 @@
+@testable import CoreBluetooth
+import Dispatch
+import FerryLoopback
+import Foundation
+import Synchronization
+import Testing
+
+/// Waits for something that happens on another queue or the main one; throws when it has not after ten seconds.
+@MainActor func until(_ what: String = "the condition", _ condition: @MainActor () -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(10)
+    while !condition() {
+        guard ContinuousClock.now < deadline else { throw NotInTime(what: what) }
+        try await Task.sleep(for: .milliseconds(1))
+    }
+}
+
+struct NotInTime: Error { let what: String }
+
+/// What is there; throws when it is not.
+func some<Value>(_ value: Value?) throws -> Value {
+    guard let value else { throw NotInTime(what: "a \(Value.self)") }
+    return value
+}
+
+/// What happened, in order, as text: easy to compare and to print.
+final class Journal: Sendable {
+    private let lines = Mutex<[String]>([])
+
+    var all: [String] { lines.withLock { $0 } }
+    func add(_ line: String) { lines.withLock { $0.append(line) } }
+    func clear() { lines.withLock { $0 = [] } }
+    func count(_ prefix: String) -> Int { all.count { $0.hasPrefix(prefix) } }
+
+    /// Waits until a line with this beginning has come so many times.
+    func wait(for prefix: String, _ times: Int = 1) async throws {
+        let deadline = ContinuousClock.now + .seconds(10)
+        while count(prefix) < times {
+            guard ContinuousClock.now < deadline else {
+                throw NotInTime(what: "\(times) x \(prefix) among \(all.suffix(20))")
+            }
+            try await Task.sleep(for: .milliseconds(1))
+        }
+    }
+}
+
+/// A queue that knows whether it is the current one.
+struct CheckedQueue: Sendable {
+    let queue: DispatchQueue
+    private let key = DispatchSpecificKey<Bool>()
+
+    init(_ label: String, concurrent: Bool = false) {
+        queue = DispatchQueue(label: label, attributes: concurrent ? .concurrent : [])
+        queue.setSpecific(key: key, value: true)
+    }
+
+    var isCurrent: Bool { DispatchQueue.getSpecific(key: key) ?? false }
+}
+
+/// The lines that misuse has written since the first side was made; tests that run at the same time write theirs too.
+enum MisuseLog {
+    private static let journal: Journal = {
+        let journal = Journal()
+        Misuse.sink.current = { journal.add($0) }
+        return journal
+    }()
+
+    /// Has lines written down from now on.
+    static func begin() { _ = journal }
+
+    /// How many lines have this part.
+    static func count(_ part: String) -> Int { journal.all.count { $0.contains(part) } }
+
+    /// How many lines with this part a piece of code adds.
+    static func count(_ part: String, in body: () throws -> Void) rethrows -> Int {
+        let before = count(part)
+        try body()
+        return count(part) - before
+    }
+}
+
+/// What an error is, as text.
+func text(_ error: (any Error)?) -> String {
+    switch error {
+    case nil: "ok"
+    case let error as CBError: "CBError \(error.code)"
+    case let error as CBATTError: "CBATTError \(error.code)"
+    case let error?: "\(error)"
+    }
+}
+
+let testService = CBUUID(string: "E07F0AE8-00BB-47F5-94F4-4A7174EA3032")
+let testCharacteristic = CBUUID(string: "9D534E8B-2153-4F6D-B2B0-8C68665A7274")

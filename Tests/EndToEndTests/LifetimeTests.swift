@@ -1,0 +1,65 @@
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import Synchronization
+import Testing
+
+/// What is closed goes: a process that opens channels for months does not grow.
+@Suite struct LifetimeTests {
+    private struct Remains {
+        let name: String
+        weak var object: AnyObject?
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: [Duration.zero, .milliseconds(15)])
+    func nothingOutlivesAnExchange(connectionInterval: Duration) async throws {
+        let time = VirtualTime()
+        var remains: [Remains] = []
+        try await exchange(connectionInterval, time, &remains)
+        // What the roles do when they go is due at once.
+        time.advance(by: .milliseconds(1))
+        #expect(remains.count == 8)
+        #expect(remains.filter { $0.object != nil }.map(\.name) == [])
+    }
+
+    private func exchange(_ interval: Duration, _ time: VirtualTime, _ remains: inout [Remains]) async throws {
+        func watch(_ name: String, _ object: AnyObject) { remains.append(Remains(name: name, object: object)) }
+
+        var configuration = LoopbackRadio.Configuration()
+        configuration.connectionInterval = interval
+        configuration.advertisingInterval = .milliseconds(1)
+        let radio = try LoopbackRadio(time: time, configuration: configuration)
+        let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+        watch("radio", radio)
+        watch("peripheral's adapter", server)
+        watch("central's adapter", client)
+
+        let layout = GATTConfiguration(
+            service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
+        let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
+        let isDone = Atomic(false)
+        async let exchanged: ([any Link], [MessageChannel<[UInt8]>]) = {
+            defer { isDone.store(true, ordering: .releasing) }
+            let near = try await GATTTransport(adapter: client, configuration: layout, time: time)
+                .connect(timeout: .seconds(3600))
+            var links = listener.links.makeAsyncIterator()
+            let far = try #require(await links.next())
+            let sender = MessageChannel(over: near, codec: BytesCodec(), time: time)
+            let receiver = MessageChannel(over: far, codec: BytesCodec(), time: time)
+            try await sender.send([1, 2, 3])
+            for try await message in receiver.messages.prefix(1) { #expect(message == [1, 2, 3]) }
+            sender.close()
+            receiver.close()
+            return ([near, far], [sender, receiver])
+        }()
+        while !isDone.load(ordering: .acquiring) {
+            time.advance(by: .milliseconds(1))
+            await Task.yield()
+        }
+        let (links, channels) = try await exchanged
+        for (name, link) in zip(["central's link", "peripheral's link"], links) { watch(name, link) }
+        for (name, channel) in zip(["sender", "receiver"], channels) { watch(name, channel) }
+        watch("listener", listener)
+        listener.close()
+    }
+}

@@ -1,0 +1,61 @@
+#if HCI
+    import Ferry
+    import FerryBluetooth
+    import FerryHCI
+    import Foundation
+    import Testing
+
+    /// What Wireshark's dissectors, which nobody here wrote, make of a capture.
+    @Suite(
+        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .timeLimit(.minutes(1)))
+    struct CaptureTests {
+        @Test(arguments: RadioKind.two)
+        func tsharkExtractsWhatWasSent(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let files = ["server", "client"].map {
+                FileManager.default.temporaryDirectory.appending(
+                    path: "ferry-\($0)-\(UInt64.random(in: 0 ... .max)).btsnoop"
+                ).path
+            }
+            let (adapter, server) = try await Server.open(radio.channels[0]) { $0.capture = files[0] }
+            let client = try await Client.open(radio.channels[1]) { $0.capture = files[1] }
+            let connection = try await client.connect()
+            let (id, secret) = try await client.discover(connection)
+            #expect(try await connection.readValue(of: secret) == Layout.pattern(30))
+            #expect(try await client.collect(connection, id, .notify) == Layout.pattern(600))
+            #expect(try await client.collect(connection, id, .indicate) == Layout.pattern(600))
+            try await connection.writeValue(Layout.pattern(512), to: id)
+            connection.disconnect()
+            await client.journal.wait(for: "disconnected")
+            client.close()
+            server.close()
+            adapter.close()
+            for file in files {
+                let packets = try await dissect(file)
+                #expect(packets.count > 100)
+                for (opcode, count) in [("0x1b", 600), ("0x1d", 600), ("0x12", 512)] {
+                    let sent = packets.filter { $0[1] == opcode }.flatMap { Self.bytes($0[2]) }
+                    #expect(sent == Layout.pattern(count), "\(opcode)")
+                }
+                #expect(!packets.contains { $0[0].contains("malformed") })
+                #expect(packets.contains { $0[0].contains("btsmp") && $0[3] == "0x0c" })
+                #expect(packets.contains { $0[4] == "0x0c03" })
+            }
+        }
+
+        /// For each packet the protocols in it, ATT opcode and value, SMP opcode and HCI command.
+        private func dissect(_ file: String) async throws -> [[Substring]] {
+            let fields = ["frame.protocols", "btatt.opcode", "btatt.value", "btsmp.opcode", "bthci_cmd.opcode"]
+            let output = try await Interop.run("tshark", ["-r", file, "-T", "fields"] + fields.flatMap { ["-e", $0] })
+            return output.split(separator: "\n").map { $0.split(separator: "\t", omittingEmptySubsequences: false) }
+                .filter { $0.count == fields.count }
+        }
+
+        private static func bytes(_ text: Substring) -> [UInt8] {
+            let digits = text.compactMap(\.hexDigitValue)
+            return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
+        }
+    }
+#endif

@@ -1,0 +1,102 @@
+#if HCI
+    import Ferry
+    import FerryBluetooth
+    import FerryHCI
+    import Testing
+
+    /// Connections that end in every phase, and controllers that die.
+    @Suite(
+        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .timeLimit(.minutes(1)))
+    struct EndingTests {
+        /// How far a visitor gets before it is gone: what it prints, and the actions until then.
+        static let phases: [(String, [String])] = [
+            ("C: connected", ["hold"]), ("C: mtu 185", ["mtu=185", "hold"]), ("C: read 400", ["read", "hold"]),
+            ("C: wrote", ["write=300", "hold"]), ("C: subscribed", ["indicate=100000"]),
+            ("C: encrypted", ["pair", "hold"]),
+        ]
+
+        /// Killed, so that its controller goes silent, or leaving of its own accord; the next visitor is served.
+        @Test(arguments: [true, false])
+        func aCentralThatGoesInAnyPhaseLeavesRoomForTheNext(isKilled: Bool) async throws {
+            let radio = try await Radio.start()
+            defer { radio.stop() }
+            let (adapter, server) = try await Server.open(radio.channels[0])
+            for (round, (mark, actions)) in Self.phases.enumerated() {
+                let central = try Interop.Script(
+                    "peer.py",
+                    ["central", radio.peers[1]] + (isKilled ? actions : actions.filter { $0 != "hold" }))
+                #expect(await central.hasPrinted(mark), "\(central.output)")
+                if isKilled || mark == "C: subscribed" { central.stop() } else { _ = await central.exitStatus() }
+                #expect(await radio.script.hasPrinted("C1: host gone", times: round + 1))
+                await server.journal.waitForEnds(round + 1)
+            }
+            let last = try Interop.Script("peer.py", ["central", radio.peers[1], "mtu=247", "notify=600"])
+            #expect(await last.exitStatus() == 0, "\(last.output)")
+            #expect(last.output.contains("C: collected 600 match = True"))
+            #expect(radio.complaints.isEmpty)
+            server.close()
+            adapter.close()
+        }
+
+        /// The peripheral is killed while the central connects, discovers, reads or collects.
+        @Test(arguments: ["connect", "discover", "read", "write", "subscribe", "pair"])
+        func aPeripheralThatGoesEndsWhatTheCentralWaitsFor(phase: String) async throws {
+            let radio = try await Radio.start()
+            defer { radio.stop() }
+            let peripheral = try Interop.Script("peer.py", ["peripheral", radio.peers[0]])
+            #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
+            let client = try await Client.open(radio.channels[1])
+            let connection = try await client.connect()
+            if phase == "connect" {
+                peripheral.stop()
+                await client.journal.wait(for: "disconnected")
+            } else {
+                let (id, secret) = try await client.discover(connection)
+                let work = Task {
+                    while true {
+                        switch phase {
+                        case "discover": _ = try await connection.discoverServices(nil)
+                        case "read": _ = try await connection.readValue(of: id)
+                        case "write": try await connection.writeValue(Layout.pattern(512), to: id)
+                        case "pair": _ = try await connection.readValue(of: secret)
+                        default:
+                            try await connection.setSubscription(.indicate, to: id)
+                            try await connection.setSubscription(nil, to: id)
+                        }
+                        client.journal.add("did it")
+                    }
+                }
+                await client.journal.wait(for: "did it", times: 2)
+                peripheral.stop()
+                let error = await #expect(throws: BluetoothError.self) { _ = try await work.value }
+                #expect(
+                    error?.code == .connectionTimeout || error?.code == .disconnectedByPeer,
+                    "\(String(describing: error))")
+                await client.journal.wait(for: "disconnected")
+            }
+            client.close()
+            #expect(radio.complaints.isEmpty)
+        }
+
+        @Test(arguments: RadioKind.two)
+        func aControllerThatDiesEndsEverythingAndSaysSo(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let (_, server) = try await Server.open(radio.channels[0])
+            let client = try await Client.open(radio.channels[1])
+            let connection = try await client.connect()
+            let (id, _) = try await client.discover(connection)
+            _ = try await client.collect(connection, id, .notify)
+            radio.stop()
+            await client.journal.wait(for: "state poweredOff")
+            await server.journal.wait(for: "state poweredOff")
+            await client.journal.wait(for: "disconnected")
+            #expect(client.adapter.state == .poweredOff)
+            let error = await #expect(throws: BluetoothError.self) { try await connection.readValue(of: id) }
+            #expect(error?.code != nil)
+            client.close()
+            server.close()
+        }
+    }
+#endif

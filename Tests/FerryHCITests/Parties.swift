@@ -1,0 +1,301 @@
+#if HCI
+    import Ferry
+    import FerryBluetooth
+    import FerryHCI
+    import Foundation
+    import Synchronization
+    import Testing
+
+    /// What both sides of the interop tests know; `Tests/Interop/peer.py` has the same.
+    enum Layout {
+        static let service = BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3032 as UInt128)
+        static let characteristic = BluetoothUUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7274 as UInt128)
+        /// Needs an encrypted link.
+        static let secret = BluetoothUUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7275 as UInt128)
+        static let secretText = "9D534E8B-2153-4F6D-B2B0-8C68665A7275"
+
+        static func pattern(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) } }
+    }
+
+    /// Sentences that a test waits for.
+    final class Journal: Sendable {
+        private let state = Mutex(State())
+
+        private struct State {
+            var lines: [String] = []
+            var waiters: [(isMet: @Sendable ([String]) -> Bool, resume: @Sendable () -> Void)] = []
+        }
+
+        var lines: [String] { state.withLock { $0.lines } }
+
+        func add(_ line: String) {
+            let met = state.withLock { state in
+                state.lines.append(line)
+                let met = state.waiters.filter { $0.isMet(state.lines) }
+                state.waiters.removeAll { $0.isMet(state.lines) }
+                return met
+            }
+            for waiter in met { waiter.resume() }
+        }
+
+        /// Waits until `count` lines begin with `text`; the suite's time limit is the deadline.
+        func wait(for text: String, times count: Int = 1) async {
+            await wait { $0.filter { $0.hasPrefix(text) }.count >= count }
+        }
+
+        /// Waits until so many connections have ended, by the log.
+        func waitForEnds(_ count: Int) async { await wait { $0.filter { $0.contains("has ended") }.count >= count } }
+
+        private func wait(until isMet: @escaping @Sendable ([String]) -> Bool) async {
+            await withCheckedContinuation { continuation in
+                let isMetNow = state.withLock { state in
+                    if isMet(state.lines) { return true }
+                    state.waiters.append((isMet, { continuation.resume() }))
+                    return false
+                }
+                if isMetNow { continuation.resume() }
+            }
+        }
+    }
+
+    /// Ferry as peripheral: one characteristic for everything, one that needs an encrypted link, and a channel that echoes.
+    final class Server: PeripheralRoleEvents, Sendable {
+        let journal = Journal()
+        var psm: PSM? { state.withLock { $0.psm } }
+        private let state = Mutex(State())
+
+        private struct State {
+            var role: (any PeripheralRole)?
+            var ids: [AttributeID] = []
+            var psm: PSM?
+            var value = Layout.pattern(400)
+            /// Bytes of the pattern that each subscriber has been sent.
+            var sent: [PeerID: Int] = [:]
+            var echoes: [Echo] = []
+        }
+
+        /// Bytes that every subscriber is sent.
+        static let total = 600
+
+        static func open(
+            _ channel: HCIChannel, name: String? = nil, _ change: (inout HCIConfiguration) -> Void = { _ in }
+        ) async throws -> (HCIAdapter, Server) {
+            var configuration = HCIConfiguration()
+            configuration.capture = Interop.capture("server")
+            change(&configuration)
+            let server = Server()
+            configuration.log = { [journal = server.journal] in journal.add("log \($0)") }
+            let adapter = try await HCIAdapter.open(channel, configuration)
+            let role = adapter.openPeripheral(server)
+            let published = try await role.publish(
+                ServiceDefinition(
+                    Layout.service,
+                    characteristics: [
+                        CharacteristicDefinition(
+                            Layout.characteristic,
+                            properties: [.read, .write, .writeWithoutResponse, .notify, .indicate],
+                            permissions: [.readable, .writeable]),
+                        CharacteristicDefinition(
+                            Layout.secret, properties: .read, permissions: .readEncryptionRequired),
+                    ]))
+            let psm = try await role.publishL2CAPChannel(encryptionRequired: false)
+            server.state.withLock { state in
+                state.psm = psm
+                state.role = role
+                state.ids = published.characteristics
+            }
+            _ = try await role.startAdvertising(Advertisement(localName: name, services: [Layout.service]))
+            return (adapter, server)
+        }
+
+        func close() { state.withLock { $0.role.take() }?.close() }
+
+        /// A channel that only encrypted links can open.
+        func publishSecureChannel() async throws -> PSM {
+            let role = try #require(state.withLock { $0.role })
+            return try await role.publishL2CAPChannel(encryptionRequired: true)
+        }
+
+        // MARK: Events
+
+        func peripheralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
+
+        func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
+            state.withLock { $0.sent[central] = 0 }
+            journal.add("subscribed \(subscription)")
+            send()
+        }
+
+        func peripheralIsReadyToUpdate() { send() }
+
+        /// Sends to each subscriber as much as is taken, in the largest values its connection carries.
+        private func send() {
+            state.withLock { state in
+                guard let role = state.role, let id = state.ids.first else { return }
+                for (central, sent) in state.sent {
+                    var sent = sent
+                    while sent < Self.total, let length = role.maximumUpdateValueLength(for: central) {
+                        let value = Array(Layout.pattern(Self.total)[sent..<min(Self.total, sent + length)])
+                        guard (try? role.tryUpdateValue(value.span.bytes, of: id, for: .one(central))) == true else {
+                            break
+                        }
+                        sent += value.count
+                    }
+                    state.sent[central] = sent
+                }
+            }
+        }
+
+        func peripheralDidReceive(_ request: ReadRequest) {
+            let (role, value) = state.withLock { state in
+                (state.role, request.characteristic == state.ids.first ? state.value : Layout.pattern(30))
+            }
+            guard request.offset <= value.count else {
+                role?.respond(to: request.id, with: .failure(.invalidOffset))
+                return
+            }
+            role?.respond(to: request.id, with: .success(Array(value[request.offset...])))
+        }
+
+        func peripheralDidReceive(_ request: WriteRequest) {
+            let role = state.withLock { state in
+                for part in request.parts {
+                    if part.offset == 0 { state.value = [] }
+                    state.value.removeLast(max(0, state.value.count - part.offset))
+                    state.value += part.value
+                }
+                return state.role
+            }
+            journal.add("wrote \(request.parts.map(\.value.count).reduce(0, +)) bytes")
+            role?.respond(to: request.id, with: .success([]))
+        }
+
+        func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
+            journal.add("command \(value.withUnsafeBytes { Array($0) } == Layout.pattern(value.byteCount))")
+        }
+
+        func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
+            state.withLock { $0.sent[central] = nil }
+            journal.add("unsubscribed")
+        }
+
+        func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
+            journal.add("disconnected \(reason.code)")
+        }
+
+        func peripheralDidOpen(_ channel: any L2CAPChannel) {
+            let echo = Echo(channel, journal)
+            state.withLock { $0.echoes.append(echo) }
+            channel.activate(echo)
+        }
+    }
+
+    /// Sends back what comes, in the order it came, as the peer gives credits.
+    final class Echo: LinkReceiver, Sendable {
+        private let channel: any L2CAPChannel
+        private let journal: Journal
+        private let waiting = Mutex<[[UInt8]]>([])
+
+        init(_ channel: any L2CAPChannel, _ journal: Journal) {
+            self.channel = channel
+            self.journal = journal
+        }
+
+        func linkDidReceive(_ chunk: RawSpan) {
+            let bytes = chunk.withUnsafeBytes { Array($0) }
+            let size = channel.maximumChunkSize
+            waiting.withLock { waiting in
+                for start in stride(from: 0, to: bytes.count, by: size) {
+                    waiting.append(Array(bytes[start..<min(start + size, bytes.count)]))
+                }
+            }
+            linkIsReady()
+        }
+
+        func linkIsReady() {
+            waiting.withLock { waiting in
+                while let first = waiting.first, (try? channel.trySend(first.span.bytes)) == true {
+                    waiting.removeFirst()
+                }
+            }
+        }
+
+        func linkDidClose(_ reason: FerryError) { journal.add("channel closed \(reason.code)") }
+    }
+
+    /// Ferry as central: what it finds on the one peripheral that offers the service.
+    final class Client: CentralRoleEvents, PeripheralConnectionEvents, Sendable {
+        let journal = Journal()
+        let adapter: HCIAdapter
+        private let found: AsyncStream<Discovery>
+        private let finding: AsyncStream<Discovery>.Continuation
+        private let received = Mutex<[UInt8]>([])
+        private let held = Mutex<(any CentralRole)?>(nil)
+
+        init(_ adapter: HCIAdapter) {
+            self.adapter = adapter
+            (found, finding) = AsyncStream.makeStream()
+        }
+
+        static func open(
+            _ channel: HCIChannel, _ change: (inout HCIConfiguration) -> Void = { _ in }
+        ) async throws -> Client {
+            var configuration = HCIConfiguration()
+            configuration.capture = Interop.capture("client")
+            change(&configuration)
+            return Client(try await HCIAdapter.open(channel, configuration))
+        }
+
+        func centralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
+        func centralDidDiscover(_ discovery: Discovery) { finding.yield(discovery) }
+        func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
+            let count = received.withLock { received in
+                received += value.withUnsafeBytes { Array($0) }
+                return received.count
+            }
+            if count >= Server.total { journal.add("collected") }
+        }
+        func peripheralDidDisconnect(_ reason: BluetoothError) { journal.add("disconnected \(reason.code)") }
+
+        /// Finds the peripheral and connects.
+        func connect() async throws -> any PeripheralConnection {
+            let role = held.withLock { held in
+                let role = held ?? adapter.openCentral(self)
+                held = role
+                return role
+            }
+            try role.startScan(ScanRequest(services: [Layout.service], allowsDuplicates: true))
+            defer { role.stopScan() }
+            for await discovery in found {
+                let connection = try await role.connect(to: discovery.peripheral)
+                connection.activate(self)
+                return connection
+            }
+            throw BluetoothError(.cancelled, "The test was cancelled.")
+        }
+
+        /// The two characteristics.
+        func discover(_ connection: any PeripheralConnection) async throws -> (AttributeID, AttributeID) {
+            let service = try #require(try await connection.discoverServices([Layout.service]).first)
+            let all = try await connection.discoverCharacteristics(nil, of: service.id)
+            return (
+                try #require(all.first { $0.uuid == Layout.characteristic }).id,
+                try #require(all.first { $0.uuid == Layout.secret }).id
+            )
+        }
+
+        /// What a subscription brings until all has come.
+        func collect(
+            _ connection: any PeripheralConnection, _ id: AttributeID, _ kind: FerryBluetooth.Subscription
+        ) async throws -> [UInt8] {
+            received.withLock { $0 = [] }
+            let before = journal.lines.filter { $0 == "collected" }.count
+            try await connection.setSubscription(kind, to: id)
+            await journal.wait(for: "collected", times: before + 1)
+            try await connection.setSubscription(nil, to: id)
+            return received.withLock { $0 }
+        }
+
+        func close() { held.withLock { $0.take() }?.close() }
+    }
+#endif

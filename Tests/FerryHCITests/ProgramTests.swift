@@ -1,0 +1,54 @@
+#if HCI
+    import Testing
+
+    /// The programs, as people run them over controllers of their own.
+    @Suite(
+        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .timeLimit(.minutes(1)))
+    struct ProgramTests {
+        @Test func aCardCrossesBetweenTwoProcesses() async throws {
+            let (controllers, paths) = try await Interop.controllers(2)
+            defer { controllers.stop() }
+            let card = Interop.program("business-card")
+            let server = try Interop.Script(
+                executable: card, ["serve", "--transport", "hci:unix:\(paths[0])", "--timeout", "5"])
+            #expect(await server.hasPrinted("Waiting for visitors"), "\(server.output)")
+            let client = try Interop.Script(
+                executable: card, ["receive", "--transport", "hci:unix:\(paths[1])", "--timeout", "20"])
+            #expect(await client.exitStatus() == 0, "\(client.output)")
+            #expect(client.output.contains("Name            Ada Lovelace"))
+            #expect(await server.exitStatus() == 0, "\(server.output)")
+            #expect(server.output.contains("1 visitor served, 0 failed."))
+            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+        }
+
+        @Test func bothRolesDoNotFitOneController() async throws {
+            let run = try Interop.Script(
+                executable: Interop.program("business-card"), ["--transport", "hci:unix:/tmp/x"])
+            #expect(await run.exitStatus() == 64)
+            #expect(run.output.contains("it does not hear itself"))
+        }
+
+        @Test func nobodyAtTheAddressIsSaidSo() async throws {
+            let run = try Interop.Script(
+                executable: Interop.program("business-card"), ["receive", "--transport", "hci:unix:/tmp/none.sock"])
+            #expect(await run.exitStatus() == 1)
+            #expect(run.output.contains("Cannot reach an HCI controller at hci:unix:/tmp/none.sock"))
+        }
+
+        @Test func theBenchMeasuresOverControllers() async throws {
+            let (controllers, paths) = try await Interop.controllers(2)
+            defer { controllers.stop() }
+            let channels = paths.map { "hci:unix:\($0)" }.joined(separator: ",")
+            let bench = try Interop.Script(
+                executable: Interop.program("ferry"),
+                ["bench", "--transport", channels, "--mtu", "185", "--seconds", "0.5", "--csv"])
+            #expect(await bench.exitStatus() == 0, "\(bench.output)")
+            #expect(bench.output.contains("185"))
+            let few = try Interop.Script(
+                executable: Interop.program("ferry"), ["bench", "--transport", "hci:unix:/tmp/a", "--csv"])
+            #expect(await few.exitStatus() == 64)
+            #expect(few.output.contains("need 2 HCI controllers"))
+        }
+    }
+#endif

@@ -1,0 +1,24 @@
+// swift-tools-version: 6.2
+
+import PackageDescription
+
+// A package of its own, as it only links with `-sanitize=fuzzer`. scripts/fuzz builds and runs it.
+let package = Package(
+    name: "ferry-fuzzing",
+    platforms: [.macOS(.v15)],
+    dependencies: [.package(name: "ferry", path: "../..")],
+    targets: [
+        .executableTarget(name: "FuzzSequenced", dependencies: [.product(name: "Ferry", package: "ferry")])
+    ]
+)
+
+for target in package.targets {
+    target.swiftSettings = [
+        .swiftLanguageMode(.v6),
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+        .treatAllWarnings(as: .error),
+    ]
+}

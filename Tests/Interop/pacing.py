@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""Whether what `ferry bench` simulates is what it measures where the pacing is exact: on the loopback radio, and over two
+HCI controllers that pace by the connection interval. usage: pacing.py FERRY (built with the trait HCI)"""
+import json, os, subprocess, sys, tempfile, time
+
+PACKETS = 6  # in each connection event
+PORTS = (9421, 9422)
+LIMIT = 0.10
+POINTS = ['--interval', '15,30', '--seconds', '2']
+PROFILE = {'name': 'paced', 'source': 'Tests/Interop/controllers.py --interval', 'packetsPerEvent': PACKETS,
+           'controllerBuffers': 8, 'reportsAtEventEnd': True}
+
+
+def bench(ferry, profile, *arguments):
+    command = [ferry, 'bench', '--json', '--profile-file', profile, *POINTS, *arguments]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=180).stdout)['results']
+
+
+def compare(name, simulated, measured):
+    """Prints each point; returns the largest difference."""
+    worst = 0
+    for a, b in zip(simulated, measured, strict=True):
+        off = b['goodput'] / a['goodput'] - 1
+        worst = max(worst, abs(off))
+        s = a['settings']
+        print(f"{name}: MTU {s['attMTU']:3}, {s['interval']:4} ms: simulated {a['goodput']:6.1f} kbit/s, "
+              f"measured {b['goodput']:6.1f} ({off * 100:+.1f} %)", flush=True)
+    return worst
+
+
+def agrees(name, simulate, measure):
+    """A busy machine delays timers, so there are three attempts."""
+    for _ in range(3):
+        if compare(name, simulate(), measure()) <= LIMIT: return True
+        print(f'{name}: more than {LIMIT:.0%} apart; again', flush=True)
+    return False
+
+
+def main():
+    ferry = sys.argv[1]
+    controllers = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'controllers.py')
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, 'paced.json')
+        with open(profile, 'w') as file: json.dump(PROFILE, file)
+        # A connection event of the loopback radio takes no time, so its queue has to hold what crosses in one. It paces by
+        # whole values, so a value is one packet here.
+        loopback = ('--mtu', '23,247', '--queue-depth', '64')
+        isGood = agrees('loopback', lambda: bench(ferry, profile, *loopback),
+                        lambda: bench(ferry, profile, *loopback, '--transport', 'loopback'))
+        process = subprocess.Popen(
+            [sys.executable, controllers, *(f'tcp-server:127.0.0.1:{port}' for port in PORTS), '--interval', '--per-event',
+             str(PACKETS)], stdout=subprocess.PIPE, text=True)
+        try:
+            for _ in PORTS: process.stdout.readline()  # one line each, once it listens
+            transport = ','.join(f'hci:tcp:127.0.0.1:{port}' for port in PORTS)
+            hci = ('--mtu', '23,247,517')
+            isGood &= agrees('hci', lambda: bench(ferry, profile, *hci),
+                             lambda: bench(ferry, profile, *hci, '--transport', transport))
+        finally:
+            process.kill()
+            process.wait()
+    sys.exit(0 if isGood else 1)
+
+
+main()

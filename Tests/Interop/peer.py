@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""A Bluetooth LE peer for the interop tests: Bumble 0.0.236's host in either role.
+usage: peer.py central TRANSPORT [options] ACTION...      does the actions one after the other, then disconnects
+       peer.py peripheral TRANSPORT [options]             serves until it is ended
+options: --io 0..4 (IO capability)  --mitm  --legacy (no Secure Connections)  --no-bond  --wrong (says that numbers differ)
+         --address F0:..  --name NAME (which peripheral to look for)  --snoop FILE
+actions: mtu=N  read  read=UUID  write=N  command=N  notify=N  indicate=N (N bytes expected)  pair  encrypt  coc=PSM:N (echo)
+         hold (until the connection ends)  sleep=S  reconnect  line (waits for a line on standard input)
+Values of N bytes are i*31 & 0xFF for i in 0..<N. A passkey to enter is read from standard input."""
+import argparse, asyncio, sys
+from bumble import att, hci, l2cap
+from bumble.core import AdvertisingData, ProtocolError, UUID
+from bumble.device import Device, Peer
+from bumble.gatt import Characteristic, CharacteristicValue, Service
+from bumble.hci import Address
+from bumble.keys import MemoryKeyStore
+from bumble.pairing import PairingConfig, PairingDelegate
+from bumble.snoop import BtSnooper
+from bumble.transport import open_transport
+
+SVC = UUID('E07F0AE8-00BB-47F5-94F4-4A7174EA3032')
+CHR = UUID('9D534E8B-2153-4F6D-B2B0-8C68665A7274')
+SECRET = UUID('9D534E8B-2153-4F6D-B2B0-8C68665A7275')  # needs an encrypted link
+PSM = 0x80
+ap = argparse.ArgumentParser()
+ap.add_argument('role'); ap.add_argument('transport'); ap.add_argument('actions', nargs='*')
+ap.add_argument('--io', type=int, default=3); ap.add_argument('--mitm', action='store_true')
+ap.add_argument('--legacy', action='store_true'); ap.add_argument('--no-bond', action='store_true')
+ap.add_argument('--wrong', action='store_true'); ap.add_argument('--address'); ap.add_argument('--name')
+ap.add_argument('--snoop')
+opt = ap.parse_intermixed_args()
+P = 'C:' if opt.role == 'central' else 'P:'
+def say(*a): print(P, *a, flush=True)
+def pattern(n): return bytes(i * 31 & 0xFF for i in range(n))
+async def line(): return (await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)).strip()
+
+class Delegate(PairingDelegate):
+    async def compare_numbers(self, number, digits):
+        say(f'compares {number:06}'); return not opt.wrong
+    async def get_number(self):
+        say('asks for the passkey'); return int(await line())
+    async def display_number(self, number, digits): say(f'shows {number:06}')
+
+def device(t, address):
+    dev = Device.with_hci('peer', Address(opt.address or address), t.source, t.sink)
+    dev.keystore = MemoryKeyStore()
+    dev.pairing_config_factory = lambda c: PairingConfig(
+        sc=not opt.legacy, mitm=opt.mitm, bonding=not opt.no_bond, delegate=Delegate(PairingDelegate.IoCapability(opt.io)))
+    if opt.snoop: dev.host.snooper = BtSnooper(open(opt.snoop, 'wb', buffering=0))
+    return dev
+
+def watch(conn):
+    gone = asyncio.Event()
+    @conn.on('disconnection')
+    def _(reason): say(f'disconnected 0x{reason:02X}'); gone.set()
+    @conn.on('pairing')
+    def _(keys): say('paired', 'authenticated' if keys.ltk and keys.ltk.authenticated else 'keys' if keys.ltk or keys.ltk_central else 'without keys')
+    @conn.on('pairing_failure')
+    def _(reason): say(f'pairing failed 0x{int(reason):02X}')
+    @conn.on('connection_encryption_change')
+    def _(): say('encrypted' if conn.is_encrypted else 'not encrypted')
+    return gone
+
+async def connect(dev):
+    found = asyncio.get_running_loop().create_future()
+    @dev.on('advertisement')
+    def on(adv):
+        u = adv.data.get(AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS) or []
+        name = adv.data.get(AdvertisingData.COMPLETE_LOCAL_NAME)
+        if SVC in u and opt.name in (None, name) and not found.done(): found.set_result(adv.address)
+    await dev.start_scanning(filter_duplicates=False)
+    addr = await asyncio.wait_for(found, 20)
+    await dev.stop_scanning()
+    dev.remove_listener('advertisement', on)
+    conn = await dev.connect(addr, timeout=10)
+    say('connected')
+    return conn, watch(conn)
+
+async def collect(ch, n, indications):
+    buf, done = bytearray(), asyncio.Event()
+    def on(v):
+        buf.extend(v)
+        if len(buf) >= n: done.set()
+    await ch.subscribe(on, prefer_notify=not indications)
+    say('subscribed')
+    await asyncio.wait_for(done.wait(), 20)
+    say('collected', len(buf), 'match =', bytes(buf) == pattern(n))
+
+async def long_write(client, handle, value, mtu):
+    for o in range(0, len(value), mtu - 5):
+        part = value[o:o + mtu - 5]
+        r = await client.send_request(att.ATT_Prepare_Write_Request(attribute_handle=handle, value_offset=o, part_attribute_value=part))
+        assert r.op_code == att.Opcode.ATT_PREPARE_WRITE_RESPONSE and r.part_attribute_value == part and r.value_offset == o, r
+    r = await client.send_request(att.ATT_Execute_Write_Request(flags=1))
+    say('wrote' if r.op_code == att.Opcode.ATT_EXECUTE_WRITE_RESPONSE else f'refused 0x{r.error_code:02X}')
+
+async def act(dev, conn, gone, action, found):
+    verb, _, arg = action.partition('=')
+    if verb == 'mtu': say('mtu', await found['peer'].request_mtu(int(arg))); return
+    if verb == 'pair': await conn.pair(); return
+    if verb == 'encrypt': await conn.encrypt(); return
+    if verb == 'hold': await gone.wait(); return
+    if verb == 'sleep': await asyncio.sleep(float(arg)); return
+    if verb == 'line': await line(); return
+    if verb == 'coc':
+        psm, n = map(int, arg.split(':'))
+        ch = await conn.create_l2cap_channel(l2cap.LeCreditBasedChannelSpec(psm, max_credits=10, mtu=1000, mps=200))
+        buf, done = bytearray(), asyncio.Event()
+        def sink(b):
+            buf.extend(b)
+            if len(buf) >= n: done.set()
+        ch.sink = sink
+        for o in range(0, n, ch.peer_mtu): ch.write(pattern(n)[o:o + ch.peer_mtu])
+        await asyncio.wait_for(done.wait(), 20)
+        say('echoed', len(buf), 'match =', bytes(buf) == pattern(n))
+        await ch.disconnect(); return
+    if 'ch' not in found:
+        svc, = await found['peer'].discover_service(SVC)
+        found['all'] = await svc.discover_characteristics()
+        found['ch'], = [c for c in found['all'] if c.uuid == CHR]
+    ch = found['ch']
+    try:
+        if verb == 'read':
+            c = next(c for c in found['all'] if c.uuid == UUID(arg)) if arg else ch
+            v = await c.read_value()
+            say('read', len(v), 'match =', bytes(v) == pattern(len(v)))
+        elif verb == 'write':
+            mtu = conn.att_mtu; v = pattern(int(arg))
+            if len(v) <= mtu - 3: await ch.write_value(v, with_response=True); say('wrote')
+            else: await long_write(found['peer'].gatt_client, ch.handle, v, mtu)
+        elif verb == 'command': await ch.write_value(pattern(int(arg)), with_response=False)
+        elif verb in ('notify', 'indicate'): await collect(ch, int(arg), verb == 'indicate')
+    except att.ATT_Error as e: say(f'refused 0x{e.error_code:02X}')
+
+async def central(dev):
+    await dev.power_on()
+    conn, gone = await connect(dev)
+    found = {'peer': Peer(conn)}
+    for action in opt.actions:
+        if action == 'reconnect':
+            await conn.disconnect(); await gone.wait()
+            conn, gone = await connect(dev); found = {'peer': Peer(conn)}
+            continue
+        try: await act(dev, conn, gone, action, found)
+        except ProtocolError as e: say(f'{action} failed: {e}')
+        if gone.is_set(): break
+    if not gone.is_set():
+        try: await conn.disconnect(); await asyncio.wait_for(gone.wait(), 5)
+        except Exception as e: say('left', e)
+    say('done')
+
+async def peripheral(dev):
+    held = {'value': pattern(400)}
+    def written(c, v): held['value'] = bytes(v); say('written', len(v), 'match =', bytes(v) == pattern(len(v)))
+    R, W = Characteristic.Properties, Characteristic.Permissions
+    ch = Characteristic(CHR, R.READ | R.WRITE | R.WRITE_WITHOUT_RESPONSE | R.NOTIFY | R.INDICATE, W.READABLE | W.WRITEABLE,
+                        CharacteristicValue(read=lambda c: held['value'], write=written))
+    secret = Characteristic(SECRET, R.READ, W.READABLE | (W.READ_REQUIRES_AUTHENTICATION if opt.mitm else W.READ_REQUIRES_ENCRYPTION), pattern(30))
+    dev.add_service(Service(SVC, [ch, secret]))
+    @ch.on('subscription')
+    def _(conn, notify, indicate):
+        say(f'subscription {notify} {indicate}')
+        async def send():
+            for o in range(0, 600, 20):
+                if notify: await dev.notify_subscriber(conn, ch, pattern(600)[o:o + 20])
+                else: await dev.indicate_subscriber(conn, ch, pattern(600)[o:o + 20])
+            say('sent')
+        if notify or indicate: asyncio.ensure_future(send())
+    def on_channel(c):
+        say('channel', c.peer_mtu)
+        def sink(data):
+            for o in range(0, len(data), c.peer_mtu): c.write(data[o:o + c.peer_mtu])
+        c.sink = sink
+    dev.create_l2cap_server(l2cap.LeCreditBasedChannelSpec(PSM, max_credits=10, mtu=1000, mps=200), on_channel)
+    @dev.on('connection')
+    def _(conn):
+        say('connected'); watch(conn)
+    await dev.power_on()
+    dev.advertising_data = bytes(AdvertisingData([
+        (AdvertisingData.FLAGS, bytes([6])), (AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS, SVC.to_bytes())]))
+    await dev.start_advertising(auto_restart=True)
+    say('advertising')
+    await asyncio.get_running_loop().create_future()
+
+async def main():
+    async with await open_transport(opt.transport) as t:
+        dev = device(t, 'F0:F0:F0:F0:F0:F0' if opt.role == 'central' else 'F1:F1:F1:F1:F1:F1')
+        await (central if opt.role == 'central' else peripheral)(dev)
+    import os; os._exit(0)  # a thread may still wait for standard input
+asyncio.run(main())
