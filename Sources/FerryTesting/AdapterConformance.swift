@@ -106,6 +106,8 @@ public struct AdapterConformance: Sendable {
         public static let cachesReads = Deviations(rawValue: 32)
         /// Values may be limited to less than ATT_MTU - 3 bytes.
         public static let shorterValues = Deviations(rawValue: 64)
+        /// All writes to what takes writes without response come as such, and are answered before the owner knows.
+        public static let writesAreCommands = Deviations(rawValue: 128)
     }
 
     let peripheral: any BluetoothAdapter

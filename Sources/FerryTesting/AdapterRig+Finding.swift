@@ -118,7 +118,7 @@ extension AdapterRig {
             try await connection.discoverCharacteristics(nil, of: remote.service.id)
         }
         try require(
-            all.map(\.uuid) == [Self.fixed, Self.free, Self.indicated, Self.closed],
+            all.map(\.uuid) == [Self.fixed, Self.free, Self.indicated, Self.closed, Self.answered],
             "characteristics are not in the order of their definition")
         try require(
             remote.free.properties == [.read, .write, .writeWithoutResponse, .notify],

@@ -24,6 +24,7 @@ final class AdapterRig: Sendable {
     static let free = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0004 as UInt128)
     static let indicated = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0005 as UInt128)
     static let closed = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0006 as UInt128)
+    static let answered = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0007 as UInt128)
     static let description = BluetoothUUID(0x2901 as UInt16)
     static let fixedValue = (0..<300).map { UInt8(truncatingIfNeeded: $0 &* 7) }
     /// Fits into the scan response beside the service.
@@ -91,6 +92,7 @@ final class AdapterRig: Sendable {
         let free: AttributeID
         let indicated: AttributeID
         let closed: AttributeID
+        let answered: AttributeID
     }
 
     /// Publishes the service of the checks and advertises it.
@@ -116,12 +118,15 @@ final class AdapterRig: Sendable {
                             Self.indicated, properties: .indicate, permissions: .readable),
                         CharacteristicDefinition(
                             Self.closed, properties: [.read, .write], permissions: []),
+                        CharacteristicDefinition(
+                            Self.answered, properties: .write, permissions: .writeable),
                     ]))
             _ = try await peripheral.startAdvertising(
                 Advertisement(localName: Self.localName, services: [Self.service]))
             return Service(
                 id: outer.id, fixed: outer.characteristics[0], free: outer.characteristics[1],
-                indicated: outer.characteristics[2], closed: outer.characteristics[3])
+                indicated: outer.characteristics[2], closed: outer.characteristics[3],
+                answered: outer.characteristics[4])
         }
     }
 
@@ -144,6 +149,17 @@ final class AdapterRig: Sendable {
         let free: RemoteCharacteristic
         let indicated: RemoteCharacteristic
         let closed: RemoteCharacteristic
+        let answered: RemoteCharacteristic
+    }
+
+    /// What writes with response go to.
+    func requested(_ remote: Remote) -> RemoteCharacteristic {
+        deviations.contains(.writesAreCommands) ? remote.answered : remote.free
+    }
+
+    /// The same as its owner knows it.
+    func requested(_ published: Service) -> AttributeID {
+        deviations.contains(.writesAreCommands) ? published.answered : published.free
     }
 
     /// Publishes, connects and discovers.
@@ -175,7 +191,8 @@ final class AdapterRig: Sendable {
             }
             return Remote(
                 connection: connection, service: service, fixed: try pick(Self.fixed), free: try pick(Self.free),
-                indicated: try pick(Self.indicated), closed: try pick(Self.closed))
+                indicated: try pick(Self.indicated), closed: try pick(Self.closed),
+                answered: try pick(Self.answered))
         }
     }
 

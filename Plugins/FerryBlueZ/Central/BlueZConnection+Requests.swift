@@ -134,9 +134,7 @@
             if let remote = try? self.value(attribute), !remote.properties.contains(.write) {
                 throw BluetoothError(.att(.writeNotPermitted), "\(what): it does not offer writes with response.")
             }
-            // Prepared writes are within the limit of each part.
-            let isLong = value.count > Self.writeLimit
-            let options = BusValue.options(["type": .string(isLong ? "reliable" : "request")])
+            let options = BusValue.options(["type": .string("request")])
             let result = try await ask(path, interface(of: path), "WriteValue", [.bytes(value), options])
             _ = try answer(result, what, isWrite: true)
         }

@@ -44,14 +44,22 @@
         /// Connects and waits for the services, for as long as somebody wants it.
         private func establish(_ path: String) async throws(BluetoothError) {
             let what = "Cannot connect to \(path.split(separator: "/").last ?? "")"
+            var patience = Duration.seconds(3)
             while isWanted(path) {
                 try requirePower()
                 guard objects.contains(path) else {
                     await lookFor(path)
                     continue
                 }
+                // An attempt that begins while a scan ends may never hear the advertisement: it is begun again.
+                let timer = thread.schedule(after: patience) { [weak self] in
+                    self?.assumeIsolated { $0.tell(path, Self.device, "Disconnect") }
+                }
+                patience = min(patience * 2, .seconds(20))
+                defer { thread.cancel(timer) }
                 do throws(BusError) {
                     _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
+                    thread.cancel(timer)
                 } catch {
                     switch error.name {
                     case "org.bluez.Error.AlreadyConnected": break
@@ -60,8 +68,9 @@
                         // Nobody there, or an attempt was called off: bluetoothd gives up after some seconds, we do not.
                         await pause(.milliseconds(200))
                         continue
-                    case _ where error.isTimeout: continue
-                    case _ where error.isUnknownObject: continue
+                    case _ where error.isTimeout || error.isUnknownObject:
+                        await pause(.milliseconds(200))
+                        continue
                     case "org.bluez.Error.NotReady": try requirePower()
                     default: break
                     }
@@ -85,14 +94,24 @@
         /// Waits for bluetoothd to have found the services. False when the connection was lost meanwhile.
         private func servicesAreResolved(_ path: String, _ what: String) async throws(BluetoothError) -> Bool {
             let deadline = BusThread.now + 30_000_000
-            while isWanted(path), let device = objects[path, Self.device], device["Connected"]?.bool == true {
-                if device["ServicesResolved"]?.bool == true { return true }
+            // The news that it is connected may come after the answer to the call.
+            let patience = BusThread.now + 2_000_000
+            var wasConnected = false
+            while isWanted(path), let device = objects[path, Self.device] {
+                if device["Connected"]?.bool == true {
+                    wasConnected = true
+                    if device["ServicesResolved"]?.bool == true { return true }
+                } else if wasConnected || BusThread.now > patience {
+                    break
+                }
                 guard BusThread.now < deadline else {
                     tell(path, Self.device, "Disconnect")
                     throw BluetoothError(.connectionFailed, "\(what): its services were not found within 30 s.")
                 }
                 await pause(.milliseconds(20))
             }
+            // Whatever went wrong, calls in a row would only keep bluetoothd busy.
+            await pause(.milliseconds(200))
             return false
         }
 
@@ -197,7 +216,9 @@
             }
             centralDidDisconnect(path)
             // It may be heard again now, without being new.
-            if wasConnected, centrals.contains(where: { $0.state.withLock { $0.scan != nil } }) { scanDidChange(isNew: true) }
+            if wasConnected, centrals.contains(where: { $0.state.withLock { $0.scan != nil } }) {
+                scanDidChange(isNew: true)
+            }
         }
 
         func serviceDidLeave(_ path: String) {

@@ -115,7 +115,9 @@
             filter["DuplicateData"] = .bool(scans.contains(where: \.allowsDuplicates))
             // With a threshold the kernel holds back what has no known strength, so only where one is asked for.
             let thresholds = scans.map { $0.rssi?.lowerBound ?? -127 }
-            if let lowest = thresholds.min(), lowest > -127 { filter["RSSI"] = .int16(Int16(clamping: min(lowest, 20))) }
+            if let lowest = thresholds.min(), lowest > -127 {
+                filter["RSSI"] = .int16(Int16(clamping: min(lowest, 20)))
+            }
             return .options(filter)
         }
 

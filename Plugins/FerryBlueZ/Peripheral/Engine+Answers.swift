@@ -37,8 +37,6 @@
                 write(local, call, arguments.first?.bytes ?? [], arguments.last?.properties ?? [:])
             case (.characteristic(let local, _), "AcquireNotify"):
                 acquireNotify(local, call, arguments.first?.properties ?? [:])
-            case (.characteristic(let local, _), "AcquireWrite"):
-                acquireWrite(local, call, arguments.first?.properties ?? [:])
             case (.characteristic(let local, _), "Confirm"):
                 bus?.reply(to: call, [])
                 confirmed(local)
@@ -79,7 +77,6 @@
                 ]
                 // With this property bluetoothd asks for a socket instead of StartNotify.
                 if local.canUpdate { properties["NotifyAcquired"] = .bool(local.subscriber.withLock { $0 != nil }) }
-                if local.acquiresWrites { properties["WriteAcquired"] = .bool(local.writer.withLock { $0 != nil }) }
                 return [("org.bluez.GattCharacteristic1", properties)]
             case .descriptor(let descriptor, let characteristic):
                 return [
@@ -138,7 +135,7 @@
         ) {
             guard local.canWrite else { return bus?.fail(call, ATTError.writeNotPermitted.bluez) ?? () }
             if options["prepare-authorize"]?.bool == true { return bus?.reply(to: call, []) ?? () }
-            if options["type"]?.text == "command" {
+            if local.hasUnansweredWrites {
                 // At once: the bus keeps few calls of bluetoothd's waiting, and more than those are lost.
                 bus?.reply(to: call, [])
                 return local.owner.events.peripheral(peer(options), didWrite: value.span.bytes, to: local.id)

@@ -113,7 +113,6 @@
             for local in service.characteristics {
                 service.owner.state.withLock { $0.characteristics[local.id] = nil }
                 endSubscription(of: local, tells: false)
-                endWriting(to: local)
             }
         }
 

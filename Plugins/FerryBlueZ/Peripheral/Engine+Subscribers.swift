@@ -45,37 +45,6 @@
             return (FileDescriptor(owning: ends[0]), FileDescriptor(owning: ends[1]))
         }
 
-        /// bluetoothd asks for the socket that writes are to go to.
-        func acquireWrite(_ local: LocalCharacteristic, _ call: BusMessage, _ options: ObjectTree.Properties) {
-            guard let device = options["device"]?.text, let (own, theirs) = makeSockets() else {
-                return bus?.fail(call, ATTError.insufficientResources.bluez) ?? ()
-            }
-            endWriting(to: local)
-            let central = shared.withLock { $0.peer(device) }
-            local.writer.withLock { $0 = (device, own) }
-            thread.watch(own.rawValue, POLLIN) { [weak self] _ in
-                let goesOn = readValues(from: own.rawValue) {
-                    local.owner.events.peripheral(central, didWrite: $0, to: local.id)
-                }
-                guard !goesOn, let self else { return }
-                self.assumeIsolated { engine in
-                    if local.writer.withLock({ $0?.descriptor === own }) { engine.endWriting(to: local) }
-                }
-            }
-            let mtu = min(max(options["mtu"]?.number ?? 23, 23), 517)
-            bus?.reply(to: call, [.descriptor(theirs), .uint16(UInt16(mtu))])
-        }
-
-        /// Closes the socket for writes, after what has come. bluetoothd asks for another one at the next write.
-        func endWriting(to local: LocalCharacteristic) {
-            guard let writer = local.writer.withLock({ $0.take() }) else { return }
-            let central = shared.withLock { $0.peer(writer.device) }
-            _ = readValues(from: writer.descriptor.rawValue) {
-                local.owner.events.peripheral(central, didWrite: $0, to: local.id)
-            }
-            thread.unwatch(writer.descriptor.rawValue)
-        }
-
         /// A byte says that an indication was confirmed (BlueZ 5.80), the end that the central does not listen any more.
         private func watch(_ pipe: ValuePipe, of local: LocalCharacteristic) {
             let descriptor = pipe.descriptor.rawValue
@@ -119,7 +88,6 @@
 
         /// A device has disconnected that may have been a central of ours.
         func centralDidDisconnect(_ device: String) {
-            for local in published where local.writer.withLock({ $0?.device == device }) { endWriting(to: local) }
             let ended = published.filter { $0.subscriber.withLock { $0?.device == device } }
             let reason = leaving.remove(device) == nil ? BluetoothError.endedByPeer : .endedHere
             for owner in peripherals {

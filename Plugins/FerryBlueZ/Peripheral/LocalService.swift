@@ -41,8 +41,6 @@
         let definition: CharacteristicDefinition
         let owner: PeripheralOwner
         let subscriber = Mutex<Subscriber?>(nil)
-        /// The socket that writes come from, with the device that it was acquired for.
-        let writer = Mutex<(device: String, descriptor: FileDescriptor)?>(nil)
 
         init(id: AttributeID, _ definition: CharacteristicDefinition, owner: PeripheralOwner) {
             self.id = id
@@ -60,10 +58,8 @@
             definition.properties.contains(.read)
                 && !definition.permissions.isDisjoint(with: [.readable, .readEncryptionRequired])
         }
-        /// Writes to what cannot be read come through a socket, which is many times faster than calls; bluetoothd then
-        /// answers those with response itself.
-        var acquiresWrites: Bool { canWrite && definition.properties.isDisjoint(with: .read)
-            && definition.properties.contains(.writeWithoutResponse) }
+        /// bluetoothd 5.66 answers all writes to what takes writes without response itself, and does not tell the two apart.
+        var hasUnansweredWrites: Bool { definition.properties.contains(.writeWithoutResponse) }
         var canWrite: Bool { !definition.permissions.isDisjoint(with: [.writeable, .writeEncryptionRequired]) }
 
         /// What `org.bluez.GattCharacteristic1` calls flags: the properties, and permissions where they say more.

@@ -20,6 +20,12 @@ start_controllers() {
     return 1
 }
 
+# configure SECTION KEY VALUE: changes /etc/bluetooth/main.conf of the guest, before start_bluetoothd.
+configure() {
+    local file=/guest/etc/bluetooth/main.conf
+    sed -i "/^$2 *=/d; s/^\[$1\]\$/&\n$2 = $3/" "$file"
+}
+
 # start_bluetoothd N [OPTION...]: the daemon, and waits until it serves so many adapters.
 start_bluetoothd() {
     local count=$1
