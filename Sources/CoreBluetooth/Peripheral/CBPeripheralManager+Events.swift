@@ -33,11 +33,7 @@ struct PeripheralProgress {
 extension CBPeripheralManager {
     /// Notes under which names a service is published, and lets the events go that have waited for it.
     func register(_ service: CBMutableService, _ published: PublishedService?) {
-        service.publication {
-            $0.id = published?.id
-            $0.manager = published.map { _ in self }
-            $0.isFrozen = published != nil
-        }
+        if published == nil { progress { $0.services.removeAll { $0 === service } } }
         let local = (service.characteristics ?? []).compactMap { $0 as? CBMutableCharacteristic }
         for (index, characteristic) in local.enumerated() {
             let id = published.flatMap { index < $0.characteristics.count ? $0.characteristics[index] : nil }
@@ -48,9 +44,14 @@ extension CBPeripheralManager {
             }
             if let id { progress { $0.characteristics[id] = characteristic } }
         }
+        // Last, because one that has failed can be added again from here on.
+        service.publication {
+            $0.id = published?.id
+            $0.manager = published.map { _ in self }
+            $0.isFrozen = published != nil
+        }
         let refused = progress { progress in
             progress.publishing -= 1
-            if published == nil { progress.services.removeAll { $0 === service } }
             guard progress.publishing == 0 else { return [EarlyEvent]() }
             defer { progress.early = [] }
             // Under the lock, so that no later event overtakes them.
