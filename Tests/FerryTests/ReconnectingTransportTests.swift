@@ -46,7 +46,7 @@ private final class BreakingTransport: Transport {
 
     /// Moves chunks until stopped.
     func pump() async {
-        while !state.withLock({ $0.isStopped }) {
+        while !Task.isCancelled, !state.withLock({ $0.isStopped }) {
             let (links, breaks) = state.withLock { state in
                 var breaks = false
                 if state.untilBreak <= 0, state.breaks < maximumBreaks {

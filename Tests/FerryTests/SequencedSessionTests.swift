@@ -112,6 +112,35 @@ import Testing
         #expect(isAllSent)
     }
 
+    /// Credit that runs out is asked for, so a small window costs round trips and no timeout.
+    @Test(arguments: [20, 64, 182, 244, 512]) func aSmallCreditWindowWaitsForNoTimer(size: Int) {
+        var pair = pair { $0.creditWindow = 1024 }
+        pair.chunkSize = [size, size]
+        pair.send(from: 0, count: 50_000)
+        for count in [0, 1, 700, 900, 2000] { pair.send(from: 0, count: count) }
+        for _ in 0..<100 {
+            pair.exchange()
+            pair.consume(1)
+        }
+        #expect(pair.now == .zero)
+        #expect(pair.violation == nil)
+        let isAllSent = pair.fates[0].allSatisfy { $0.isSent }
+        #expect(isAllSent)
+    }
+
+    @Test func theCreditWindowIsHalfOfWhatMayWaitAtMost() {
+        var limits = Limits()
+        limits.maximumMessageSize = 64 << 20
+        #expect(SequencedFraming().makeSession(limits: limits).inbox.window == 256 << 10)
+        limits.maximumInboundBytes = 100_000
+        #expect(SequencedFraming().makeSession(limits: limits).inbox.window == 50_000)
+        limits.maximumInboundMessages = 1000
+        #expect(SequencedFraming().makeSession(limits: limits).inbox.window == 8000)
+        limits.maximumInboundBytes = 0
+        limits.maximumInboundMessages = .max
+        #expect(SequencedFraming().makeSession(limits: limits).inbox.window == 1024)
+    }
+
     @Test func cancellingInTheMiddleTellsThePeer() {
         var pair = pair()
         pair.send(from: 0, count: 50_000)

@@ -199,7 +199,8 @@ extension ChannelState {
                 effects.merge(complete(id, .failure(error)))
             }
         }
-        guard inboundBytes <= limits.maximumInboundBytes || inbound.count <= 1,
+        // A session that grants credit bounds the bytes itself: half of the limit, and one message.
+        guard session.acknowledges || inboundBytes <= limits.maximumInboundBytes || inbound.count <= 1,
             inbound.count <= limits.maximumInboundMessages
         else {
             let error = FerryError(

@@ -76,7 +76,7 @@ struct Inbox {
     mutating func consume(_ count: Int) {
         var rest = count
         var isFirst = true
-        let fixed = OutboundMessage.overhead + OutboundMessage.trailerCount
+        let fixed = OutboundMessage.fixedCost
         while let cost = delivered.first, cost - fixed <= rest, isFirst || rest > 0 {
             delivered.removeFirst()
             deliveredCost -= cost

@@ -28,6 +28,8 @@ struct OutboundMessage {
     static let trailerCount = 4
     /// What a message costs in credit besides its stream, so that empty messages are bounded too.
     static let overhead = 12
+    /// What a message costs besides its payload.
+    static let fixedCost = overhead + trailerCount
 
     var streamCount: Int { payload.count + Self.trailerCount }
     var remaining: Int { streamCount - cut }

@@ -34,7 +34,7 @@ extension Outbox {
         if isResuming, rest <= fullSize { return }
         let isAlone = readyCount == 1
         let chunks = isAlone ? .max : turn > 0 ? turn : messages[index].weight * Self.chunksPerTurn
-        let left = min(chunks, min(rest - 1, credit) / (fullSize - 1))
+        let left = min(chunks, min(rest - 1, credit - OutboundMessage.fixedCost - 1) / (fullSize - 1))
         run = Run(left: left, message: first, isResuming: isResuming, spendsTurn: !isAlone)
     }
 

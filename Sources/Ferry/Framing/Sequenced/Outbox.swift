@@ -66,6 +66,9 @@ struct Outbox {
 
     var credit: Int { Int(clamping: granted > charged ? granted - charged : 0) }
 
+    /// Whether there is credit to go on with once `count` bytes more are sent.
+    func isAmple(_ count: Int) -> Bool { credit - count > OutboundMessage.fixedCost }
+
     /// Whether a message waits, be it for credit.
     var isEmpty: Bool { readyCount == 0 && cancelling.isEmpty }
 
@@ -217,7 +220,7 @@ struct Outbox {
 
     func canBegin(_ level: Int) -> Bool {
         guard let first = levels[level].waiting.first, levels[level].active.count < maximumOpen,
-            freeSlots != 0, credit > OutboundMessage.overhead + OutboundMessage.trailerCount
+            freeSlots != 0, credit > OutboundMessage.fixedCost
         else { return false }
         let count = messages[Int(first)].payload.count
         if openBytes == 0 || openBytes + count <= peerMaximum { return true }
@@ -246,12 +249,14 @@ struct Outbox {
         if first.kind != .cancel {
             let credit = first.kind == .begin ? credit - OutboundMessage.overhead : credit
             let header = asks ? 2 : 1
-            if isFree, first.kind == .goOn, fullSize == size, rest >= size - header, credit >= size - header {
+            if isFree, first.kind == .goOn, fullSize == size, rest >= size - header, credit >= size - header,
+                asks || isAmple(size - header)
+            {
                 append(first, count: size - header, to: &chunk)
                 return finish(&chunk, asks ? .flagged : .plain, push, header: header)
             }
             let isAlone = readyCount == 1 && cancelling.isEmpty
-            let usesSlot = first.kind == .resume && isFree
+            let usesSlot = first.kind == .resume && isFree && isAmple(rest)
             let record = usesSlot ? 0 : recordCount(first)
             let spare = size - fixed - record - rest
             if spare >= 0, credit >= rest, isAlone || spare < Self.worthwhile {
@@ -259,14 +264,14 @@ struct Outbox {
                 if usesSlot { return finish(&chunk, .slot, .end, header: 2) }
                 chunk.bodyCount += record
                 // When nothing more is to come somebody may wait for the receipt.
-                let waits = isAlone && messages[index].receipt != .handedOver
+                let waits = isAlone && messages[index].receipt != .handedOver || !isAmple(0)
                 let flags: DataFlags = [.end, waits ? .push : push, first.kind == .goOn ? [] : .record]
                 return finish(&chunk, .flagged, flags, header: 2)
             }
             if isFree, fullSize == size, first.kind != .goOn, rest > size {
                 let record = first.kind == .resume ? 0 : record
                 let count = size - 2 - record
-                if credit >= count {
+                if credit >= count, isAmple(count) {
                     append(first, count: count, to: &chunk)
                     chunk.bodyCount += record
                     if first.kind == .resume { return finish(&chunk, .slot, [], header: 2) }
@@ -278,7 +283,9 @@ struct Outbox {
         let field = Varint.encodedCount(UInt64(chunk.bodyCount) << 1)
         chunk.setsFullSize = isFree && 2 + field + chunk.bodyCount == size
         if chunk.setsFullSize { fullSize = size }
-        let flags: DataFlags = first.kind == .goOn ? [.length, push] : [.length, push, .record]
+        // What uses up the credit asks for more.
+        let asking: DataFlags = isAmple(0) ? push : .push
+        let flags: DataFlags = first.kind == .goOn ? [.length, asking] : [.length, asking, .record]
         return finish(&chunk, .flagged, flags, header: 2 + field)
     }
 

@@ -58,8 +58,7 @@ public struct SequencedFraming: Framing {
         public var window = 56 { didSet { window = min(max(1, window), SequencedChunk.maximumWindow) } }
 
         /// How many bytes may be delivered and not yet read, besides one message, before the peer has to wait. At least
-        /// 1 KiB, at most 1 GiB, and no more than ``Limits/maximumInboundBytes`` leaves beside the largest message. Default
-        /// 256 KiB.
+        /// 1 KiB, at most 1 GiB, and no more than half of ``Limits/maximumInboundBytes``. Default 256 KiB.
         public var creditWindow = 256 << 10 { didSet { creditWindow = min(max(1 << 10, creditWindow), 1 << 30) } }
 
         /// An acknowledgement is due after so many chunks, though the sender asks for none. At least 1, at most seven

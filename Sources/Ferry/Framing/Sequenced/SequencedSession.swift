@@ -47,12 +47,12 @@ extension SequencedFraming {
                 window: Self.creditWindow(configuration, limits))
         }
 
-        /// What may wait to be read: no more than the limits allow beside one message of any legal size.
+        /// What may wait to be read besides one message: half of what the limits allow.
         private static func creditWindow(_ configuration: Configuration, _ limits: Limits) -> Int {
-            let bytes = max(0, limits.maximumInboundBytes) - max(0, limits.maximumMessageSize)
-            let (messages, overflow) = limits.maximumInboundMessages.multipliedReportingOverflow(
-                by: OutboundMessage.overhead + OutboundMessage.trailerCount)
-            return max(1 << 10, min(configuration.creditWindow, bytes, overflow ? .max : messages))
+            let (messages, overflow) = (limits.maximumInboundMessages / 2).multipliedReportingOverflow(
+                by: OutboundMessage.fixedCost)
+            let most = min(limits.maximumInboundBytes / 2, overflow ? .max : messages)
+            return max(1 << 10, min(configuration.creditWindow, most))
         }
 
         /// The meeting of the two sides.
