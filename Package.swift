@@ -129,6 +129,7 @@ let package = Package(
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+                .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/BusinessCard"

@@ -36,6 +36,13 @@
             return BlueZAdapter(engine)
         }
 
+        /// Checks a specification without opening anything.
+        ///
+        /// - Throws: `invalidArgument` with what is accepted.
+        public static func check(_ specification: String) throws(BluetoothError) {
+            _ = try adapterName(in: specification)
+        }
+
         /// The adapter's name in a specification, nil for any.
         ///
         /// - Throws: `invalidArgument` with what is accepted.

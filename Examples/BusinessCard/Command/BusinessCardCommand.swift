@@ -85,10 +85,10 @@ extension CardOptions {
     /// Refuses a role alone on a transport that ends with the process.
     func requireOtherProcesses(for role: String) throws {
         guard !transport.reachesOtherProcesses else { return }
-        let others = TransportChoice.hciForms
+        let others = TransportChoice.hciForms + TransportChoice.bluezForms
         let help =
             others.isEmpty
-            ? "This build has no transport that leaves it; swift build --traits HCI makes one that has."
+            ? "This build has no transport that leaves it; swift build --traits HCI, or --traits BlueZ, makes one that has."
             : "Choose one that leaves it with --transport: \(others.joined(separator: ", "))."
         throw ValidationError(
             "\(role) would meet nobody: the \(transport.name) transport is a virtual radio within one process. \(help) "

@@ -38,11 +38,12 @@ struct TransportChoice: Sendable {
         })
 
     /// What `--transport` takes, for messages.
-    static let list = (all.map(\.name) + hciForms).joined(separator: ", ")
+    static let list = (all.map(\.name) + hciForms + bluezForms).joined(separator: ", ")
 
     /// The transport that an argument names.
     static func parse(_ text: String) throws -> TransportChoice {
         if let choice = all.first(where: { $0.name == text }) { return choice }
+        if text == "bluez" || text.hasPrefix("bluez:") { return try bluez(text) }
         if text == "hci" || text.hasPrefix("hci:") { return try hci(text) }
         throw ValidationError("transport \(text.printable) is not part of this build; available: \(list).")
     }

@@ -97,6 +97,7 @@
             // The news that it is connected may come after the answer to the call.
             let patience = BusThread.now + 2_000_000
             var wasConnected = false
+            var round = 0
             while isWanted(path), let device = objects[path, Self.device] {
                 if device["Connected"]?.bool == true {
                     wasConnected = true
@@ -108,11 +109,23 @@
                     tell(path, Self.device, "Disconnect")
                     throw BluetoothError(.connectionFailed, "\(what): its services were not found within 30 s.")
                 }
+                // BlueZ 5.66 now and then tells nobody that a device is connected, so it is asked as well.
+                if !wasConnected, round % 10 == 0 { await refresh(path) }
+                round += 1
                 await pause(.milliseconds(20))
             }
             // Whatever went wrong, calls in a row would only keep bluetoothd busy.
             await pause(.milliseconds(200))
             return false
+        }
+
+        /// Asks for a device's properties.
+        private func refresh(_ path: String) async {
+            let reply = try? await call(
+                path, "org.freedesktop.DBus.Properties", "GetAll", [.string(Self.device)])
+            guard let properties = reply?.first?.properties, objects.contains(path) else { return }
+            objects.change(path, Self.device, properties, invalidated: [])
+            note(path)
         }
 
         func makeConnection(
