@@ -68,7 +68,7 @@ import Testing
         (["--framing", "slip"], "Please provide one of 'eom', 'length' or 'sequenced'."),
         (["--codec", "yaml"], "Please provide one of 'json', 'plist' or 'xml'."),
         (["--save", "card.txt"], "A card is saved as .json, .plist or .vcf."),
-        (["--transport", "bluez"], "transport bluez is not part of this build; available: loopback"),
+        (["--transport", "bluez"], "build with the trait BlueZ: swift run --traits BlueZ business-card"),
         (["--transport", "a\u{1B}[2Jb"], "transport a\\u{1B}[2Jb is not part of this build"),
         (["serve", "--chunk", "0"], "Give a number of bytes from 1 to 512."),
         (["receive", "--rssi", "x"], "Give two signal strengths"),

@@ -46,13 +46,19 @@
             private let input = Pipe()
             private let state = Mutex(State())
 
+            private struct Waiter {
+                let id = UUID()
+                let isMet: @Sendable (String, Int32?) -> Bool
+                let continuation: CheckedContinuation<Void, Never>
+            }
+
             private struct State {
                 var output = ""
                 var status: Int32?
                 var hasAllOutput = false
                 /// Known when the last of the output is there too.
                 var exit: Int32? { hasAllOutput ? status : nil }
-                var waiters: [(isMet: @Sendable (String, Int32?) -> Bool, resume: @Sendable () -> Void)] = []
+                var waiters: [Waiter] = []
             }
 
             convenience init(_ name: String, _ arguments: [String]) throws {
@@ -79,6 +85,10 @@
                 }
                 process.terminationHandler = { [weak self] process in
                     self?.change { $0.status = process.terminationStatus }
+                    // The end of its output can go unreported.
+                    DispatchQueue.global().asyncAfter(deadline: .now() + 2) { [weak self] in
+                        self?.change { $0.hasAllOutput = true }
+                    }
                 }
                 try process.run()
             }
@@ -96,17 +106,28 @@
                     state.waiters.removeAll { $0.isMet(output, exit) }
                     return met
                 }
-                for waiter in met { waiter.resume() }
+                for waiter in met { waiter.continuation.resume() }
             }
 
+            private func giveUp(_ id: UUID) {
+                let waiter = state.withLock { state in
+                    state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
+                }
+                waiter?.continuation.resume()
+            }
+
+            /// Waits, for 50 s at most: what is expected afterwards then fails.
             private func wait(until isMet: @escaping @Sendable (String, Int32?) -> Bool) async {
                 await withCheckedContinuation { continuation in
+                    let waiter = Waiter(isMet: isMet, continuation: continuation)
                     let isMetNow = state.withLock { state in
                         if isMet(state.output, state.exit) { return true }
-                        state.waiters.append((isMet, { continuation.resume() }))
+                        state.waiters.append(waiter)
                         return false
                     }
-                    if isMetNow { continuation.resume() }
+                    guard !isMetNow else { return continuation.resume() }
+                    let id = waiter.id
+                    DispatchQueue.global().asyncAfter(deadline: .now() + 50) { [weak self] in self?.giveUp(id) }
                 }
             }
 

@@ -48,7 +48,7 @@
             let few = try Interop.Script(
                 executable: Interop.program("ferry"), ["bench", "--transport", "hci:unix:/tmp/a", "--csv"])
             #expect(await few.exitStatus() == 64)
-            #expect(few.output.contains("need 2 HCI controllers"))
+            #expect(few.output.contains("need 2 adapters"))
         }
     }
 #endif

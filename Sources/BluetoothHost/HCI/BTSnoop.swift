@@ -4,11 +4,13 @@ public enum BTSnoop {
     /// The file's first 16 bytes: its mark, version 1, datalink type 1002; most significant octet first.
     public static let header: [UInt8] = Array("btsnoop\0".utf8) + [0, 0, 0, 1, 0, 0, 0x03, 0xEA]
 
-    /// Appends a record of one packet, from its H4 indicator on.
+    /// Appends a record of one packet.
     ///
     /// - Parameters:
+    ///   - packet: from its H4 indicator on.
     ///   - isReceived: whether it came from the controller.
     ///   - microseconds: when, since 1970-01-01 00:00 UTC.
+    ///   - output: the file, or what is to be written to it next.
     public static func append(_ packet: RawSpan, isReceived: Bool, microseconds: Int64, to output: inout [UInt8]) {
         let count = UInt32(truncatingIfNeeded: packet.byteCount)
         let isData =
