@@ -11,6 +11,7 @@ import Workloads
     static func main() async throws {
         var report = Report()
         try await checkChannelSpeed(&report)
+        try checkExchangeSpeed(&report)
         try checkSpeed(&report)
         try checkFlatness(&report)
         print(report.missed == 0 ? "\nAll targets are met." : "\n\(report.missed) targets are missed.")

@@ -55,7 +55,12 @@ private struct ExchangePair<F: Framing> {
         }
         var (sent, delivered, received) = (0, 0, 0)
         while sent < messages.count || delivered < messages.count {
-            let hasSent = try Self.carry(from: &sender, to: &receiver, atMost: chunkSize, at: now, &wire)
+            // As a link with room for a few takes them.
+            var hasSent = false
+            for _ in 0..<8 {
+                guard try Self.carry(from: &sender, to: &receiver, atMost: chunkSize, at: now, &wire) else { break }
+                hasSent = true
+            }
             let hasAnswered = try Self.carry(from: &receiver, to: &sender, atMost: chunkSize, at: now, &wire)
             while let event = sender.nextEvent() {
                 if case .sent = event { sent += 1 }
