@@ -86,6 +86,22 @@ import Testing
         #expect(woken.withLock { $0 } == [2])
     }
 
+    /// Chunks wait in the wrapper for the ready signal; a new send does not look at them, and goes first.
+    @Test func aNewSendOvertakesWhatWaits() async throws {
+        let (wrapper, central) = try await Self.wrapped()
+        let sent = Self.fill(wrapper)
+        let isThrough = Mutex<[Bool]>([])
+        wrapper.whenReady {
+            // What was refused is `sent`; the app's next message is 99.
+            for byte in [99, UInt8(sent)] { isThrough.withLock { $0.append(wrapper.update(byte)) } }
+        }
+        try await wrapper.side.journal.wait(for: "ready")
+        try await central.journal.wait(for: "value", sent + 1)
+        let first = central.values.withLock { Array($0.prefix(sent + 1)) }
+        #expect(first == (0..<sent).map { Data([UInt8($0)]) } + [Data([99])])
+        #expect(isThrough.withLock { $0.first } == true)
+    }
+
     /// The characteristic's value, read later than in the callback, is the last one each time.
     @Test func aValueReadLateIsTheLastOne() async throws {
         let (wrapper, central) = try await Self.wrapped()
