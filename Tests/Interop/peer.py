@@ -5,10 +5,11 @@ usage: peer.py central TRANSPORT [options] ACTION...      does the actions one a
 options: --io 0..4 (IO capability)  --mitm  --legacy (no Secure Connections)  --no-bond  --wrong (says that numbers differ)
          --address F0:..  --name NAME (which peripheral to look for)  --snoop FILE
 actions: mtu=N  read  read=UUID  write=N  command=N  notify=N  indicate=N (N bytes expected)  pair  encrypt  coc=PSM:N (echo)
+         hash (the Database Hash, against one made of what is found)  features=N (Client Supported Features)
          hold (until the connection ends)  sleep=S  reconnect  line (waits for a line on standard input)
 Values of N bytes are i*31 & 0xFF for i in 0..<N. A passkey to enter is read from standard input."""
 import argparse, asyncio, sys
-from bumble import att, hci, l2cap
+from bumble import att, crypto, hci, l2cap
 from bumble.core import AdvertisingData, ProtocolError, UUID
 from bumble.device import Device, Peer
 from bumble.gatt import Characteristic, CharacteristicValue, Service
@@ -94,9 +95,42 @@ async def long_write(client, handle, value, mtu):
     r = await client.send_request(att.ATT_Execute_Write_Request(flags=1))
     say('wrote' if r.op_code == att.Opcode.ATT_EXECUTE_WRITE_RESPONSE else f'refused 0x{r.error_code:02X}')
 
+async def check_hash(peer):
+    # What the hash is of (Core Specification 5.4, Vol 3, Part G, 7.3.1), as it is found over the air.
+    read, = await peer.read_characteristics_by_uuid(UUID.from_16_bits(0x2B2A))
+    made = b''
+    for a in await peer.discover_attributes():
+        kind = int.from_bytes(a.type.uuid_bytes, 'little') if len(a.type.uuid_bytes) == 2 else 0
+        if kind in (0x2800, 0x2801, 0x2802, 0x2803, 0x2900):
+            made += a.handle.to_bytes(2, 'little') + a.type.uuid_bytes + await a.read_value()
+        elif 0x2901 <= kind <= 0x2905:
+            made += a.handle.to_bytes(2, 'little') + a.type.uuid_bytes
+    say('hash', len(made), 'match =', bytes(read) == crypto.aes_cmac(made, bytes(16))[::-1])
+
+async def set_features(peer, bits):
+    await peer.discover_services(); await peer.discover_characteristics()
+    ch, = peer.get_characteristics_by_uuid(UUID.from_16_bits(0x2B29))
+    await ch.write_value(bytes([bits]), with_response=True)
+    say('features', (await ch.read_value())[0])
+
+def split_values(dev):
+    # Bumble does not know Multiple Handle Value Notifications: each is handed to it as single ones.
+    whole = dev.on_gatt_pdu
+    def on(conn, pdu):
+        if pdu[0] != 0x23: return whole(conn, pdu)
+        n, o = 0, 1
+        while o < len(pdu):
+            count = int.from_bytes(pdu[o + 2:o + 4], 'little')
+            whole(conn, bytes([0x1B]) + pdu[o:o + 2] + pdu[o + 4:o + 4 + count])
+            n, o = n + 1, o + 4 + count
+        say('several', n, 'whole =', o == len(pdu))
+    dev.on_gatt_pdu = on
+
 async def act(dev, conn, gone, action, found):
     verb, _, arg = action.partition('=')
     if verb == 'mtu': say('mtu', await found['peer'].request_mtu(int(arg))); return
+    if verb == 'hash': await check_hash(found['peer']); return
+    if verb == 'features': await set_features(found['peer'], int(arg)); return
     if verb == 'pair': await conn.pair(); return
     if verb == 'encrypt': await conn.encrypt(); return
     if verb == 'hold': await gone.wait(); return
@@ -133,6 +167,7 @@ async def act(dev, conn, gone, action, found):
     except att.ATT_Error as e: say(f'refused 0x{e.error_code:02X}')
 
 async def central(dev):
+    split_values(dev)
     await dev.power_on()
     conn, gone = await connect(dev)
     found = {'peer': Peer(conn)}

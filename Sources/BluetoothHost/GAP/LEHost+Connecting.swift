@@ -159,7 +159,7 @@ extension LEHost {
         }
         if canPair, bond(with: connections[index].peer) != nil { _ = beginSecurity(index, at: now) }
         exchangeMTU(index, at: now)
-        watchServiceChanged(index, at: now)
+        watchServer(index, at: now)
     }
 }
 
@@ -240,7 +240,7 @@ extension LEHost {
         // The controller has dropped what it held for the connection (Vol 4, Part E, 4.3).
         freeBuffers += connection.inFlight
         for procedure in connection.procedures {
-            if case .asking(procedure.id, _) = connection.serviceChanged { continue }
+            if connection.watch.procedure == procedure.id { continue }
             pending.events.append(
                 .completed(OperationID(rawValue: procedure.id), connection.id, .failure(.disconnected(reason))))
         }
@@ -255,6 +255,7 @@ extension LEHost {
         for channel in connection.channels where channel.state != .connecting {
             pending.events.append(.channelClosed(CreditChannelID(rawValue: channel.id)))
         }
+        remember(connection)
         pending.events.append(.disconnected(connection.id, reason))
         advertiser.isPaused = false
         reconcileAdvertising(at: now)
