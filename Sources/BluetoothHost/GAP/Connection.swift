@@ -19,6 +19,8 @@ struct Connection: Sendable {
     var nextSignalIdentifier: UInt8 = 1
     var signalRequests: [SignalRequest] = []
     var channels: [CreditChannel] = []
+    /// Whether the peer is known to understand requests for several channels.
+    var takesEnhancedRequests = false
 
     // MARK: ATT
     var attMTU = ATT.defaultMTU
@@ -64,8 +66,16 @@ struct Connection: Sendable {
         enum Kind {
             case parameterUpdate
             case openChannel(local: UInt16, OperationID)
+            case openChannels([OpeningChannel], isPending: Bool)
             case closeChannel(local: UInt16)
+            case reconfigure([UInt16], mtu: Int, OperationID)
         }
+    }
+
+    /// A channel that was asked for, and by what operation.
+    struct OpeningChannel {
+        let local: UInt16
+        let operation: OperationID
     }
 
     init(_ event: LEConnectionComplete, id: ConnectionID) {

@@ -245,8 +245,16 @@ extension LEHost {
                 .completed(OperationID(rawValue: procedure.id), connection.id, .failure(.disconnected(reason))))
         }
         for request in connection.signalRequests {
-            if case .openChannel(_, let operation) = request.kind {
+            switch request.kind {
+            case .openChannel(_, let operation):
                 pending.events.append(.channelRefused(operation, connection.id, .timedOut))
+            case .openChannels(let waiting, _):
+                for channel in waiting {
+                    pending.events.append(.channelRefused(channel.operation, connection.id, .timedOut))
+                }
+            case .reconfigure(_, _, let operation):
+                pending.events.append(.channelsReconfigured(operation, connection.id, .timedOut))
+            case .closeChannel, .parameterUpdate: break
             }
         }
         for waiting in connection.security.channels {
