@@ -15,7 +15,8 @@
         /// Whether pairing of Bluetooth 4.0 and 4.1 is refused, whose key can be found by those who listen.
         public var requiresSecureConnections = false
         /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both with
-        /// the adapter. It is made with access for its owner only. One adapter uses it at a time.
+        /// the adapter. It is made with access for its owner only. One adapter uses it at a time. Beside it, with `.peers` at
+        /// the end of its name, is kept what was found on the peers, so that it is not looked for again.
         public var bondFile: String?
 
         /// Just Works, and keys forgotten with the adapter.
