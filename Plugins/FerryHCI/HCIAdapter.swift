@@ -44,6 +44,7 @@
             let address = Address.staticRandom(options.address ?? stored?.address ?? random.next())
             var configuration = HostConfiguration(address: address)
             configuration.pairing = options.pairing?.options
+            configuration.cryptography = LibraryCryptography()
             configuration.deviceName = options.deviceName
             configuration.maximumMTU = options.maximumMTU
             configuration.connectionInterval = options.connectionIntervalWithinBounds

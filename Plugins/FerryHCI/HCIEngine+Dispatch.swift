@@ -68,6 +68,7 @@
                         BluetoothError(
                             result == .timedOut ? .timedOut : .channelRefused,
                             "The L2CAP channel was not opened: \(result).")))
+            case .channelsReconfigured: break
             case .channelReceived(let channel, let bytes):
                 guard let target = state.withLock({ $0.channels[channel] }) else { return }
                 batch.withBytes(bytes) { target.didReceive($0) }

@@ -113,6 +113,8 @@ public enum HostEvent: Sendable {
     case channelOpened(CreditChannelID, ConnectionID, psm: UInt16, OperationID?)
     /// The peer did not open a channel.
     case channelRefused(OperationID, ConnectionID, ChannelResult)
+    /// What came of ``LEHost/reconfigureChannels(_:mtu:at:)``.
+    case channelsReconfigured(OperationID, ConnectionID, ReconfigurationResult)
     /// An SDU arrived.
     case channelReceived(CreditChannelID, ByteRange)
     /// There is room again in a channel that had none.

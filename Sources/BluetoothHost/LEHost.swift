@@ -16,6 +16,8 @@ public struct HostConfiguration: Sendable {
     public var supervisionTimeout: UInt16 = 500
     /// How to pair; nil not to.
     public var pairing: PairingOptions?
+    /// Cryptography for the Database Hash; pairing's unless given. Without any there is no hash.
+    public var cryptography: (any PairingCryptography)?
     /// Bytes of values that may wait on one connection, headers included, before more are refused.
     public var queueLimit = 8192
 
@@ -60,6 +62,11 @@ public struct LEHost: ~Copyable, Sendable {
 
     var database = AttributeDatabase()
     var serviceChangedHandle: UInt16 = 0
+    /// The hash of the services as they are, once somebody has asked for it.
+    var databaseHash: [UInt8]?
+    var rememberedClients: [RememberedClient] = []
+    /// What has been found on peers.
+    var discoveries = DiscoveryCache()
     /// PSMs on which channels are taken, and whether they need an encrypted link.
     var listeners: [UInt16: Bool] = [:]
     /// Keys shared with peers.
@@ -72,6 +79,7 @@ public struct LEHost: ~Copyable, Sendable {
     public init(_ configuration: HostConfiguration) {
         var bounded = configuration
         bounded.maximumMTU = min(max(configuration.maximumMTU, ATT.defaultMTU), ATT.maximumMTU)
+        bounded.cryptography = configuration.cryptography ?? configuration.pairing?.cryptography
         bounded.queueLimit = min(max(configuration.queueLimit, 1024), Self.hardQueueLimit / 2)
         self.configuration = bounded
         addGenericServices()

@@ -62,28 +62,37 @@ __attribute__((target("sse4.2"))) static uint32_t by_instruction(uint32_t crc, c
 // The instruction takes three cycles and one may begin in each, so three lanes are summed at once. The first two are then
 // carried over what follows them by a carry-less product with a power of x, and reduced together with the last word
 // (Gopal et al., Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction, Intel 2011).
-enum { LANE = 168, BLOCK = 3 * LANE + 8 };
-// x^(8 * (2 * LANE + 8) - 33) and x^(8 * (LANE + 8) - 33) modulo the polynomial, reflected.
-static const int64_t over_two = 0x8f158014, over_one = 0xdaece73e;
+// A long lane wastes less on the carrying; what is left goes by short ones.
+enum { LONG = 1360, SHORT = 168 };
+enum { LONG_BLOCK = 3 * LONG + 8, SHORT_BLOCK = 3 * SHORT + 8 };
+
+// `over_two` and `over_one` are x^(8 * (2 * lane + 8) - 33) and x^(8 * (lane + 8) - 33) modulo the polynomial, reflected.
+__attribute__((target("sse4.2,pclmul"), always_inline)) static inline uint32_t lanes(
+    uint32_t crc, const uint8_t *next, size_t lane, int64_t over_two, int64_t over_one) {
+    uint64_t first = crc, second = 0, third = 0;
+    for (size_t place = 0; place < lane; place += 8) {
+        first = _mm_crc32_u64(first, word_at(next + place));
+        second = _mm_crc32_u64(second, word_at(next + lane + place));
+        third = _mm_crc32_u64(third, word_at(next + 2 * lane + place));
+    }
+    __m128i one = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)first), _mm_cvtsi64_si128(over_two), 0);
+    __m128i two = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)second), _mm_cvtsi64_si128(over_one), 0);
+    uint64_t carried = (uint64_t)_mm_cvtsi128_si64(_mm_xor_si128(one, two));
+    return (uint32_t)_mm_crc32_u64(third, word_at(next + 3 * lane) ^ carried);
+}
 
 __attribute__((target("sse4.2,pclmul"))) static uint32_t by_lanes(uint32_t crc, const uint8_t *next, size_t count) {
-    for (; count >= BLOCK; count -= BLOCK, next += BLOCK) {
-        uint64_t first = crc, second = 0, third = 0;
-        for (size_t place = 0; place < LANE; place += 8) {
-            first = _mm_crc32_u64(first, word_at(next + place));
-            second = _mm_crc32_u64(second, word_at(next + LANE + place));
-            third = _mm_crc32_u64(third, word_at(next + 2 * LANE + place));
-        }
-        __m128i one = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)first), _mm_cvtsi64_si128(over_two), 0);
-        __m128i two = _mm_clmulepi64_si128(_mm_cvtsi64_si128((int64_t)second), _mm_cvtsi64_si128(over_one), 0);
-        uint64_t carried = (uint64_t)_mm_cvtsi128_si64(_mm_xor_si128(one, two));
-        crc = (uint32_t)_mm_crc32_u64(third, word_at(next + 3 * LANE) ^ carried);
+    for (; count >= LONG_BLOCK; count -= LONG_BLOCK, next += LONG_BLOCK) {
+        crc = lanes(crc, next, LONG, 0x7b454cb3, 0x79113270);
+    }
+    for (; count >= SHORT_BLOCK; count -= SHORT_BLOCK, next += SHORT_BLOCK) {
+        crc = lanes(crc, next, SHORT, 0x8f158014, 0xdaece73e);
     }
     return by_instruction(crc, next, count);
 }
 
 uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
-    if (count >= BLOCK && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2")) {
+    if (count >= SHORT_BLOCK && __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2")) {
         return ~by_lanes(~crc, bytes, count);
     }
     if (__builtin_cpu_supports("sse4.2")) { return ~by_instruction(~crc, bytes, count); }

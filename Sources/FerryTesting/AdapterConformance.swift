@@ -108,6 +108,8 @@ public struct AdapterConformance: Sendable {
         public static let shorterValues = Deviations(rawValue: 64)
         /// All writes to what takes writes without response come as such, and are answered before the owner knows.
         public static let writesAreCommands = Deviations(rawValue: 128)
+        /// An answer with `valueNotAllowed` arrives as `unlikelyError`: there is no way to give some of the errors.
+        public static let fewErrors = Deviations(rawValue: 256)
     }
 
     let peripheral: any BluetoothAdapter

@@ -92,7 +92,8 @@ extension AdapterRig {
         }
         try require(assembled == value, "\(value.count) bytes were written, \(assembled.count) came")
         witness.record.withLock { $0.answerWrite = .valueNotAllowed }
-        try await fails("a long write that is refused", with: .att(.valueNotAllowed)) {
+        let error: ATTError = deviations.contains(.fewErrors) ? .unlikelyError : .valueNotAllowed
+        try await fails("a long write that is refused", with: .att(error)) {
             try await connection.writeValue(value, to: requested)
         }
     }

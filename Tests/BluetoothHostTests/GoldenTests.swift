@@ -53,6 +53,16 @@ import VirtualControllers
                 "15070a0041000002800003000000"
             ),
             (.flowControlCredit(channel: 0x41, credits: 9), "1607040041000900"),
+            (
+                .enhancedRequest(.init(psm: 0x80, mtu: 2048, mps: 2002, credits: 16, sources: [0x40, 0x41])),
+                "17070c0080000008d207100040004100"
+            ),
+            (
+                .enhancedResponse(mtu: 512, mps: 128, credits: 3, result: 4, destinations: [0x42, 0]),
+                "18070c00000280000300040042000000"
+            ),
+            (.reconfigureRequest(mtu: 4096, mps: 2002, channels: [0x40, 0x41]), "190708000010d20740004100"),
+            (.reconfigureResponse(result: 1), "1a0702000100"),
         ]
         for (command, golden) in cases {
             #expect(command.encode(identifier: 7) == hex(golden))

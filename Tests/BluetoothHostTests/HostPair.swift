@@ -24,14 +24,17 @@ struct HostPair: ~Copyable {
     var received: [[[UInt8]]] = [[], []]
 
     init(
-        _ options: VirtualControllers.Options = .init(), mtus: (Int, Int) = (517, 517), queueLimit: Int = 8192
+        _ options: VirtualControllers.Options = .init(), mtus: (Int, Int) = (517, 517), queueLimit: Int = 8192,
+        hasCryptography: Bool = true
     ) {
         var first = HostConfiguration(address: .staticRandom(0xF1F1_F1F1_F1F1))
         var second = HostConfiguration(address: .staticRandom(0xF0F0_F0F0_F0F0))
         (first.maximumMTU, second.maximumMTU) = mtus
         (first.queueLimit, second.queueLimit) = (queueLimit, queueLimit)
-        first.pairing = PairingOptions(cryptography: ToyCryptography(seed: 1))
-        second.pairing = PairingOptions(cryptography: ToyCryptography(seed: 2))
+        if hasCryptography {
+            first.pairing = PairingOptions(cryptography: ToyCryptography(seed: 1))
+            second.pairing = PairingOptions(cryptography: ToyCryptography(seed: 2))
+        }
         peripheralHost = LEHost(first)
         centralHost = LEHost(second)
         controllers.sides[0].options = options
@@ -125,6 +128,23 @@ struct HostPair: ~Copyable {
         #expect(peers(0).count == 1)
         #expect(peers(1).count == 1)
         return handles
+    }
+
+    /// Ends the connection from the central's side.
+    mutating func disconnect() throws {
+        let id = try connection(1)
+        host(1) { $0.disconnect(id, at: $1) }
+        settle()
+        #expect(peers(0).isEmpty)
+        #expect(peers(1).isEmpty)
+    }
+
+    /// Ends the connection, if there is one, and makes another.
+    mutating func reconnect() throws {
+        if !peers(1).isEmpty { try disconnect() }
+        #expect(host(1) { $0.connect(to: .staticRandom(0xF1F1_F1F1_F1F1), at: $1) })
+        settle()
+        #expect(peers(1).count == 1)
     }
 
     /// Connections that are up, in order.

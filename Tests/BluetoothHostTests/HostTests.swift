@@ -194,10 +194,14 @@ import VirtualControllers
             return
         }
         #expect(
-            found.map(\.uuid) == [.deviceName, .appearance, .serviceChanged, HostPair.characteristic, HostPair.secret])
+            found.map(\.uuid) == [
+                .deviceName, .appearance, .serviceChanged, .clientSupportedFeatures, .databaseHash,
+                HostPair.characteristic,
+                HostPair.secret,
+            ])
         #expect(found.suffix(2).map(\.value) == handles.characteristics)
         #expect(found.map(\.end).last == 0xFFFF)
-        let descriptors = try pair.ask(.descriptors(in: handles.characteristics[0] + 1...found[3].end))
+        let descriptors = try pair.ask(.descriptors(in: handles.characteristics[0] + 1...found[5].end))
         #expect(
             descriptors
                 == .success(

@@ -45,6 +45,17 @@
             #expect(!functions.resolves(Address(0x7081_940D_FBAA, .public), by: key))
         }
 
+        /// The example of a Database Hash (Core Specification 5.4, Vol 3, Part G, Appendix B).
+        @Test func databaseHash() {
+            let message = hex(
+                "010000280018020003280a0300002a04000328020500012a06000028011807000328200800052a090002290a0003280a0b0029"
+                    + "2b0c000328020d002a2b0e00002808180f000228140016000f1810000328a2110018"
+                    + "2a12000229130000290000140001280f1815000328021600192a")
+            #expect(
+                LibraryCryptography().aesCMAC(key: [UInt8](repeating: 0, count: 16), message: message)
+                    == hex("f1ca2d48ecf58bac8a8830bbb9fba990"))
+        }
+
         @Test func c1AndS1() {
             let value = functions.c1(
                 [UInt8](repeating: 0, count: 16), random: hex("5783d52156ad6f0e6388274ec6702ee0"),

@@ -69,6 +69,8 @@
             var ids: [AttributeID] = []
             var psm: PSM?
             var value = Layout.pattern(400)
+            /// Bytes of one value, at most.
+            var valueLimit = Int.max
             /// Bytes of the pattern that each subscriber has been sent.
             var sent: [PeerID: Int] = [:]
             var echoes: [Echo] = []
@@ -110,6 +112,15 @@
 
         func close() { state.withLock { $0.role.take() }?.close() }
 
+        /// Cuts what subscribers are sent smaller than their connections ask for.
+        func limitValues(to count: Int) { state.withLock { $0.valueLimit = count } }
+
+        /// Publishes another service.
+        func publish(_ service: ServiceDefinition) async throws -> PublishedService {
+            let role = try #require(state.withLock { $0.role })
+            return try await role.publish(service)
+        }
+
         /// A channel that only encrypted links can open.
         func publishSecureChannel() async throws -> PSM {
             let role = try #require(state.withLock { $0.role })
@@ -135,7 +146,8 @@
                 for (central, sent) in state.sent {
                     var sent = sent
                     while sent < Self.total, let length = role.maximumUpdateValueLength(for: central) {
-                        let value = Array(Layout.pattern(Self.total)[sent..<min(Self.total, sent + length)])
+                        let value = Array(
+                            Layout.pattern(Self.total)[sent..<min(Self.total, sent + min(length, state.valueLimit))])
                         guard (try? role.tryUpdateValue(value.span.bytes, of: id, for: .one(central))) == true else {
                             break
                         }
@@ -256,6 +268,7 @@
             if count >= Server.total { journal.add("collected") }
         }
         func peripheralDidDisconnect(_ reason: BluetoothError) { journal.add("disconnected \(reason.code)") }
+        func peripheralDidModifyServices(_ services: [AttributeID]) { journal.add("modified") }
 
         /// Finds the peripheral and connects.
         func connect() async throws -> any PeripheralConnection {

@@ -3,12 +3,15 @@
 usage: peer.py central TRANSPORT [options] ACTION...      does the actions one after the other, then disconnects
        peer.py peripheral TRANSPORT [options]             serves until it is ended
 options: --io 0..4 (IO capability)  --mitm  --legacy (no Secure Connections)  --no-bond  --wrong (says that numbers differ)
+         --enhanced (uses a request for several channels itself)
          --address F0:..  --name NAME (which peripheral to look for)  --snoop FILE
 actions: mtu=N  read  read=UUID  write=N  command=N  notify=N  indicate=N (N bytes expected)  pair  encrypt  coc=PSM:N (echo)
+         ecoc=PSM:N:COUNT (the same through channels opened by one request)
+         hash (the Database Hash, against one made of what is found)  features=N (Client Supported Features)
          hold (until the connection ends)  sleep=S  reconnect  line (waits for a line on standard input)
 Values of N bytes are i*31 & 0xFF for i in 0..<N. A passkey to enter is read from standard input."""
 import argparse, asyncio, sys
-from bumble import att, hci, l2cap
+from bumble import att, crypto, hci, l2cap
 from bumble.core import AdvertisingData, ProtocolError, UUID
 from bumble.device import Device, Peer
 from bumble.gatt import Characteristic, CharacteristicValue, Service
@@ -27,7 +30,7 @@ ap.add_argument('role'); ap.add_argument('transport'); ap.add_argument('actions'
 ap.add_argument('--io', type=int, default=3); ap.add_argument('--mitm', action='store_true')
 ap.add_argument('--legacy', action='store_true'); ap.add_argument('--no-bond', action='store_true')
 ap.add_argument('--wrong', action='store_true'); ap.add_argument('--address'); ap.add_argument('--name')
-ap.add_argument('--snoop')
+ap.add_argument('--snoop'); ap.add_argument('--enhanced', action='store_true')
 opt = ap.parse_intermixed_args()
 P = 'C:' if opt.role == 'central' else 'P:'
 def say(*a): print(P, *a, flush=True)
@@ -94,9 +97,42 @@ async def long_write(client, handle, value, mtu):
     r = await client.send_request(att.ATT_Execute_Write_Request(flags=1))
     say('wrote' if r.op_code == att.Opcode.ATT_EXECUTE_WRITE_RESPONSE else f'refused 0x{r.error_code:02X}')
 
+async def check_hash(peer):
+    # What the hash is of (Core Specification 5.4, Vol 3, Part G, 7.3.1), as it is found over the air.
+    read, = await peer.read_characteristics_by_uuid(UUID.from_16_bits(0x2B2A))
+    made = b''
+    for a in await peer.discover_attributes():
+        kind = int.from_bytes(a.type.uuid_bytes, 'little') if len(a.type.uuid_bytes) == 2 else 0
+        if kind in (0x2800, 0x2801, 0x2802, 0x2803, 0x2900):
+            made += a.handle.to_bytes(2, 'little') + a.type.uuid_bytes + await a.read_value()
+        elif 0x2901 <= kind <= 0x2905:
+            made += a.handle.to_bytes(2, 'little') + a.type.uuid_bytes
+    say('hash', len(made), 'match =', bytes(read) == crypto.aes_cmac(made, bytes(16))[::-1])
+
+async def set_features(peer, bits):
+    await peer.discover_services(); await peer.discover_characteristics()
+    ch, = peer.get_characteristics_by_uuid(UUID.from_16_bits(0x2B29))
+    await ch.write_value(bytes([bits]), with_response=True)
+    say('features', (await ch.read_value())[0])
+
+def split_values(dev):
+    # Bumble does not know Multiple Handle Value Notifications: each is handed to it as single ones.
+    whole = dev.on_gatt_pdu
+    def on(conn, pdu):
+        if pdu[0] != 0x23: return whole(conn, pdu)
+        n, o = 0, 1
+        while o < len(pdu):
+            count = int.from_bytes(pdu[o + 2:o + 4], 'little')
+            whole(conn, bytes([0x1B]) + pdu[o:o + 2] + pdu[o + 4:o + 4 + count])
+            n, o = n + 1, o + 4 + count
+        say('several', n, 'whole =', o == len(pdu))
+    dev.l2cap_channel_manager.register_fixed_channel(att.ATT_CID, on)
+
 async def act(dev, conn, gone, action, found):
     verb, _, arg = action.partition('=')
     if verb == 'mtu': say('mtu', await found['peer'].request_mtu(int(arg))); return
+    if verb == 'hash': await check_hash(found['peer']); return
+    if verb == 'features': await set_features(found['peer'], int(arg)); return
     if verb == 'pair': await conn.pair(); return
     if verb == 'encrypt': await conn.encrypt(); return
     if verb == 'hold': await gone.wait(); return
@@ -114,6 +150,21 @@ async def act(dev, conn, gone, action, found):
         await asyncio.wait_for(done.wait(), 20)
         say('echoed', len(buf), 'match =', bytes(buf) == pattern(n))
         await ch.disconnect(); return
+    if verb == 'ecoc':
+        psm, n, count = map(int, arg.split(':'))
+        spec = l2cap.LeCreditBasedChannelSpec(psm, max_credits=10, mtu=1000, mps=200)
+        channels = await dev.l2cap_channel_manager.create_enhanced_credit_based_channels(conn, spec, count)
+        async def echo(ch):
+            buf, done = bytearray(), asyncio.Event()
+            def sink(b):
+                buf.extend(b)
+                if len(buf) >= n: done.set()
+            ch.sink = sink
+            for o in range(0, n, ch.peer_mtu): ch.write(pattern(n)[o:o + ch.peer_mtu])
+            await asyncio.wait_for(done.wait(), 20)
+            return bytes(buf) == pattern(n)
+        say('echoed by', len(channels), 'match =', all(await asyncio.gather(*map(echo, channels))))
+        return
     if 'ch' not in found:
         svc, = await found['peer'].discover_service(SVC)
         found['all'] = await svc.discover_characteristics()
@@ -133,6 +184,7 @@ async def act(dev, conn, gone, action, found):
     except att.ATT_Error as e: say(f'refused 0x{e.error_code:02X}')
 
 async def central(dev):
+    split_values(dev)
     await dev.power_on()
     conn, gone = await connect(dev)
     found = {'peer': Peer(conn)}
@@ -175,6 +227,11 @@ async def peripheral(dev):
     @dev.on('connection')
     def _(conn):
         say('connected'); watch(conn)
+        async def show():
+            spec = l2cap.LeCreditBasedChannelSpec(0x99, max_credits=10, mtu=1000, mps=200)
+            try: await dev.l2cap_channel_manager.create_enhanced_credit_based_channels(conn, spec, 2)
+            except ProtocolError as e: say('refused', e.error_code)
+        if opt.enhanced: asyncio.ensure_future(show())
     await dev.power_on()
     dev.advertising_data = bytes(AdvertisingData([
         (AdvertisingData.FLAGS, bytes([6])), (AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS, SVC.to_bytes())]))

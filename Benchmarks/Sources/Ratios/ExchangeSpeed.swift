@@ -5,9 +5,8 @@ import Workloads
 /// the rounds is judged.
 func checkExchangeSpeed(_ report: inout Report) throws {
     report.heading("Both ends of the sequenced framing on one core, acknowledgements included")
-    // The checksum takes more of the time as chunks grow.
-    for (chunkSize, messageSize, messageCount, target) in [
-        (20, 16 << 10, 16, 10.0), (182, 16 << 10, 16, 7), (244, 16 << 10, 16, 7), (244, 256 << 10, 4, 7),
+    for (chunkSize, messageSize, messageCount) in [
+        (20, 16 << 10, 16), (182, 16 << 10, 16), (244, 16 << 10, 16), (244, 256 << 10, 4),
     ] {
         let sequenced = try Workload.exchange(
             "sequenced", SequencedFraming(), messageSize: messageSize, messageCount: messageCount, chunkSize: chunkSize
@@ -26,6 +25,6 @@ func checkExchangeSpeed(_ report: inout Report) throws {
         report.line(
             "chunks of \(chunkSize), messages of \(messageSize >> 10) KiB",
             "\(rounded(rate)) million chunks a second, \(rounded(ratio)) x length prefix's time",
-            target: "at least \(rounded(target))", isMet: rate >= target)
+            target: "at least 10", isMet: rate >= 10)
     }
 }

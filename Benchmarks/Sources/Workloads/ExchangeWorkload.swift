@@ -4,9 +4,12 @@ extension Workload {
     /// Two sessions of one framing, chunks handed from one to the other: encoding, decoding and, where the framing has
     /// them, acknowledgements. `wire` tells what a pass puts on the wire, both ways together.
     ///
-    /// The clock only moves when neither side has anything to send, to the next deadline.
-    public static func exchange(
-        _ name: String, _ framing: some Framing, messageSize: Int, messageCount: Int, chunkSize: Int
+    /// The clock only moves when neither side has anything to send, to the next deadline. Compiled for the framings that
+    /// are measured, as a program is that names the one it uses: else looking up types at run time is measured too.
+    @specialized(where F == SequencedFraming)
+    @specialized(where F == LengthPrefixFraming)
+    public static func exchange<F: Framing>(
+        _ name: String, _ framing: F, messageSize: Int, messageCount: Int, chunkSize: Int
     ) throws -> (workload: Workload, wire: WireCount) {
         var pair = ExchangePair(framing, chunkSize: chunkSize)
         let messages = (0..<messageCount).map { ChunkStream.message($0, messageSize) }

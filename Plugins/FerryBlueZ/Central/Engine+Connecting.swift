@@ -44,22 +44,14 @@
         /// Connects and waits for the services, for as long as somebody wants it.
         private func establish(_ path: String) async throws(BluetoothError) {
             let what = "Cannot connect to \(path.split(separator: "/").last ?? "")"
-            var patience = Duration.seconds(3)
             while isWanted(path) {
                 try requirePower()
                 guard objects.contains(path) else {
                     await lookFor(path)
                     continue
                 }
-                // An attempt that begins while a scan ends may never hear the advertisement: it is begun again.
-                let timer = thread.schedule(after: patience) { [weak self] in
-                    self?.assumeIsolated { $0.tell(path, Self.device, "Disconnect") }
-                }
-                patience = min(patience * 2, .seconds(20))
-                defer { thread.cancel(timer) }
                 do throws(BusError) {
                     _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
-                    thread.cancel(timer)
                 } catch {
                     switch error.name {
                     case "org.bluez.Error.AlreadyConnected": break
@@ -119,13 +111,13 @@
             return false
         }
 
-        /// Asks for a device's properties.
-        private func refresh(_ path: String) async {
+        /// Asks for a device's properties, as if they had changed.
+        func refresh(_ path: String) async {
             let reply = try? await call(
                 path, "org.freedesktop.DBus.Properties", "GetAll", [.string(Self.device)])
             guard let properties = reply?.first?.properties, objects.contains(path) else { return }
             objects.change(path, Self.device, properties, invalidated: [])
-            note(path)
+            deviceDidChange(path, heard: [:])
         }
 
         func makeConnection(

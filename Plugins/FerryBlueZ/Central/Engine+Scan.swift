@@ -11,9 +11,6 @@
         var isAnew = false
         /// Devices that somebody waits for a connection to, and that bluetoothd has forgotten.
         var missing: Set<String> = []
-        /// How often a discovery that found nothing has been begun again, and the wait for the next time.
-        var restarts = 0
-        var restart: UInt64?
     }
 
     extension BlueZEngine {
@@ -25,7 +22,6 @@
         func scanDidChange(isNew: Bool) {
             discovery.isDirty = true
             if isNew { discovery.isAnew = true }
-            discovery.restarts = 0
             beginChange()
         }
 
@@ -54,7 +50,6 @@
                     _ = try await call(adapterPath, adapter, "SetDiscoveryFilter", [filter(for: scans)])
                     _ = try await call(adapterPath, adapter, "StartDiscovery")
                     discovery.isRunning = true
-                    restartUnlessHeard()
                 } catch {
                     // Another process's discovery may be in the way, or the adapter has just been switched off.
                     guard error.isInProgress, !scans.isEmpty else { continue }
@@ -63,28 +58,6 @@
                 }
             }
             discovery.isChanging = false
-        }
-
-        /// Controllers tell of an advertiser once for each scan, and the kernel drops what comes before it has noted that a
-        /// discovery has begun; its next scan is ten seconds later. So a discovery that finds nothing is begun again,
-        /// after growing pauses.
-        private func restartUnlessHeard() {
-            if let timer = discovery.restart { thread.cancel(timer) }
-            guard discovery.restarts < 5 else { return }
-            discovery.restart = thread.schedule(after: .milliseconds(700) * (1 << discovery.restarts)) { [weak self] in
-                self?.assumeIsolated { engine in
-                    engine.discovery.restart = nil
-                    let isUnheard =
-                        !engine.discovery.missing.isEmpty
-                        || engine.centrals.contains { owner in
-                            owner.state.withLock { $0.scan != nil && $0.reported.isEmpty }
-                        }
-                    guard isUnheard, engine.discovery.isRunning else { return }
-                    engine.discovery.restarts += 1
-                    engine.discovery.isDirty = true
-                    engine.beginChange()
-                }
-            }
         }
 
         /// A discovery that begins while the last one ends finds nothing for seconds. Another process's may go on.

@@ -5,9 +5,6 @@
 
     // Centrals that subscribe, and their leaving.
     extension BlueZEngine {
-        /// How long after a socket's end the news of a disconnection may take.
-        private static let grace = Duration.milliseconds(300)
-
         /// bluetoothd asks for the socket that values are to come from.
         func acquireNotify(_ local: LocalCharacteristic, _ call: BusMessage, _ options: ObjectTree.Properties) {
             guard let device = options["device"]?.text, let (own, theirs) = makeSockets() else {
@@ -67,13 +64,14 @@
         private func socketDidEnd(_ pipe: ValuePipe, _ local: LocalCharacteristic) {
             thread.unwatch(pipe.descriptor.rawValue)
             pipe.end()
-            // Whether the central has disconnected as well is told a little later.
-            thread.schedule(after: Self.grace) { [weak self] in
-                self?.assumeIsolated { engine in
-                    guard local.subscriber.withLock({ $0?.pipe === pipe }) else { return }
-                    engine.endSubscription(of: local, tells: true)
-                }
-            }
+            // Whether the central has disconnected as well bluetoothd has heard by now, for the kernel tells that first. It
+            // may not have told us yet, so it is asked.
+            Task {
+                guard let device = local.subscriber.withLock({ $0?.pipe === pipe ? $0?.device : nil }) else { return }
+                await self.refresh(device)
+                guard local.subscriber.withLock({ $0?.pipe === pipe }) else { return }
+                self.endSubscription(of: local, tells: true)
+            }.forget()
         }
 
         /// Forgets a subscription, and tells its end.

@@ -78,6 +78,7 @@ public struct ATTErrorCode: Error, Sendable, Hashable, CustomStringConvertible {
     static let unlikelyError = ATTErrorCode(rawValue: 0x0E)
     static let unsupportedGroupType = ATTErrorCode(rawValue: 0x10)
     static let insufficientResources = ATTErrorCode(rawValue: 0x11)
+    static let databaseOutOfSync = ATTErrorCode(rawValue: 0x12)
     static let valueNotAllowed = ATTErrorCode(rawValue: 0x13)
 
     /// The code in hexadecimal.

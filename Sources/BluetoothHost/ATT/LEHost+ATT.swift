@@ -41,7 +41,8 @@ extension LEHost {
             guard pdu.byteCount >= 3 else { return }
             indicationDidArrive(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount))
             send([ATTOpcode.confirmation], on: ChannelID.att, to: index, at: now)
-        case ATTOpcode.confirmation: confirmationDidArrive(index)
+            pumpProcedures(index, at: now)
+        case ATTOpcode.confirmation: confirmationDidArrive(index, at: now)
         case ATTOpcode.signedWriteCommand: break  // needs a bond's signing key; there are none
         case let opcode where ATTOpcode.isResponse(opcode):
             receiveResponse(index, [UInt8](copying: pdu), at: now)
@@ -67,21 +68,18 @@ extension LEHost {
     }
 
     private mutating func indicationDidArrive(_ index: Int, _ handle: UInt16, _ value: RawSpan) {
-        if case .watching(handle) = connections[index].serviceChanged {
+        if connections[index].watch.serviceChanged == handle {
             guard value.byteCount == 4, value.u16(0) > 0, value.u16(0) <= value.u16(2) else { return }
-            pending.events.append(.servicesChanged(connections[index].id, value.u16(0)...value.u16(2)))
+            serverDidChange(index, value.u16(0)...value.u16(2))
         } else {
             valueDidArrive(index, handle, value)
         }
     }
 
-    private mutating func confirmationDidArrive(_ index: Int) {
+    private mutating func confirmationDidArrive(_ index: Int, at now: Int64) {
         guard connections[index].indicationDeadline != nil else { return }
         connections[index].indicationDeadline = nil
-        if connections[index].wantsReady {
-            connections[index].wantsReady = false
-            pending.events.append(.readyToSend(connections[index].id))
-        }
+        indicationWasConfirmed(index, at: now)
     }
 
     private mutating func receiveRequest(_ index: Int, _ pdu: [UInt8], at now: Int64) {

@@ -19,6 +19,8 @@ struct Connection: Sendable {
     var nextSignalIdentifier: UInt8 = 1
     var signalRequests: [SignalRequest] = []
     var channels: [CreditChannel] = []
+    /// Whether the peer is known to understand requests for several channels.
+    var takesEnhancedRequests = false
 
     // MARK: ATT
     var attMTU = ATT.defaultMTU
@@ -31,7 +33,7 @@ struct Connection: Sendable {
     var isExchangingMTU = false
     /// When the outstanding request is given up, if there is one.
     var requestDeadline: Int64?
-    var serviceChanged = ServiceChangedWatch.idle
+    var watch = ServerWatch()
 
     // MARK: GATT server
     var configurations: [UInt16: UInt16] = [:]
@@ -39,6 +41,12 @@ struct Connection: Sendable {
     var pendingRequest: PendingServerRequest?
     var waitingRequests: Deque<[UInt8]> = []
     var indicationDeadline: Int64?
+    var clientFeatures: ClientFeatures = []
+    var awareness = ChangeAwareness.aware
+    /// Services that the client is still to be told of.
+    var changedServices: ClosedRange<UInt16>?
+    /// Whether the indication that waits for its confirmation is Service Changed.
+    var indicatesServiceChanged = false
 
     // MARK: Ending
     var closing: Closing? { didSet { isLeaving = closing?.isCommandSent == true } }
@@ -60,15 +68,16 @@ struct Connection: Sendable {
         enum Kind {
             case parameterUpdate
             case openChannel(local: UInt16, OperationID)
+            case openChannels([OpeningChannel], isPending: Bool)
             case closeChannel(local: UInt16)
+            case reconfigure([UInt16], mtu: Int, OperationID)
         }
     }
 
-    /// How far the client is with asking to be told of changed services.
-    enum ServiceChangedWatch {
-        case idle
-        case asking(procedure: UInt64, handle: UInt16)
-        case watching(handle: UInt16)
+    /// A channel that was asked for, and by what operation.
+    struct OpeningChannel {
+        let local: UInt16
+        let operation: OperationID
     }
 
     init(_ event: LEConnectionComplete, id: ConnectionID) {
@@ -100,6 +109,15 @@ struct Connection: Sendable {
 
     /// Moves a channel's next frame to the queue if it may be sent. Returns whether it did.
     mutating func pump(channel place: Int) -> Bool { channels[place].pump(into: &transmit) }
+
+    /// Queues a notification, in one PDU with the one before it where the client takes that.
+    mutating func appendNotification(handle: UInt16, _ value: RawSpan) {
+        if clientFeatures.contains(.multipleNotifications) {
+            transmit.appendNotification(handle: handle, value, atMost: attMTU)
+        } else {
+            transmit.appendValue(ATTOpcode.notification, handle: handle, value)
+        }
+    }
 
     /// Whether a value of so many bytes may be queued, within `limit` bytes of queue.
     ///

@@ -159,7 +159,7 @@ extension LEHost {
         }
         if canPair, bond(with: connections[index].peer) != nil { _ = beginSecurity(index, at: now) }
         exchangeMTU(index, at: now)
-        watchServiceChanged(index, at: now)
+        watchServer(index, at: now)
     }
 }
 
@@ -240,13 +240,21 @@ extension LEHost {
         // The controller has dropped what it held for the connection (Vol 4, Part E, 4.3).
         freeBuffers += connection.inFlight
         for procedure in connection.procedures {
-            if case .asking(procedure.id, _) = connection.serviceChanged { continue }
+            if connection.watch.procedure == procedure.id { continue }
             pending.events.append(
                 .completed(OperationID(rawValue: procedure.id), connection.id, .failure(.disconnected(reason))))
         }
         for request in connection.signalRequests {
-            if case .openChannel(_, let operation) = request.kind {
+            switch request.kind {
+            case .openChannel(_, let operation):
                 pending.events.append(.channelRefused(operation, connection.id, .timedOut))
+            case .openChannels(let waiting, _):
+                for channel in waiting {
+                    pending.events.append(.channelRefused(channel.operation, connection.id, .timedOut))
+                }
+            case .reconfigure(_, _, let operation):
+                pending.events.append(.channelsReconfigured(operation, connection.id, .timedOut))
+            case .closeChannel, .parameterUpdate: break
             }
         }
         for waiting in connection.security.channels {
@@ -255,6 +263,7 @@ extension LEHost {
         for channel in connection.channels where channel.state != .connecting {
             pending.events.append(.channelClosed(CreditChannelID(rawValue: channel.id)))
         }
+        remember(connection)
         pending.events.append(.disconnected(connection.id, reason))
         advertiser.isPaused = false
         reconcileAdvertising(at: now)

@@ -6,6 +6,10 @@ enum AttributeContent: Sendable, Equatable {
     case application
     /// A Client Characteristic Configuration: one value for each client.
     case configuration(of: UInt16)
+    /// Client Supported Features: one value for each client.
+    case clientFeatures
+    /// The Database Hash.
+    case databaseHash
 }
 
 /// Who may read and write an attribute.
@@ -107,8 +111,9 @@ struct AttributeDatabase: Sendable {
     private(set) var attributes: [Attribute] = []
     private var nextHandle: UInt16 = 1
 
-    /// Adds a service, or returns nil when there are no handles left for it.
-    mutating func add(_ service: ServiceSpecification) -> ServiceHandles? {
+    /// Adds a service, or returns nil when there are no handles left for it. `contents` takes the place of what values of
+    /// these types would hold.
+    mutating func add(_ service: ServiceSpecification, contents: [UUID: AttributeContent] = [:]) -> ServiceHandles? {
         let before = (attributes.count, nextHandle)
         let index = attributes.count
         var characteristics: [UInt16] = []
@@ -140,7 +145,9 @@ struct AttributeDatabase: Sendable {
             declaration.append(u16: nextHandle &+ 1)
             _ = append(.characteristic, .fixed(declaration + characteristic.uuid.bytes), .read)
             let value = append(
-                characteristic.uuid, characteristic.value.map { .fixed($0) } ?? .application, characteristic.access,
+                characteristic.uuid,
+                contents[characteristic.uuid] ?? characteristic.value.map { .fixed($0) } ?? .application,
+                characteristic.access,
                 properties: characteristic.properties)
             characteristics.append(value)
             if characteristic.properties & 0x30 != 0 {

@@ -96,7 +96,11 @@ struct ClientProcedure: Sendable {
     }
 
     let id: UInt64
-    private let request: ClientRequest
+    let request: ClientRequest
+    /// Whether nothing has been asked yet.
+    private(set) var isFresh = true
+    /// The Client Characteristic Configuration that was found.
+    private(set) var configuration: DiscoveredDescriptor?
     /// Whether it was begun a second time.
     private(set) var wasRepeated = false
     private var step: Step
@@ -114,6 +118,14 @@ struct ClientProcedure: Sendable {
         self.id = id
         self.request = request
         step = Self.firstStep(of: request)
+    }
+
+    /// Passes over the search for a Client Characteristic Configuration that is known.
+    mutating func writeConfiguration(to descriptor: DiscoveredDescriptor) {
+        guard case .findConfiguration(_, let bits) = step else { return }
+        var value: [UInt8] = []
+        value.append(u16: bits)
+        step = .write(descriptor.handle, value)
     }
 
     /// Begins once more, with what has been found so far forgotten.
@@ -138,6 +150,7 @@ struct ClientProcedure: Sendable {
 
     /// The next request to send.
     mutating func nextRequest(mtu: Int) -> [UInt8] {
+        isFresh = false
         switch step {
         case .services(let start, nil):
             return ATTPDU.make(ATTOpcode.readByGroupTypeRequest, start, 0xFFFF, 0x2800)
@@ -253,10 +266,9 @@ struct ClientProcedure: Sendable {
 
         case (.findConfiguration(let range, let bits), ATTOpcode.findInformationResponse):
             let found = try findInformation(&reader, range)
-            if let configuration = found.first(where: { $0.uuid == .clientConfiguration }) {
-                var value: [UInt8] = []
-                value.append(u16: bits)
-                step = .write(configuration.handle, value)
+            if let first = found.first(where: { $0.uuid == .clientConfiguration }) {
+                configuration = first
+                writeConfiguration(to: first)
                 return .again
             }
             let last = found.last?.handle ?? range.upperBound

@@ -41,9 +41,24 @@ extension LEHost {
         guard connections[index].requestDeadline == nil, !connections[index].procedures.isEmpty,
             !connections[index].security.isAwaited
         else { return }
+        answerFromCache(index)
+        guard !connections[index].procedures.isEmpty else { return }
         let request = connections[index].procedures[0].nextRequest(mtu: connections[index].attMTU)
         connections[index].requestDeadline = now + ATT.transactionTimeout
         send(request, on: ChannelID.att, to: index, at: now)
+    }
+
+    /// Ends requests whose answer is known, before anything is sent for them.
+    private mutating func answerFromCache(_ index: Int) {
+        while let procedure = connections[index].procedures.first, procedure.isFresh,
+            let answer = knownAnswer(index, procedure.request)
+        {
+            if case .configure = procedure.request, case .descriptors(let found) = answer, let first = found.first {
+                connections[index].procedures[0].writeConfiguration(to: first)
+                return
+            }
+            finish(index, connections[index].procedures.removeFirst().id, .success(answer))
+        }
     }
 
     mutating func procedureDidReceive(_ index: Int, _ pdu: [UInt8], at now: Int64) {
@@ -52,7 +67,13 @@ extension LEHost {
         case .again: break
         case .finished(let result):
             if awaitsSecurity(index, result, at: now) { return }
-            finish(index, connections[index].procedures.removeFirst().id, result)
+            let procedure = connections[index].procedures.removeFirst()
+            if case .success(let answer) = result { keepAnswer(index, of: procedure, answer) }
+            // The server says that this side does not know its services any more (Vol 3, Part G, 2.5.2.1).
+            if result == .failure(.refused(.databaseOutOfSync)), procedure.id != connections[index].watch.procedure {
+                serverDidChange(index, 1...0xFFFF)
+            }
+            finish(index, procedure.id, result)
         }
     }
 
@@ -62,6 +83,7 @@ extension LEHost {
     ) -> Bool {
         guard case .failure(.refused(let code)) = result,
             code == .insufficientAuthentication || code == .insufficientEncryption,
+            connections[index].procedures[0].id != connections[index].watch.procedure,
             !connections[index].procedures[0].wasRepeated, !connections[index].security.isEncrypted,
             connections[index].security.isBusy || beginSecurity(index, at: now)
         else { return false }
@@ -71,43 +93,7 @@ extension LEHost {
     }
 
     mutating func finish(_ index: Int, _ id: UInt64, _ result: Result<ClientResult, ClientFailure>) {
-        if case .asking(let procedure, let handle) = connections[index].serviceChanged, procedure == id {
-            serviceChangedDidAnswer(index, handle, result)
-            return
-        }
+        if connections[index].watch.procedure == id { return watchDidAnswer(index, result) }
         pending.events.append(.completed(OperationID(rawValue: id), connections[index].id, result))
-    }
-
-    // MARK: Service Changed
-
-    /// Asks a server's Generic Attribute service for its Service Changed characteristic, so that the application learns
-    /// when what it found is no longer so (Vol 3, Part G, 7.1).
-    mutating func watchServiceChanged(_ index: Int, at now: Int64) {
-        continueWatching(index, .services(.genericAttribute))
-        pumpProcedures(index, at: now)
-    }
-
-    private mutating func continueWatching(_ index: Int, _ request: ClientRequest, handle: UInt16 = 0) {
-        let id = makeID()
-        connections[index].serviceChanged = .asking(procedure: id, handle: handle)
-        connections[index].procedures.prepend(ClientProcedure(request, id: id))
-    }
-
-    private mutating func serviceChangedDidAnswer(
-        _ index: Int, _ handle: UInt16, _ result: Result<ClientResult, ClientFailure>
-    ) {
-        switch result {
-        case .success(.services(let found)) where !found.isEmpty:
-            continueWatching(index, .characteristics(in: found[0].handles))
-        case .success(.characteristics(let found)):
-            guard let changed = found.first(where: { $0.uuid == .serviceChanged }) else {
-                connections[index].serviceChanged = .idle
-                return
-            }
-            continueWatching(
-                index, .configure(value: changed.value, end: changed.end, bits: 2), handle: changed.value)
-        case .success(.done): connections[index].serviceChanged = .watching(handle: handle)
-        default: connections[index].serviceChanged = .idle
-        }
     }
 }

@@ -11,10 +11,16 @@ extension LEHost {
                     CharacteristicSpecification(.deviceName, properties: 0x02, access: .read, value: name),
                     CharacteristicSpecification(.appearance, properties: 0x02, access: .read, value: [0, 0]),
                 ]))
+        var characteristics = [
+            CharacteristicSpecification(.serviceChanged, properties: 0x20, access: []),
+            CharacteristicSpecification(.clientSupportedFeatures, properties: 0x0A, access: [.read, .write]),
+        ]
+        if configuration.cryptography != nil {
+            characteristics.append(CharacteristicSpecification(.databaseHash, properties: 0x02, access: .read))
+        }
         let attribute = database.add(
-            ServiceSpecification(
-                .genericAttribute,
-                characteristics: [CharacteristicSpecification(.serviceChanged, properties: 0x20, access: [])]))
+            ServiceSpecification(.genericAttribute, characteristics: characteristics),
+            contents: [.clientSupportedFeatures: .clientFeatures, .databaseHash: .databaseHash])
         serviceChangedHandle = attribute?.characteristics.first ?? 0
     }
 
@@ -27,7 +33,7 @@ extension LEHost {
                 && characteristic.descriptors.allSatisfy { $0.value.count <= ATT.maximumValueLength }
         }
         guard areIncludable, areValid, let handles = database.add(service) else { return nil }
-        tellServicesChanged(handles.service...handles.end, at: now)
+        servicesDidChange(handles.service...handles.end, at: now)
         return handles
     }
 
@@ -39,21 +45,7 @@ extension LEHost {
             for handle in range { connections[index].configurations[handle] = nil }
             connections[index].prepared.removeAll { range.contains($0.handle) }
         }
-        tellServicesChanged(range, at: now)
-    }
-
-    /// Service Changed is an indication; a client that has one outstanding is told of the whole database after it.
-    private mutating func tellServicesChanged(_ range: ClosedRange<UInt16>, at now: Int64) {
-        guard let configuration = database.configuration(of: serviceChangedHandle) else { return }
-        var value: [UInt8] = []
-        value.append(u16: range.lowerBound)
-        value.append(u16: range.upperBound)
-        for index in connections.indices where connections[index].configurations[configuration] == 2 {
-            guard connections[index].indicationDeadline == nil, connections[index].closing == nil else { continue }
-            connections[index].indicationDeadline = now + ATT.transactionTimeout
-            connections[index].transmit.appendValue(
-                ATTOpcode.indication, handle: serviceChangedHandle, value.span.bytes)
-        }
+        servicesDidChange(range, at: now)
     }
 
     // MARK: Answers
@@ -100,7 +92,8 @@ extension LEHost {
     // MARK: Values
 
     /// Queues a value for all subscribed clients, or those of `recipients` that are, copying it for each; as a
-    /// notification where the client asked for both kinds. It is cut to a client's ATT_MTU - 3.
+    /// notification where the client asked for both kinds. It is cut to a client's ATT_MTU - 3. Clients that understand it
+    /// get values that wait one behind the other in one notification.
     ///
     /// All or nothing: false when one of them has no room, or has an indication to confirm;
     /// ``HostEvent/readyToSend(_:)`` follows for that one.
@@ -120,11 +113,13 @@ extension LEHost {
         guard hasRoom else { return false }
         for index in connections.indices where isSubscribed(index, configuration, recipients) {
             let count = min(value.byteCount, connections[index].attMTU - 3, ATT.maximumValueLength)
-            let isNotification = (connections[index].configurations[configuration] ?? 0) & 1 != 0
-            connections[index].transmit.appendValue(
-                isNotification ? ATTOpcode.notification : ATTOpcode.indication, handle: handle,
-                value.extracting(0..<count))
-            if !isNotification { connections[index].indicationDeadline = now + ATT.transactionTimeout }
+            let value = value.extracting(0..<count)
+            if (connections[index].configurations[configuration] ?? 0) & 1 != 0 {
+                connections[index].appendNotification(handle: handle, value)
+            } else {
+                connections[index].transmit.appendValue(ATTOpcode.indication, handle: handle, value)
+                connections[index].indicationDeadline = now + ATT.transactionTimeout
+            }
         }
         return true
     }
@@ -136,6 +131,8 @@ extension LEHost {
         guard connections[index].closing == nil, connections[index].configurations[configuration] != nil else {
             return false
         }
+        // Who is out of step takes no values (Vol 3, Part G, 2.5.2.1); who is being told of the change soon does again.
+        guard !isOutOfStep(index) || connections[index].indicatesServiceChanged else { return false }
         return recipients?.contains(connections[index].id) ?? true
     }
 

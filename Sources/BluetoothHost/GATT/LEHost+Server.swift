@@ -9,6 +9,7 @@ extension LEHost {
     mutating func serve(_ index: Int, _ pdu: [UInt8], at now: Int64) {
         do throws(ATTRequest.Refusal) {
             let request = try ATTRequest.decode(pdu)
+            try checkAwareness(index, request)
             if let answer = try answer(index, request, pdu, at: now) { respond(index, answer, at: now) }
             if case .exchangeMTU(let peer) = request { mtuDidChange(index, peer: Int(peer)) }
         } catch {
@@ -59,13 +60,17 @@ extension LEHost {
     }
 
     /// A value that the host knows, or nil when the application does.
-    private func knownValue(_ index: Int, _ attribute: Attribute) -> [UInt8]? {
+    private mutating func knownValue(_ index: Int, _ attribute: Attribute) -> [UInt8]? {
         switch attribute.content {
         case .fixed(let value): return value
         case .configuration:
             var value: [UInt8] = []
             value.append(u16: connections[index].configurations[attribute.handle] ?? 0)
             return value
+        case .clientFeatures: return [connections[index].clientFeatures.rawValue]
+        case .databaseHash:
+            if connections[index].awareness == .unaware { connections[index].awareness = .learning }
+            return makeDatabaseHash()
         case .application: return nil
         }
     }
@@ -172,6 +177,10 @@ extension LEHost {
             try configure(index, attribute, value)
             return [ATTOpcode.writeResponse]
         }
+        if attribute.content == .clientFeatures {
+            try writeFeatures(index, handle, value)
+            return [ATTOpcode.writeResponse]
+        }
         askToWrite(
             index, ATTOpcode.writeRequest, handle, .write, [WritePart(handle: handle, offset: 0, value: value)])
         return nil
@@ -208,7 +217,7 @@ extension LEHost {
     mutating func receiveWriteCommand(_ index: Int, _ handle: UInt16, _ value: RawSpan) {
         do throws(ATTRequest.Refusal) {
             let attribute = try writable(index, handle, .writeCommand)
-            guard value.byteCount <= ATT.maximumValueLength else { return }
+            guard value.byteCount <= ATT.maximumValueLength, !isOutOfStep(index) else { return }
             if case .configuration = attribute.content {
                 try configure(index, attribute, [UInt8](copying: value))
             } else {
@@ -235,6 +244,7 @@ extension LEHost {
         guard isCommit, !parts.isEmpty else { return [ATTOpcode.executeWriteResponse] }
         var forApplication: [WritePart] = []
         var configurations: [(Attribute, [UInt8])] = []
+        var features: [(UInt16, [UInt8])] = []
         for part in parts {
             let attribute = try writable(index, part.handle, .write)
             guard part.offset <= ATT.maximumValueLength else {
@@ -246,11 +256,15 @@ extension LEHost {
             if case .configuration = attribute.content {
                 guard part.offset == 0 else { throw ATTRequest.Refusal(handle: part.handle, code: .invalidOffset) }
                 configurations.append((attribute, part.value))
+            } else if attribute.content == .clientFeatures {
+                guard part.offset == 0 else { throw ATTRequest.Refusal(handle: part.handle, code: .invalidOffset) }
+                features.append((part.handle, part.value))
             } else {
                 forApplication.append(part)
             }
         }
         for (attribute, value) in configurations { try configure(index, attribute, value) }
+        for (handle, value) in features { try writeFeatures(index, handle, value) }
         guard !forApplication.isEmpty else { return [ATTOpcode.executeWriteResponse] }
         askToWrite(index, ATTOpcode.executeWriteRequest, forApplication[0].handle, .execute, forApplication)
         return nil

@@ -43,4 +43,7 @@ public struct UUID: Sendable, Hashable {
     static let deviceName = UUID(short: 0x2A00)
     static let appearance = UUID(short: 0x2A01)
     static let serviceChanged = UUID(short: 0x2A05)
+    static let clientSupportedFeatures = UUID(short: 0x2B29)
+    static let databaseHash = UUID(short: 0x2B2A)
+    static let serverSupportedFeatures = UUID(short: 0x2B3A)
 }

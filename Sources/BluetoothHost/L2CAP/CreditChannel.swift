@@ -1,7 +1,7 @@
 /// One LE credit-based channel (Core Specification 5.4, Vol 3, Part A, 10.1): SDUs both ways, each side's frames held
 /// back by the credits that the other gives.
 struct CreditChannel: Sendable {
-    /// Largest SDU taken from a peer, in bytes.
+    /// Largest SDU taken from a peer, in bytes, unless it has been raised.
     static let mtu: UInt16 = 2048
     /// Largest frame payload taken, in bytes: eight link layer packets of 251, less the header.
     static let mps: UInt16 = 2002
@@ -15,6 +15,10 @@ struct CreditChannel: Sendable {
     let id: UInt32
     let psm: UInt16
     let local: UInt16
+    /// Whether the channel came of a request for several; only such have their sizes changed.
+    var isEnhanced = false
+    /// Largest SDU taken, in bytes.
+    var localMTU = Int(Self.mtu)
     var remote: UInt16 = 0
     var state: State
     var remoteMTU = 0
@@ -97,7 +101,7 @@ struct CreditChannel: Sendable {
         if incomingCount == 0 {
             guard frame.byteCount >= 2 else { return .violation("an SDU without its length") }
             incomingCount = Int(frame.u16(0))
-            guard incomingCount <= Int(Self.mtu) else { return .violation("an SDU above the MTU") }
+            guard incomingCount <= localMTU else { return .violation("an SDU above the MTU") }
             guard incomingCount > 0 else { return frame.byteCount == 2 ? .partial : .violation("an overlong SDU") }
             incoming.append(copying: frame.extracting(2..<frame.byteCount))
         } else {

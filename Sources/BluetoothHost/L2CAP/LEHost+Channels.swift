@@ -32,6 +32,17 @@ extension LEHost {
         }
         connections[index].channels.append(
             CreditChannel(id: UInt32(truncatingIfNeeded: makeID()), psm: psm, local: local, state: .connecting))
+        if connections[index].takesEnhancedRequests {
+            askForChannels(index, psm: psm, [.init(local: local, operation: operation)], at: now)
+        } else {
+            askForChannel(index, psm: psm, local: local, operation, at: now)
+        }
+    }
+
+    /// By the request for one channel, which every peer with channels knows.
+    mutating func askForChannel(
+        _ index: Int, psm: UInt16, local: UInt16, _ operation: OperationID, at now: Int64
+    ) {
         ask(
             index,
             .connectionRequest(
@@ -94,7 +105,7 @@ extension LEHost {
             .closeChannel(local: channel.local), at: now)
     }
 
-    private func find(_ channel: CreditChannelID) -> (Int, Int)? {
+    func find(_ channel: CreditChannelID) -> (Int, Int)? {
         for index in connections.indices {
             if let place = connections[index].channels.firstIndex(where: { $0.id == channel.rawValue }) {
                 return (index, place)
@@ -103,7 +114,7 @@ extension LEHost {
         return nil
     }
 
-    private func freeChannel(_ index: Int) -> UInt16? {
+    func freeChannel(_ index: Int) -> UInt16? {
         guard connections[index].channels.count < Self.channelLimit else { return nil }
         return ChannelID.dynamic.first { local in !connections[index].channels.contains { $0.local == local } }
     }
@@ -117,6 +128,13 @@ extension LEHost {
 
     // MARK: What the peer does
 
+    /// Why no channel can be opened by a PSM, if none can.
+    func refusal(_ index: Int, psm: UInt16) -> ChannelResult? {
+        guard let needsEncryption = listeners[psm] else { return .psmNotSupported }
+        guard needsEncryption, !connections[index].security.isEncrypted else { return nil }
+        return bond(with: connections[index].peer) == nil ? .insufficientAuthentication : .insufficientEncryption
+    }
+
     mutating func channelWasRequested(
         _ index: Int, _ identifier: UInt8, psm: UInt16, source: UInt16, mtu: UInt16, mps: UInt16, credits: UInt16,
         at now: Int64
@@ -126,11 +144,7 @@ extension LEHost {
                 index, identifier,
                 .connectionResponse(destination: 0, mtu: 0, mps: 0, credits: 0, result: result.rawValue), at: now)
         }
-        guard let needsEncryption = listeners[psm] else { return refuse(&self, .psmNotSupported) }
-        if needsEncryption, !connections[index].security.isEncrypted {
-            let hasBond = bond(with: connections[index].peer) != nil
-            return refuse(&self, hasBond ? .insufficientEncryption : .insufficientAuthentication)
-        }
+        if let reason = refusal(index, psm: psm) { return refuse(&self, reason) }
         guard ChannelID.dynamic.contains(source) else { return refuse(&self, .invalidSourceChannel) }
         guard !connections[index].channels.contains(where: { $0.state != .connecting && $0.remote == source }) else {
             return refuse(&self, .sourceChannelInUse)
@@ -154,11 +168,11 @@ extension LEHost {
 
     mutating func channelDidOpen(
         _ index: Int, _ local: UInt16, _ operation: OperationID, remote: UInt16, mtu: UInt16, mps: UInt16,
-        credits: UInt16, at now: Int64
+        credits: UInt16, atLeast minimum: UInt16 = 23, at now: Int64
     ) {
         guard let place = connections[index].channels.firstIndex(where: { $0.local == local }) else { return }
         let isTaken = connections[index].channels.contains { $0.state != .connecting && $0.remote == remote }
-        guard ChannelID.dynamic.contains(remote), !isTaken, mtu >= 23, (23...65533).contains(mps) else {
+        guard ChannelID.dynamic.contains(remote), !isTaken, mtu >= minimum, (minimum...65533).contains(mps) else {
             return channelWasRefused(index, local, operation, .unacceptableParameters, at: now)
         }
         connections[index].channels[place].remote = remote

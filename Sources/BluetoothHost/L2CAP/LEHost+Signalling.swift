@@ -35,7 +35,12 @@ extension LEHost {
             creditsDidArrive(index, channel, Int(credits), at: now)
         case .unknown:
             answer(index, identifier, .reject(reason: 0x0000), at: now)
-        case .reject, .parameterUpdateResponse, .connectionResponse, .disconnectionResponse:
+        case .enhancedRequest(let request): channelsWereRequested(index, identifier, request, at: now)
+        case .reconfigureRequest(let mtu, let mps, let channels):
+            let result = reconfigure(index, mtu: mtu, mps: mps, channels)
+            answer(index, identifier, .reconfigureResponse(result: result.rawValue), at: now)
+        case .reject, .parameterUpdateResponse, .connectionResponse, .disconnectionResponse, .enhancedResponse,
+            .reconfigureResponse:
             responseDidArrive(index, identifier, command, at: now)
         }
     }
@@ -66,6 +71,10 @@ extension LEHost {
         case (.openChannel(let local, let operation), .connectionResponse(_, _, _, _, let result)):
             channelWasRefused(index, local, operation, ChannelResult(rawValue: result), at: now)
         case (.openChannel(let local, let operation), _): channelWasRefused(index, local, operation, .rejected, at: now)
+        case (.openChannels(let waiting, let wasPending), let command):
+            channelsWereAnswered(index, identifier, waiting, wasPending: wasPending, command, at: now)
+        case (.reconfigure(let locals, let mtu, let operation), let command):
+            reconfigurationWasAnswered(index, locals, mtu: mtu, operation, command)
         case (.closeChannel(let local), _):
             if let place = connections[index].channels.firstIndex(where: { $0.local == local }) {
                 removeChannel(index, place)
@@ -83,6 +92,12 @@ extension LEHost {
             let request = connections[index].signalRequests.remove(at: place)
             switch request.kind {
             case .openChannel(let local, let operation): channelWasRefused(index, local, operation, .timedOut, at: now)
+            case .openChannels(let waiting, _):
+                for channel in waiting {
+                    channelWasRefused(index, channel.local, channel.operation, .timedOut, at: now)
+                }
+            case .reconfigure(_, _, let operation):
+                pending.events.append(.channelsReconfigured(operation, connections[index].id, .timedOut))
             case .closeChannel(let local):
                 if let place = connections[index].channels.firstIndex(where: { $0.local == local }) {
                     removeChannel(index, place)

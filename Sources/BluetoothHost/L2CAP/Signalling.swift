@@ -8,6 +8,13 @@ enum SignallingCommand: Sendable, Equatable {
     case connectionRequest(psm: UInt16, source: UInt16, mtu: UInt16, mps: UInt16, credits: UInt16)
     case connectionResponse(destination: UInt16, mtu: UInt16, mps: UInt16, credits: UInt16, result: UInt16)
     case flowControlCredit(channel: UInt16, credits: UInt16)
+    /// Several channels at once (4.25), the ends at the sender's side.
+    case enhancedRequest(EnhancedRequest)
+    /// One end for each of the request, 0 where there is none (4.26).
+    case enhancedResponse(mtu: UInt16, mps: UInt16, credits: UInt16, result: UInt16, destinations: [UInt16])
+    /// New sizes that the sender takes on channels, which are named by the ends at its side (4.27).
+    case reconfigureRequest(mtu: UInt16, mps: UInt16, channels: [UInt16])
+    case reconfigureResponse(result: UInt16)
     case unknown(code: UInt8)
 
     /// Decodes a C-frame's payload, which on LE holds one command.
@@ -40,8 +47,28 @@ enum SignallingCommand: Sendable, Equatable {
                 destination: try reader.u16(), mtu: try reader.u16(), mps: try reader.u16(),
                 credits: try reader.u16(), result: try reader.u16())
         case 0x16: return .flowControlCredit(channel: try reader.u16(), credits: try reader.u16())
+        case 0x17:
+            return .enhancedRequest(
+                EnhancedRequest(
+                    psm: try reader.u16(), mtu: try reader.u16(), mps: try reader.u16(), credits: try reader.u16(),
+                    sources: try channels(&reader)))
+        case 0x18:
+            return .enhancedResponse(
+                mtu: try reader.u16(), mps: try reader.u16(), credits: try reader.u16(), result: try reader.u16(),
+                destinations: try channels(&reader))
+        case 0x19:
+            return .reconfigureRequest(
+                mtu: try reader.u16(), mps: try reader.u16(), channels: try channels(&reader))
+        case 0x1A: return .reconfigureResponse(result: try reader.u16())
         default: return .unknown(code: code)
         }
+    }
+
+    /// All that is left; how many are too many is for the answer to say.
+    private static func channels(_ reader: inout ByteReader) throws(MalformedPacket) -> [UInt16] {
+        var channels: [UInt16] = []
+        while reader.remaining > 0 { channels.append(try reader.u16()) }
+        return channels
     }
 
     func encode(identifier: UInt8) -> [UInt8] {
@@ -58,6 +85,12 @@ enum SignallingCommand: Sendable, Equatable {
             case .connectionResponse(let destination, let mtu, let mps, let credits, let result):
                 (0x15, [destination, mtu, mps, credits, result])
             case .flowControlCredit(let channel, let credits): (0x16, [channel, credits])
+            case .enhancedRequest(let request):
+                (0x17, [request.psm, request.mtu, request.mps, request.credits] + request.sources)
+            case .enhancedResponse(let mtu, let mps, let credits, let result, let destinations):
+                (0x18, [mtu, mps, credits, result] + destinations)
+            case .reconfigureRequest(let mtu, let mps, let channels): (0x19, [mtu, mps] + channels)
+            case .reconfigureResponse(let result): (0x1A, [result])
             case .unknown(let code): (code, [])
             }
         var bytes: [UInt8] = [code, identifier]
@@ -67,7 +100,17 @@ enum SignallingCommand: Sendable, Equatable {
     }
 }
 
-/// Results of an LE credit-based connection request (Core Specification 5.4, Vol 3, Part A, 4.23, table 4.19).
+/// A request for several channels at once (Core Specification 5.4, Vol 3, Part A, 4.25).
+struct EnhancedRequest: Sendable, Equatable {
+    let psm: UInt16
+    let mtu: UInt16
+    let mps: UInt16
+    let credits: UInt16
+    /// The ends at the sender's side.
+    let sources: [UInt16]
+}
+
+/// Results of a request for credit-based channels (Core Specification 5.4, Vol 3, Part A, 4.22 and 4.26).
 public struct ChannelResult: Sendable, Hashable, CustomStringConvertible {
     /// The result as sent.
     public let rawValue: UInt16
@@ -90,6 +133,8 @@ public struct ChannelResult: Sendable, Hashable, CustomStringConvertible {
     public static let sourceChannelInUse = ChannelResult(rawValue: 0x000A)
     /// MTU, MPS or credits are not acceptable.
     public static let unacceptableParameters = ChannelResult(rawValue: 0x000B)
+    /// The request for several channels breaks a rule.
+    public static let invalidParameters = ChannelResult(rawValue: 0x000C)
     /// The peer does not know the request. Not sent over the air.
     public static let rejected = ChannelResult(rawValue: 0xFFFE)
     /// No answer in time. Not sent over the air.
@@ -109,6 +154,49 @@ public struct ChannelResult: Sendable, Hashable, CustomStringConvertible {
             case 0x0009: "invalid source channel"
             case 0x000A: "source channel already in use"
             case 0x000B: "unacceptable parameters"
+            case 0x000C: "invalid parameters"
+            case 0x000D: "pending"
+            case 0x000E: "pending for authentication"
+            case 0x000F: "pending for authorization"
+            case 0xFFFE: "request rejected"
+            case 0xFFFF: "no answer in time"
+            default: "reserved result"
+            }
+        return "\(name) (0x\(String(rawValue, radix: 16)))"
+    }
+}
+
+/// Results of a request to change channels' sizes (Core Specification 5.4, Vol 3, Part A, 4.28).
+public struct ReconfigurationResult: Sendable, Hashable, CustomStringConvertible {
+    /// The result as sent.
+    public let rawValue: UInt16
+    /// Makes a result.
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
+
+    /// The channels have the new sizes.
+    public static let success = ReconfigurationResult(rawValue: 0x0000)
+    /// An MTU may not become smaller.
+    public static let mtuReduced = ReconfigurationResult(rawValue: 0x0001)
+    /// An MPS may become smaller on one channel at a time only.
+    public static let mpsReduced = ReconfigurationResult(rawValue: 0x0002)
+    /// A channel is none.
+    public static let invalidChannel = ReconfigurationResult(rawValue: 0x0003)
+    /// The sizes, or the number of channels, are not acceptable.
+    public static let unacceptableParameters = ReconfigurationResult(rawValue: 0x0004)
+    /// The peer does not know the request. Not sent over the air.
+    public static let rejected = ReconfigurationResult(rawValue: 0xFFFE)
+    /// No answer in time, or the connection ended. Not sent over the air.
+    public static let timedOut = ReconfigurationResult(rawValue: 0xFFFF)
+
+    /// What the result means, and its number.
+    public var description: String {
+        let name =
+            switch rawValue {
+            case 0x0000: "success"
+            case 0x0001: "MTU must not become smaller"
+            case 0x0002: "MPS must not become smaller on several channels"
+            case 0x0003: "invalid channel"
+            case 0x0004: "unacceptable parameters"
             case 0xFFFE: "request rejected"
             case 0xFFFF: "no answer in time"
             default: "reserved result"

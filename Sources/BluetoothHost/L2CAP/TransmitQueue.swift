@@ -15,6 +15,8 @@ struct TransmitQueue: Sendable {
     private var bytes: [UInt8] = []
     private var head = 0
     private var frameRemaining = 0
+    /// Where the last frame begins, if it is a notification that another may join.
+    private var joinable: Int?
 
     /// Bytes that wait, headers included.
     var count: Int { bytes.count - head }
@@ -29,6 +31,7 @@ struct TransmitQueue: Sendable {
             bytes.removeSubrange(0..<head)
             head = 0
         }
+        joinable = nil
         bytes.append(u16: UInt16(truncatingIfNeeded: count))
         bytes.append(u16: channel)
     }
@@ -45,6 +48,34 @@ struct TransmitQueue: Sendable {
         bytes.append(opcode)
         bytes.append(u16: handle)
         bytes.append(copying: value)
+    }
+
+    /// Queues a notification, or joins it to the one that waits last if both fit a PDU of `mtu` bytes
+    /// (Vol 3, Part F, 3.4.7.4): order is kept, for nothing lies between the two.
+    mutating func appendNotification(handle: UInt16, _ value: RawSpan, atMost mtu: Int) {
+        // None of a frame at or behind the head has left.
+        guard let start = joinable, start >= head else {
+            appendValue(ATTOpcode.notification, handle: handle, value)
+            joinable = bytes.count - value.byteCount - 7
+            return
+        }
+        let isSingle = bytes[start + 4] == ATTOpcode.notification
+        let count = bytes.count - start - 4 + (isSingle ? 2 : 0) + 4 + value.byteCount
+        guard count <= mtu else {
+            joinable = nil
+            return appendNotification(handle: handle, value, atMost: mtu)
+        }
+        if isSingle {
+            let first = bytes.count - start - 7
+            bytes[start + 4] = ATTOpcode.multipleNotification
+            let length = [UInt8(truncatingIfNeeded: first), UInt8(truncatingIfNeeded: first >> 8)]
+            bytes.insert(contentsOf: length, at: start + 7)
+        }
+        bytes.append(u16: handle)
+        bytes.append(u16: UInt16(truncatingIfNeeded: value.byteCount))
+        bytes.append(copying: value)
+        bytes[start] = UInt8(truncatingIfNeeded: count)
+        bytes[start + 1] = UInt8(truncatingIfNeeded: count >> 8)
     }
 
     /// Queues a credit-based channel's K-frame; the SDU's first one states the SDU's length

@@ -45,7 +45,10 @@ extension LEHost {
     // MARK: What the application does
 
     /// Keys of earlier connections, in place of those known now.
-    public mutating func setBonds(_ bonds: [Bond]) { self.bonds = bonds }
+    public mutating func setBonds(_ bonds: [Bond]) {
+        self.bonds = bonds
+        rememberedClients.removeAll { client in !bonds.contains { $0.peer == client.address } }
+    }
 
     /// Encrypts a connection: with the bond's key, or by pairing. As peripheral it asks the central to.
     /// ``HostEvent/secured(_:isAuthenticated:)`` or ``HostEvent/pairingFailed(_:_:)`` follows, unless the link is secure.
@@ -253,6 +256,7 @@ extension LEHost {
             carryOut(index, outputs, at: now)
         } else {
             let isAuthenticated = connections[index].security.bondInUse?.isAuthenticated ?? false
+            recall(index, at: now)
             securityDidSucceed(index, isAuthenticated: isAuthenticated, at: now)
         }
     }

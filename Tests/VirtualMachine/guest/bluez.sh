@@ -9,14 +9,36 @@ adapters() {
         2>/dev/null | grep -o 'object path "/org/bluez/hci[0-9]*"' | sort -u | wc -l
 }
 
-# start_controllers N: so many LE controllers on one virtual radio.
+# start_controllers N: so many LE controllers on one virtual radio. The process of hci0 is in /run/controller0.pid, and so on:
+# when it is killed the adapter is gone.
 start_controllers() {
-    in_guest btvirt -L -l"$1" >/results/btvirt.log 2>&1 &
-    for _ in $(seq 50); do
-        [ "$(ls /sys/class/bluetooth 2>/dev/null | wc -l)" -lt "$1" ] || return 0
+    local number
+    in_guest btvirt -s >/results/btvirt.log 2>&1 &
+    wait_until 50 test -S /guest/tmp/bt-server-le || {
+        say "btvirt does not serve: $(cat /results/btvirt.log)"
+        return 1
+    }
+    for number in $(seq 0 $(($1 - 1))); do start_controller "$number" || return 1; done
+}
+
+# start_controller NUMBER: the next one, which is hciNUMBER.
+start_controller() {
+    in_guest controller >>/results/controllers.log 2>&1 &
+    echo $! >"/run/controller$1.pid"
+    wait_until 50 test -e "/sys/class/bluetooth/hci$1" || {
+        say "there is no hci$1: $(cat /results/btvirt.log /results/controllers.log)"
+        return 1
+    }
+}
+
+# wait_until TENTHS COMMAND...: until it succeeds, for so many tenths of a second.
+wait_until() {
+    local tenths=$1
+    shift
+    for _ in $(seq "$tenths"); do
+        ! "$@" || return 0
         sleep 0.1
     done
-    say "btvirt made no $1 controllers: $(cat /results/btvirt.log)"
     return 1
 }
 

@@ -1,0 +1,189 @@
+// The Database Hash and robust caching, for clients that keep what they have found (Core Specification 5.4, Vol 3, Part G,
+// 2.5.2 and 7.1 to 7.3).
+
+/// What a client has written to Client Supported Features (Vol 3, Part G, 7.2).
+struct ClientFeatures: OptionSet, Sendable, Hashable {
+    let rawValue: UInt8
+    /// It wants to be told when what it asks for may not be what it has found.
+    static let robustCaching = ClientFeatures(rawValue: 0x01)
+    /// It understands several values in one notification.
+    static let multipleNotifications = ClientFeatures(rawValue: 0x04)
+}
+
+/// Whether a client knows the services as they are (2.5.2.1).
+enum ChangeAwareness: Sendable, Hashable {
+    case aware
+    case unaware
+    /// It has read the hash, or has been told that it is out of step: its next request shows that it knows.
+    case learning
+}
+
+/// What is kept of a bonded client between its connections.
+struct RememberedClient: Sendable {
+    let address: Address
+    let features: ClientFeatures
+    /// The services as the client knows them; nil when it does not.
+    let knownHash: [UInt8]?
+    let wantsServiceChanged: Bool
+}
+
+extension AttributeDatabase {
+    /// The bytes that the hash is made of (7.3.1): declarations with their values, standard descriptors without.
+    static func hashInput(_ attributes: [Attribute]) -> [UInt8] {
+        var bytes: [UInt8] = []
+        for attribute in attributes {
+            guard attribute.type.isShort else { continue }
+            switch UInt16(truncatingIfNeeded: attribute.type.value >> 96) {
+            case 0x2800...0x2803, 0x2900:
+                bytes.append(u16: attribute.handle)
+                bytes += attribute.type.bytes
+                if case .fixed(let value) = attribute.content { bytes += value }
+            case 0x2901...0x2905:
+                bytes.append(u16: attribute.handle)
+                bytes += attribute.type.bytes
+            default: break
+            }
+        }
+        return bytes
+    }
+}
+
+extension LEHost {
+    /// Bonded clients that are remembered, at most; the one that was away longest is forgotten first.
+    static let rememberedLimit = 64
+
+    /// The value of the Database Hash characteristic: an AES-CMAC with the key 0, least significant octet first.
+    mutating func makeDatabaseHash() -> [UInt8] {
+        if let known = databaseHash { return known }
+        let hash =
+            configuration.cryptography?.aesCMAC(
+                key: [UInt8](repeating: 0, count: 16), message: AttributeDatabase.hashInput(database.attributes)) ?? []
+        databaseHash = hash.reversed()
+        return databaseHash ?? []
+    }
+
+    /// Takes a client's features. A bit that was set stays so (7.2).
+    mutating func writeFeatures(_ index: Int, _ handle: UInt16, _ value: [UInt8]) throws(ATTRequest.Refusal) {
+        guard let first = value.first else {
+            throw ATTRequest.Refusal(handle: handle, code: .invalidAttributeValueLength)
+        }
+        let features = ClientFeatures(rawValue: first)
+        guard features.isSuperset(of: connections[index].clientFeatures) else {
+            throw ATTRequest.Refusal(handle: handle, code: .valueNotAllowed)
+        }
+        connections[index].clientFeatures = features
+    }
+
+    // MARK: Robust caching
+
+    /// Whether a client that asked for it is out of step.
+    func isOutOfStep(_ index: Int) -> Bool {
+        connections[index].awareness != .aware && connections[index].clientFeatures.contains(.robustCaching)
+    }
+
+    /// Refuses what names an attribute, once, while the client is out of step.
+    mutating func checkAwareness(_ index: Int, _ request: ATTRequest) throws(ATTRequest.Refusal) {
+        switch connections[index].awareness {
+        case .aware: break
+        case .learning:
+            connections[index].awareness = .aware
+        case .unaware:
+            guard isOutOfStep(index), let handle = request.namedHandle else { return }
+            connections[index].awareness = .learning
+            throw ATTRequest.Refusal(handle: handle, code: .databaseOutOfSync)
+        }
+    }
+
+    /// Tells those who send values that there is a client again that takes them.
+    private mutating func wake(_ index: Int) {
+        guard connections[index].wantsReady, connections[index].indicationDeadline == nil else { return }
+        connections[index].wantsReady = false
+        pending.events.append(.readyToSend(connections[index].id))
+    }
+
+    // MARK: Service Changed
+
+    /// The services within `range` are others now: nobody knows them yet, and clients that asked for it are told.
+    mutating func servicesDidChange(_ range: ClosedRange<UInt16>, at now: Int64) {
+        databaseHash = nil
+        for index in connections.indices {
+            connections[index].awareness = .unaware
+            guard wantsServiceChanged(connections[index]) else { continue }
+            let earlier = connections[index].changedServices ?? range
+            connections[index].changedServices =
+                min(earlier.lowerBound, range.lowerBound)...max(earlier.upperBound, range.upperBound)
+            tellServicesChanged(index, at: now)
+        }
+    }
+
+    private func wantsServiceChanged(_ connection: Connection) -> Bool {
+        database.configuration(of: serviceChangedHandle).map { connection.configurations[$0] == 2 } ?? false
+    }
+
+    /// Service Changed is an indication, so it waits for the one before it to be confirmed.
+    private mutating func tellServicesChanged(_ index: Int, at now: Int64) {
+        guard let range = connections[index].changedServices, connections[index].closing == nil,
+            connections[index].indicationDeadline == nil, wantsServiceChanged(connections[index])
+        else { return }
+        connections[index].changedServices = nil
+        connections[index].indicatesServiceChanged = true
+        connections[index].indicationDeadline = now + ATT.transactionTimeout
+        var value: [UInt8] = []
+        value.append(u16: range.lowerBound)
+        value.append(u16: range.upperBound)
+        connections[index].transmit.appendValue(ATTOpcode.indication, handle: serviceChangedHandle, value.span.bytes)
+    }
+
+    /// An indication was confirmed: the client knows, and what changed since is next.
+    mutating func indicationWasConfirmed(_ index: Int, at now: Int64) {
+        if connections[index].indicatesServiceChanged {
+            connections[index].indicatesServiceChanged = false
+            if connections[index].changedServices == nil { connections[index].awareness = .aware }
+        }
+        tellServicesChanged(index, at: now)
+        wake(index)
+    }
+
+    // MARK: Bonded clients
+
+    /// Keeps what a bonded client must find again.
+    mutating func remember(_ connection: Connection) {
+        guard connection.security.isEncrypted, let bond = bond(with: connection.peer) else { return }
+        rememberedClients.removeAll { $0.address == bond.peer }
+        rememberedClients.append(
+            RememberedClient(
+                address: bond.peer, features: connection.clientFeatures,
+                knownHash: connection.awareness == .aware ? makeDatabaseHash() : nil,
+                wantsServiceChanged: wantsServiceChanged(connection)))
+        if rememberedClients.count > Self.rememberedLimit { rememberedClients.removeFirst() }
+    }
+
+    /// A client has come back and proved who it is.
+    mutating func recall(_ index: Int, at now: Int64) {
+        guard let bond = bond(with: connections[index].peer),
+            let place = rememberedClients.firstIndex(where: { $0.address == bond.peer })
+        else { return }
+        let client = rememberedClients.remove(at: place)
+        connections[index].clientFeatures.formUnion(client.features)
+        if client.wantsServiceChanged, let handle = database.configuration(of: serviceChangedHandle) {
+            connections[index].configurations[handle] = 2
+        }
+        guard client.knownHash != makeDatabaseHash() else { return }
+        connections[index].awareness = .unaware
+        connections[index].changedServices = 1...0xFFFF
+        tellServicesChanged(index, at: now)
+    }
+}
+
+extension ATTRequest {
+    /// The attribute that a client must know to ask this, if it must: discovery goes through everything (2.5.2.1).
+    fileprivate var namedHandle: UInt16? {
+        switch self {
+        case .read(let handle), .readBlob(let handle, _), .write(let handle, _), .prepareWrite(let handle, _, _): handle
+        case .readMultiple(let handles, _): handles.first
+        case .readByType(let range, let type):
+            type == .include || type == .characteristic || range == 1...0xFFFF ? nil : range.lowerBound
+        case .exchangeMTU, .findInformation, .findByTypeValue, .readByGroupType, .executeWrite: nil
+        }
+    }
+}

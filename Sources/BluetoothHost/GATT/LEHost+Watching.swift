@@ -1,0 +1,140 @@
+// What the client does of its own with a server's Generic Attribute service (Core Specification 5.4, Vol 3, Part G, 7): it
+// reads the Database Hash, says what it understands, and asks to be told when services change.
+
+import DequeModule
+
+/// How far that is.
+struct ServerWatch: Sendable {
+    enum Step: Sendable, Equatable {
+        case hash
+        case service
+        case characteristics
+        case features
+        case configuration(UInt16)
+    }
+
+    var step: Step?
+    /// The procedure that the step waits for.
+    var procedure: UInt64?
+    /// The Service Changed characteristic, once the server is to indicate it.
+    var serviceChanged: UInt16?
+    var characteristics: [DiscoveredCharacteristic] = []
+    /// Whose entry in the cache holds for this connection, if one does.
+    var cached: Address?
+}
+
+extension LEHost {
+    /// Bits of Client Supported Features: robust caching, several values in one notification.
+    private static let ownFeatures: ClientFeatures = [.robustCaching, .multipleNotifications]
+
+    /// Begins, before anything that the application asks.
+    mutating func watchServer(_ index: Int, at now: Int64) {
+        if bond(with: connections[index].peer) != nil {
+            connections[index].watch.serviceChanged = discoveries.serviceChanged(of: lastingAddress(index))
+        }
+        ask(index, .hash, .readByType(1...0xFFFF, .databaseHash))
+        pumpProcedures(index, at: now)
+    }
+
+    private mutating func ask(_ index: Int, _ step: ServerWatch.Step, _ request: ClientRequest) {
+        let id = makeID()
+        connections[index].watch.step = step
+        connections[index].watch.procedure = id
+        connections[index].procedures.prepend(ClientProcedure(request, id: id))
+    }
+
+    /// Goes on with the answer to a step. What a server does not have is passed over.
+    mutating func watchDidAnswer(_ index: Int, _ result: Result<ClientResult, ClientFailure>) {
+        let step = connections[index].watch.step
+        connections[index].watch.step = nil
+        connections[index].watch.procedure = nil
+        switch (step, result) {
+        case (.hash, _):
+            if case .success(.value(let hash)) = result, hash.count == 16 { verify(index, hash: hash) }
+            ask(index, .service, .services(.genericAttribute))
+        case (.service, .success(.services(let found))) where !found.isEmpty:
+            ask(index, .characteristics, .characteristics(in: found[0].handles))
+        case (.characteristics, .success(.characteristics(let found))):
+            connections[index].watch.characteristics = found
+            if let features = found.first(where: { $0.uuid == .clientSupportedFeatures && $0.properties & 0x08 != 0 }) {
+                ask(index, .features, .write(features.value, [Self.ownFeatures.rawValue]))
+            } else {
+                configureServiceChanged(index)
+            }
+        case (.features, _): configureServiceChanged(index)
+        case (.configuration(let handle), .success(.done)):
+            connections[index].watch.serviceChanged = handle
+            useBond(index)
+            if let address = connections[index].watch.cached { discoveries.setServiceChanged(handle, of: address) }
+        default: break
+        }
+    }
+
+    private mutating func configureServiceChanged(_ index: Int) {
+        guard let changed = connections[index].watch.characteristics.first(where: { $0.uuid == .serviceChanged })
+        else { return }
+        ask(index, .configuration(changed.value), .configure(value: changed.value, end: changed.end, bits: 2))
+    }
+
+    // MARK: The cache
+
+    /// By what a peer is known from one connection to the next.
+    private func lastingAddress(_ index: Int) -> Address {
+        let peer = connections[index].peer
+        return bond(with: peer).map { $0.identity ?? $0.peer } ?? peer
+    }
+
+    private mutating func verify(_ index: Int, hash: [UInt8]) {
+        let address = lastingAddress(index)
+        discoveries.use(address, hash: hash)
+        connections[index].watch.cached = address
+    }
+
+    /// A bonded server without a hash tells by Service Changed, also what happened while it was away.
+    private mutating func useBond(_ index: Int) {
+        guard connections[index].watch.cached == nil, connections[index].security.isEncrypted,
+            bond(with: connections[index].peer) != nil
+        else { return }
+        let address = lastingAddress(index)
+        discoveries.use(address, hash: nil)
+        connections[index].watch.cached = address
+    }
+
+    /// The answer to a request, if it is known already.
+    func knownAnswer(_ index: Int, _ request: ClientRequest) -> ClientResult? {
+        guard let address = connections[index].watch.cached, let key = DiscoveryKey(request) else { return nil }
+        return discoveries.answer(key, of: address)
+    }
+
+    /// Keeps what a procedure has found.
+    mutating func keepAnswer(_ index: Int, of procedure: ClientProcedure, _ result: ClientResult) {
+        guard let address = connections[index].watch.cached, let key = DiscoveryKey(procedure.request) else { return }
+        if case .configuration = key {
+            guard let found = procedure.configuration else { return }
+            discoveries.keep(.descriptors([found]), for: key, of: address)
+        } else {
+            discoveries.keep(result, for: key, of: address)
+        }
+    }
+
+    /// A server's services are others: what was found is forgotten, and the hash read anew.
+    mutating func serverDidChange(_ index: Int, _ range: ClosedRange<UInt16>) {
+        discoveries.forget(lastingAddress(index))
+        connections[index].watch.cached = nil
+        pending.events.append(.servicesChanged(connections[index].id, range))
+        guard connections[index].watch.step == nil, connections[index].closing == nil,
+            connections[index].procedures.count < Self.procedureLimit
+        else { return }
+        rereadHash(index)
+    }
+
+    private mutating func rereadHash(_ index: Int) {
+        let id = makeID()
+        connections[index].watch.step = .hash
+        connections[index].watch.procedure = id
+        let procedure = ClientProcedure(.readByType(1...0xFFFF, .databaseHash), id: id)
+        // Behind the request that is under way, if one is.
+        let place = connections[index].requestDeadline == nil ? 0 : min(1, connections[index].procedures.count)
+        connections[index].procedures.insert(procedure, at: place)
+    }
+}

@@ -1,0 +1,134 @@
+// One Bluetooth LE controller of the guest's kernel: /dev/vhci on one side, one of btvirt's controllers on the other.
+//
+//     btvirt -s & controller &        # each runs until it is killed; then its adapter is gone
+//
+// btvirt tells of an advertiser once, at the very moment in which a scan begins, and the kernel drops what comes before it
+// has noted that its scan has begun. Advertisers on the air repeat themselves. So here a scan is switched off and on every
+// 100 ms, unseen by the kernel, which makes btvirt tell of all advertisers again. What btvirt tells in the first 50 ms of a
+// scan is not passed on: no advertiser is heard that soon, and it must not matter. Signal strengths, of which btvirt
+// knows none, swing between -52 and -64 dBm.
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+// H4 packet types, opcodes and events (Core Specification 5.4, Vol 4, Part A and Part E, 7).
+enum { COMMAND = 1, ACL = 2, EVENT = 4, VENDOR = 0xff };
+enum { RESET = 0x0c03, READ_RSSI = 0x1405, SET_SCAN_ENABLE = 0x200c };
+enum { COMMAND_COMPLETE = 0x0e, LE_META = 0x3e, ADVERTISING_REPORT = 0x02 };
+enum { REPEAT = 100, DEAF = 50 };  // ms
+
+static int host, air;
+static uint8_t scan[2];  // enabled, filters duplicates
+static int64_t scan_began, repeated;
+// Which of the scan commands that btvirt has not answered yet are not the kernel's, oldest first.
+static uint8_t is_ours[64];
+static unsigned asked, answered;
+
+static void fail(const char *what) {
+    perror(what);
+    exit(1);
+}
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000LL + time.tv_nsec / 1000000;
+}
+
+static void send_all(int to, const uint8_t *bytes, size_t count) {
+    while (count > 0) {
+        ssize_t sent = write(to, bytes, count);
+        if (sent < 0 && errno == EINTR) continue;
+        if (sent <= 0) fail("controller: write");
+        bytes += sent;
+        count -= sent;
+    }
+}
+
+static void set_scan(uint8_t enabled, int ours) {
+    uint8_t command[] = {COMMAND, SET_SCAN_ENABLE & 0xff, SET_SCAN_ENABLE >> 8, 2, enabled, scan[1]};
+    is_ours[asked++ % sizeof is_ours] = ours;
+    send_all(air, command, sizeof command);
+}
+
+// A packet from the kernel.
+static void from_host(const uint8_t *packet, size_t count) {
+    unsigned opcode = count >= 4 && packet[0] == COMMAND ? packet[1] | packet[2] << 8 : 0;
+    if (packet[0] == VENDOR) return;
+    if (opcode == RESET) scan[0] = 0;
+    if (opcode == SET_SCAN_ENABLE && count >= 6) {
+        if (packet[4] && !scan[0]) scan_began = repeated = now();
+        memcpy(scan, packet + 4, 2);
+        is_ours[asked++ % sizeof is_ours] = 0;
+    }
+    send_all(air, packet, count);
+}
+
+// A packet from btvirt.
+static void from_air(uint8_t *packet, size_t count) {
+    if (packet[0] == EVENT && packet[1] == COMMAND_COMPLETE && count >= 7) {
+        unsigned opcode = packet[4] | packet[5] << 8;
+        if (opcode == SET_SCAN_ENABLE && asked != answered && is_ours[answered++ % sizeof is_ours]) return;
+        if (opcode == READ_RSSI && count >= 10) packet[9] = (uint8_t)-52;
+    }
+    if (packet[0] == EVENT && packet[1] == LE_META && count > 5 && packet[3] == ADVERTISING_REPORT) {
+        if (!scan[0] || now() - scan_began < DEAF) return;
+        packet[count - 1] = (uint8_t)(now() / 1000 % 2 ? -52 : -64);
+    }
+    send_all(host, packet, count);
+}
+
+// How long the packet at the beginning of `bytes` is; 0 when too little is there to tell.
+static size_t length(const uint8_t *bytes, size_t count) {
+    if (count >= 3 && bytes[0] == EVENT) return 3 + bytes[2];
+    if (count >= 5 && bytes[0] == ACL) return 5 + (bytes[3] | bytes[4] << 8);
+    if (count > 0 && bytes[0] != EVENT && bytes[0] != ACL) {
+        fprintf(stderr, "controller: btvirt sent a packet of type %d\n", bytes[0]);
+        exit(1);
+    }
+    return 0;
+}
+
+int main(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/tmp/bt-server-le"};
+    air = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (air < 0 || connect(air, (struct sockaddr *)&address, sizeof address) < 0) fail("controller: btvirt's socket");
+    host = open("/dev/vhci", O_RDWR | O_CLOEXEC);
+    uint8_t make[] = {VENDOR, 0};
+    if (host < 0 || write(host, make, sizeof make) < 0) fail("controller: /dev/vhci");
+
+    static uint8_t packet[65536], stream[65536];
+    size_t held = 0;
+    for (;;) {
+        struct pollfd sources[] = {{.fd = air, .events = POLLIN}, {.fd = host, .events = POLLIN}};
+        if (poll(sources, 2, scan[0] ? REPEAT / 2 : -1) < 0 && errno != EINTR) fail("controller: poll");
+        if (sources[0].revents) {
+            ssize_t count = read(air, stream + held, sizeof stream - held);
+            if (count <= 0) fail("controller: btvirt has gone");
+            held += count;
+            size_t begin = 0, next;
+            while ((next = length(stream + begin, held - begin)) && begin + next <= held) {
+                from_air(stream + begin, next);
+                begin += next;
+            }
+            memmove(stream, stream + begin, held -= begin);
+        }
+        if (sources[1].revents) {
+            ssize_t count = read(host, packet, sizeof packet);
+            if (count > 0) from_host(packet, count);
+        }
+        if (scan[0] && now() - repeated >= REPEAT) {
+            repeated = now();
+            set_scan(0, 1);
+            set_scan(1, 1);
+        }
+    }
+}
