@@ -14,6 +14,13 @@
         private static let card = Array(
             String(repeating: "The quick brown fox jumps over the lazy dog. ", count: 4).utf8.prefix(158))
 
+        /// The defaults, with a capture for tshark to look at.
+        private static func captured(_ name: String) -> HCIConfiguration {
+            var configuration = HCIConfiguration()
+            configuration.capture = Interop.capture(name)
+            return configuration
+        }
+
         /// Sends the card in pieces of 20 bytes, then the marker, to whoever subscribes.
         private final class CardServer: PeripheralRoleEvents, Sendable {
             private let subscriptions: AsyncStream<(PeerID, AttributeID)>.Continuation
@@ -32,7 +39,7 @@
         func aCardReachesBumblesCentral(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
-            let adapter = try await HCIAdapter.open(radio.channels[0])
+            let adapter = try await HCIAdapter.open(radio.channels[0], Self.captured("card"))
             let events = CardServer()
             let role = adapter.openPeripheral(events)
             let published = try await role.publish(
@@ -88,7 +95,7 @@
             defer { radio.stop() }
             let peripheral = try Interop.Script("peripheral.py", [radio.peers[0]])
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
-            let adapter = try await HCIAdapter.open(radio.channels[1])
+            let adapter = try await HCIAdapter.open(radio.channels[1], Self.captured("card"))
             let reader = CardReader()
             let role = adapter.openCentral(reader)
             try role.startScan(ScanRequest(services: [Self.service]))
@@ -126,8 +133,8 @@
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let framing = EndOfMessageFraming()
-            let serving = try await HCIAdapter.open(radio.channels[0])
-            let asking = try await HCIAdapter.open(radio.channels[1])
+            let serving = try await HCIAdapter.open(radio.channels[0], Self.captured("card"))
+            let asking = try await HCIAdapter.open(radio.channels[1], Self.captured("card"))
             let configuration = GATTConfiguration(
                 service: Self.service, characteristic: Self.characteristic)
             let listener = try await GATTTransport(adapter: serving, configuration: configuration).listen()
