@@ -11,14 +11,21 @@
 
         private let state = Mutex(State())
 
-        func resume(_ outcome: Result<Value, BluetoothError>) {
-            let continuation = state.withLock { state -> CheckedContinuation<Result<Value, BluetoothError>, Never>? in
-                guard state.outcome == nil else { return nil }
-                state.outcome = outcome
-                return state.continuation.take()
+        func resume(_ outcome: Result<Value, BluetoothError>) { _ = complete(outcome) }
+
+        /// Resumes, and returns whether it is this outcome that comes.
+        func complete(_ outcome: Result<Value, BluetoothError>) -> Bool {
+            let (continuation, isFirst) = state.withLock { state in
+                let isFirst = state.outcome == nil
+                if isFirst { state.outcome = outcome }
+                return (isFirst ? state.continuation.take() : nil, isFirst)
             }
             continuation?.resume(returning: outcome)
+            return isFirst
         }
+
+        /// Whether there is an outcome.
+        var isOver: Bool { state.withLock { $0.outcome != nil } }
 
         /// Waits; `onCancel` is called when the task is cancelled first.
         func wait(onCancel: @escaping @Sendable () -> Void = {}) async throws(BluetoothError) -> Value {
