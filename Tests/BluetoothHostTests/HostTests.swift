@@ -1,4 +1,5 @@
 import Testing
+import VirtualControllers
 
 @testable import BluetoothHost
 
@@ -452,7 +453,7 @@ import Testing
         while pair.host(1, { host, _ in host.trySend(sdu.span.bytes, on: outgoing) }) == true {
             accepted += 1
             pair.settle()
-            if accepted > 100 {
+            if accepted > 300 {
                 Issue.record("never refused")
                 return
             }

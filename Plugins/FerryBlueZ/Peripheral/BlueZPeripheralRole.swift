@@ -95,10 +95,13 @@
 
         func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
             try requireOpen()
-            throw BluetoothError(.notSupported, "FerryBlueZ has no L2CAP channels.")
+            return try await engine.publishChannel(encryptionRequired: encryptionRequired, owner)
         }
 
-        func unpublishL2CAPChannel(_ psm: PSM) {}
+        func unpublishL2CAPChannel(_ psm: PSM) {
+            let owner = owner
+            engine.perform { $0.unpublishChannel(psm, owner) }
+        }
 
         func close() {
             let wasOpen = owner.state.withLock { state in
@@ -115,6 +118,7 @@
         func close(_ owner: PeripheralOwner) {
             peripherals.removeAll { $0 === owner }
             stopAdvertising(owner)
+            endChannels(of: owner.id)
             for (id, request) in requests where request.owner === owner {
                 requests[id] = nil
                 bus?.fail(request.call, ATTError.unlikelyError.bluez)

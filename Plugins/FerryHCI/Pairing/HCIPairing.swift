@@ -31,16 +31,6 @@
         }
     }
 
-    /// A person, or who stands in for one, while two devices pair.
-    public protocol PairingAgent: Sendable {
-        /// Shows six digits, which are to be entered on the other device.
-        func show(_ number: Int, for peer: PeerID)
-        /// Asks whether the other device shows the same six digits. The peer waits 30 s.
-        func compare(_ number: Int, with peer: PeerID) async -> Bool
-        /// Asks for the six digits that the other device shows, 0 to 999 999; nil to give up. The peer waits 30 s.
-        func passkey(of peer: PeerID) async -> Int?
-    }
-
     extension HCIAdapter {
         /// Encrypts the connection to a peer, by pairing where there is no key yet; as peripheral, asks the central to.
         ///
