@@ -49,6 +49,7 @@
             if encryptionRequired { try socket.requireEncryption() }
             let psm = PSM(rawValue: try socket.listen())
             channels.listeners[psm] = .init(socket: socket, owner: owner)
+            owner.state.withLock { $0.listeners[psm] = socket.descriptor }
             watchListener(psm)
             return psm
         }
@@ -93,6 +94,7 @@
         private func stopListening(_ psm: PSM) {
             guard let listener = channels.listeners.removeValue(forKey: psm) else { return }
             thread.unwatch(listener.socket.descriptor.rawValue)
+            listener.owner.state.withLock { $0.listeners[psm] = nil }
         }
 
         // MARK: Central

@@ -148,6 +148,9 @@
             return UInt16(littleEndian: address.psm)
         }
 
+        /// Has the kernel take no more connections.
+        static func end(_ listener: FileDescriptor) { shutdown(listener.rawValue, Int32(SHUT_RDWR)) }
+
         /// Takes a connection that waits. Nil when there is none, or the reason why it cannot be taken.
         func accept() -> Result<(L2CAPSocket, DeviceAddress), SocketFailure>? {
             var address = ferry_sockaddr_l2()

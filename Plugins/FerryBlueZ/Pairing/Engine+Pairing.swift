@@ -7,7 +7,7 @@
         private static let device = "org.bluez.Device1"
         /// How long after the news that a device is paired bluetoothd's answer may take. For two adapters of its own that
         /// pair with each other, BlueZ 5.66 never answers.
-        private static let grace: UInt64 = 2_000_000
+        private static let grace: UInt64 = 500_000
         /// A person may be asked twice (`PairingAgentExport.patience`), and the connection be made first.
         private static let patience = Duration.seconds(150)
 

@@ -99,6 +99,9 @@
         }
 
         func unpublishL2CAPChannel(_ psm: PSM) {
+            // At once: whoever asks from now on is refused.
+            guard let listener = owner.state.withLock({ $0.listeners.removeValue(forKey: psm) }) else { return }
+            L2CAPSocket.end(listener)
             let owner = owner
             engine.perform { $0.unpublishChannel(psm, owner) }
         }

@@ -31,33 +31,73 @@
         func linkDidClose(_ reason: FerryError) { state.withLock { $0.reasons.append("\(reason.code)") } }
     }
 
-    /// One connection between the two adapters, and the channels that are opened over it.
-    final class ChannelRig: PeripheralRoleEvents, CentralRoleEvents, Sendable {
+    /// One connection between two adapters, and the channels that are opened over it.
+    final class ChannelRig: PeripheralRoleEvents, CentralRoleEvents, PeripheralConnectionEvents, Sendable {
         static let service = BluetoothUUID(0x6E2A_0021_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128)
+        /// Reads as ``secret``, when the link is encrypted.
+        static let locked = BluetoothUUID(0x6E2A_0022_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128)
+        static let secret: [UInt8] = [0x5E, 0xC4]
 
         private struct State {
             var discovered: PeerID?
             var channels: [any L2CAPChannel] = []
+            var isOver = false
+        }
+
+        private struct Roles: Sendable {
+            let peripheral: any PeripheralRole
+            let central: any CentralRole
+            let connection: any PeripheralConnection
         }
 
         private let state = Mutex(State())
-        private let roles = Mutex<((any PeripheralRole), (any CentralRole), (any PeripheralConnection))?>(nil)
+        private let roles = Mutex<Roles?>(nil)
 
-        var peripheral: any PeripheralRole { get throws { try #require(roles.withLock { $0 }).0 } }
-        var connection: any PeripheralConnection { get throws { try #require(roles.withLock { $0 }).2 } }
+        var peripheral: any PeripheralRole { get throws { try #require(roles.withLock { $0 }).peripheral } }
+        var connection: any PeripheralConnection { get throws { try #require(roles.withLock { $0 }).connection } }
+        var isOver: Bool { state.withLock { $0.isOver } }
 
         func centralDidDiscover(_ discovery: Discovery) { state.withLock { $0.discovered = discovery.peripheral } }
         func peripheralDidOpen(_ channel: any L2CAPChannel) { state.withLock { $0.channels.append(channel) } }
+        func peripheralDidDisconnect(_ reason: BluetoothError) { state.withLock { $0.isOver = true } }
+        func peripheralDidReceive(_ request: ReadRequest) {
+            let answer = Result<[UInt8], ATTError>.success(Array(Self.secret.dropFirst(request.offset)))
+            roles.withLock { $0 }?.peripheral.respond(to: request.id, with: answer)
+        }
 
-        private static let shared = Task { try await ChannelRig.connect() }
-        /// The same connection for all tests of channels.
-        static var connected: ChannelRig { get async throws { try await shared.value } }
+        private actor Shared {
+            private var rig: ChannelRig?
 
-        private static func connect() async throws -> ChannelRig {
-            let (serving, asking) = try await Machine.adapters()
+            func connected() async throws -> ChannelRig {
+                if let rig, !rig.isOver { return rig }
+                let (serving, asking) = try await Machine.adapters()
+                rig?.close()
+                let made = try await ChannelRig.connect(serving, asking)
+                rig = made
+                return made
+            }
+
+            func end() async throws {
+                guard let rig = rig.take() else { return }
+                try rig.connection.disconnect()
+                try await until { rig.isOver }
+                rig.close()
+            }
+        }
+
+        private static let shared = Shared()
+        /// The same connection for all tests of channels, as long as it lasts.
+        static var connected: ChannelRig { get async throws { try await shared.connected() } }
+
+        /// Ends it, for those who need the two adapters.
+        static func end() async throws { try await shared.end() }
+
+        static func connect(_ serving: BlueZAdapter, _ asking: BlueZAdapter) async throws -> ChannelRig {
             let rig = ChannelRig()
             let peripheral = serving.openPeripheral(rig)
-            _ = try await peripheral.publish(ServiceDefinition(service, characteristics: []))
+            let characteristic = CharacteristicDefinition(
+                locked, properties: .read, permissions: .readEncryptionRequired)
+            _ = try await peripheral.publish(ServiceDefinition(service, characteristics: [characteristic]))
             _ = try await peripheral.startAdvertising(Advertisement(localName: nil, services: [service]))
             let central = asking.openCentral(rig)
             try central.startScan(ScanRequest(services: [service]))
@@ -65,8 +105,15 @@
             central.stopScan()
             let connection = try await central.connect(to: peer)
             peripheral.stopAdvertising()
-            rig.roles.withLock { $0 = (peripheral, central, connection) }
+            connection.activate(rig)
+            rig.roles.withLock { $0 = Roles(peripheral: peripheral, central: central, connection: connection) }
             return rig
+        }
+
+        func close() {
+            guard let roles = roles.withLock({ $0 }) else { return }
+            roles.central.close()
+            roles.peripheral.close()
         }
 
         private func wait<Value: Sendable>(

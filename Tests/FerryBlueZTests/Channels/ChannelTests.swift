@@ -13,7 +13,12 @@
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
         .timeLimit(.minutes(2)))
     struct ChannelTests {
-        @Test(arguments: LinkConformance.Requirement.allCases)
+        /// What is the kernel's part of the contract; the rest is checked without it (``SocketChannelTests``).
+        @Test(
+            arguments: [
+                .chunksArriveInOrder, .aFullQueueSaysFalseThenReady, .chunksWaitForActivation,
+                .aPausedReceiverStopsTheSender,
+            ] as [LinkConformance.Requirement])
         func keepsTheContract(_ requirement: LinkConformance.Requirement) async throws {
             let rig = try await ChannelRig.connected
             let psm = try await rig.peripheral.publishL2CAPChannel(encryptionRequired: false)
@@ -40,6 +45,23 @@
                 try await sent
             }
             for end in ends { end.close() }
+            try rig.peripheral.unpublishL2CAPChannel(psm)
+        }
+
+        @Test func closingLetsWhatIsQueuedArrive() async throws {
+            let rig = try await ChannelRig.connected
+            let psm = try await rig.peripheral.publishL2CAPChannel(encryptionRequired: false)
+            let (near, far) = try await rig.open(psm)
+            let witnesses = (Witness(), Witness())
+            near.activate(witnesses.0)
+            far.activate(witnesses.1)
+            let chunk = [UInt8](repeating: 7, count: 4096)
+            var sent = 0
+            while try near.trySend(chunk.span.bytes) { sent += 1 }
+            near.close()
+            try await until { witnesses.0.reasons == ["closed"] && witnesses.1.reasons == ["disconnected"] }
+            #expect(sent > 1)
+            #expect(witnesses.1.chunks.count == sent)
             try rig.peripheral.unpublishL2CAPChannel(psm)
         }
 

@@ -7,16 +7,13 @@
 
     /// A bus of the test's own (dbus-daemon(1)), which ends with it.
     final class PrivateBus: Sendable {
-        /// Where the program is: on this machine, or among the virtual machine's files.
-        static let program = ["/usr/bin/dbus-daemon", "/guest/usr/bin/dbus-daemon"].first {
-            FileManager.default.isExecutableFile(atPath: $0)
-        }
+        private static let program = "/usr/bin/dbus-daemon"
+        static var isHere: Bool { !Machine.isHere && FileManager.default.isExecutableFile(atPath: program) }
 
         let address: String
         private let process = Process()
 
         init() throws {
-            let program = try #require(Self.program)
             let configuration = """
                 <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
                  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -27,7 +24,7 @@
             let file = FileManager.default.temporaryDirectory.appending(path: "ferry-bus-\(UUID().uuidString).conf")
             try configuration.write(to: file, atomically: true, encoding: .utf8)
             defer { try? FileManager.default.removeItem(at: file) }
-            process.executableURL = URL(filePath: program)
+            process.executableURL = URL(filePath: Self.program)
             process.arguments = ["--config-file=\(file.path())", "--nofork", "--print-address"]
             let output = Pipe()
             process.standardOutput = output
