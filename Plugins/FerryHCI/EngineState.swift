@@ -43,6 +43,8 @@
         var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
         var channels: [CreditChannelID: HCIL2CAPChannel] = [:]
         var requests: [ServerRequestID: UInt64] = [:]
+        /// What is in the file beside the bonds.
+        var storedPeers = KnownPeers()
 
         init(_ host: consuming LEHost) { self.host = host }
 

@@ -97,7 +97,7 @@ import VirtualControllers
     }
 
     @Test func aPeerThatIsAwayDoesNotKeepOthersWaiting() {
-        var pair = HostPair()
+        var pair = HostPair(.init(listSize: 0))
         pair.start()
         let (payload, _, _) = AdvertisingPayload.fitting(localName: nil, services: [])
         #expect(pair.host(0) { $0.advertise(payload, at: $1) })

@@ -36,10 +36,9 @@
                 let packets = try await dissect(file)
                 #expect(packets.count > 100)
                 for (opcode, count) in [("0x1b", 600), ("0x1d", 600), ("0x12", 512)] {
-                    // Of one byte is what the client writes to Client Supported Features.
-                    let values = packets.filter { $0[1] == opcode }.map { Self.bytes($0[2]) }
-                    let sent = values.filter { $0.count > 1 }.flatMap { $0 }
-                    #expect(sent == Layout.pattern(count), "\(opcode)")
+                    let sent = packets.filter { $0[1] == opcode }.flatMap { Self.bytes($0[2]) }
+                    // The host's own write says what it understands: Client Supported Features.
+                    #expect(sent == (opcode == "0x12" ? [5] : []) + Layout.pattern(count), "\(opcode)")
                 }
                 #expect(!packets.contains { $0[0].contains("malformed") })
                 #expect(packets.contains { $0[0].contains("btsmp") && $0[3] == "0x0c" })

@@ -7,6 +7,10 @@ package struct VirtualControllers: Sendable {
         package var usesBufferSizeV2 = false
         package var aclLength = 27
         package var aclCount = 4
+        /// Peers that the filter accept list holds; 0 for none.
+        package var listSize = 8
+        /// Takes a list and does not go by it, as some controllers do.
+        package var ignoresList = false
         /// Size of the pieces in which data is handed to a host.
         package var receiveLength = 27
         /// Whether packets are completed at once, or when the test says so.
@@ -16,7 +20,8 @@ package struct VirtualControllers: Sendable {
 
         package init(
             isExtended: Bool = false, hasDataLength: Bool = true, usesBufferSizeV2: Bool = false, aclLength: Int = 27,
-            aclCount: Int = 4, receiveLength: Int = 27, completesAtOnce: Bool = true, isRecording: Bool = true
+            aclCount: Int = 4, receiveLength: Int = 27, completesAtOnce: Bool = true, isRecording: Bool = true,
+            listSize: Int = 8, ignoresList: Bool = false
         ) {
             self.isExtended = isExtended
             self.hasDataLength = hasDataLength
@@ -26,6 +31,8 @@ package struct VirtualControllers: Sendable {
             self.receiveLength = receiveLength
             self.completesAtOnce = completesAtOnce
             self.isRecording = isRecording
+            self.listSize = listSize
+            self.ignoresList = ignoresList
         }
     }
 
@@ -37,6 +44,10 @@ package struct VirtualControllers: Sendable {
         package var response: [UInt8] = []
         package var isScanning = false
         package var initiating: [UInt8]?
+        /// Types and addresses.
+        package var list: [[UInt8]] = []
+        package var initiatesByList = false
+        package var scansByList = false
         package var leMask: UInt64 = 0
         package var mask: UInt64 = 0
         package var isConnected = false
@@ -76,6 +87,7 @@ package struct VirtualControllers: Sendable {
         bits += sides[side].options.isExtended ? Self.extendedCommands : Self.legacyCommands
         if sides[side].options.hasDataLength { bits += [(33, 6), (34, 0), (35, 3)] }
         if sides[side].options.usesBufferSizeV2 { bits.append((41, 5)) }
+        if sides[side].options.listSize > 0 { bits += [(26, 6), (26, 7), (27, 0)] }
         for (octet, bit) in bits { mask[octet] |= 1 << UInt8(bit) }
         return mask
     }
@@ -151,7 +163,21 @@ package struct VirtualControllers: Sendable {
             complete(opcode, [0, 251, 0, 0x48, 0x08, 251, 0, 0x48, 0x08], to: side)
         case 0x2024 where sides[side].options.hasDataLength: complete(opcode, [0], to: side)
         case 0x2022 where sides[side].options.hasDataLength: complete(opcode, [0, p[0], p[1]], to: side)
+        case 0x200F where sides[side].options.listSize > 0:
+            complete(opcode, [0, UInt8(sides[side].options.listSize)], to: side)
+        case 0x2010, 0x2011:
+            // The list must not change while it is in use (Vol 4, Part E, 7.8.15).
+            let isUsed =
+                sides[side].initiating != nil && sides[side].initiatesByList
+                || sides[side].isScanning && sides[side].scansByList
+            if isUsed { faults.append("the filter accept list changes while it is in use") }
+            let isFull = opcode == 0x2011 && sides[side].list.count == sides[side].options.listSize
+            complete(opcode, [isUsed ? 0x0C : isFull ? 0x07 : 0], to: side)
+            if !isUsed, opcode == 0x2010 { sides[side].list = [] }
+            if !isUsed, !isFull, opcode == 0x2011 { sides[side].list.append(p) }
         case 0x2006, 0x2036, 0x2035, 0x200B, 0x2041:
+            if opcode == 0x200B { sides[side].scansByList = p[6] == 1 }
+            if opcode == 0x2041 { sides[side].scansByList = p[1] == 1 }
             complete(opcode, known(opcode, side) ? (opcode == 0x2036 ? [0, 0] : [0]) : [1], to: side)
         case 0x2008, 0x2037:
             sides[side].data = opcode == 0x2008 ? Array(p[1..<1 + Int(p[0])]) : Array(p[4...])
@@ -172,6 +198,7 @@ package struct VirtualControllers: Sendable {
         case 0x200D, 0x2043:
             status(opcode, known(opcode, side) ? 0 : 1, to: side)
             sides[side].initiating = opcode == 0x200D ? Array(p[6..<12]) : Array(p[3..<9])
+            sides[side].initiatesByList = (opcode == 0x200D ? p[4] : p[0]) == 1
             meet()
         case 0x200E:
             complete(opcode, [sides[side].initiating == nil ? 0x0C : 0], to: side)
@@ -222,7 +249,8 @@ package struct VirtualControllers: Sendable {
     package mutating func meet() {
         for side in 0...1 where sides[1 - side].isAdvertising {
             let peer = sides[1 - side]
-            if sides[side].isScanning {
+            let isListed = sides[side].list.contains([1] + peer.random) && !sides[side].options.ignoresList
+            if sides[side].isScanning, isListed || !sides[side].scansByList {
                 for (legacy, extended, data) in [(UInt8(0), UInt8(0x13), peer.data), (4, 0x1B, peer.response)] {
                     if sides[side].options.isExtended {
                         event(
@@ -233,7 +261,10 @@ package struct VirtualControllers: Sendable {
                     }
                 }
             }
-            if sides[side].initiating == peer.random, !peer.isConnected {
+            let isAwaited =
+                sides[side].initiatesByList
+                ? sides[side].initiating != nil && isListed : sides[side].initiating == peer.random
+            if isAwaited, !peer.isConnected {
                 sides[side].initiating = nil
                 sides[1 - side].isAdvertising = false
                 for (place, role) in [(side, UInt8(0)), (1 - side, 1)] {
