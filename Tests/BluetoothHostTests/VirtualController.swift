@@ -13,6 +13,8 @@ struct VirtualControllers {
         var receiveLength = 27
         /// Whether packets are completed at once, or when the test says so.
         var completesAtOnce = true
+        /// Whether a side that ends the connection is given its own reason back, where 0x16 is due.
+        var echoesReason = false
     }
 
     struct Side {
@@ -238,7 +240,8 @@ struct VirtualControllers {
             sides[place].isConnected = false
             sides[place].held = 0
             sides[place].waiting = []
-            if place != side || tellSelf { event(0x05, [0, 0x40, 0, place == side ? 0x16 : reason], to: place) }
+            let told = place == side && !sides[place].options.echoesReason ? 0x16 : reason
+            if place != side || tellSelf { event(0x05, [0, 0x40, 0, told], to: place) }
         }
     }
 
