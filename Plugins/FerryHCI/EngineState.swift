@@ -24,6 +24,8 @@
         var wasReady = false
         /// Whether only open roles keep the channel.
         var isAbandoned = false
+        /// Whether the channel is to be closed once the connections have ended.
+        var isClosing = false
 
         var nextOwner: UInt64 = 1
         var peripherals: [PeripheralOwner] = []

@@ -138,6 +138,7 @@
                     owner.events.peripheral(link.peer, didUnsubscribeFrom: AttributeID(rawValue: UInt32(handle)))
                 }
             }
+            closeOnceAlone()
         }
 
         private func didComplete(_ id: OperationID, _ result: Result<ClientResult, ClientFailure>) {

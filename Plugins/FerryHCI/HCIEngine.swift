@@ -65,8 +65,25 @@
             try await waiter.wait()
         }
 
+        /// Ends the connections first, so that no peer has to wait for its supervision timeout; a controller that does not
+        /// answer gets a second.
         func close() {
-            let channel = state.withLock { $0.channel }
+            let channel = state.withLock { state in
+                state.isClosing = true
+                for id in state.links.keys { state.host.disconnect(id, at: Self.now) }
+                return state.channel
+            }
+            guard let channel else { return }
+            channel.eventLoop.execute {
+                self.pump()
+                self.closeOnceAlone()
+            }
+            channel.eventLoop.scheduleTask(in: .seconds(1)) { channel.close(promise: nil) }
+        }
+
+        /// Closes the channel when that is wanted and no connection is left.
+        func closeOnceAlone() {
+            let channel = state.withLock { $0.isClosing && $0.links.isEmpty ? $0.channel : nil }
             channel?.close(promise: nil)
         }
 

@@ -275,8 +275,9 @@ import VirtualControllers
         #expect(try pair.ask(.write(1, [0])) == .failure(.refused(.writeNotPermitted)))
     }
 
-    @Test func anUnansweredRequestEndsTheConnectionAfter30Seconds() throws {
-        var pair = HostPair()
+    @Test(arguments: [false, true])
+    func anUnansweredRequestEndsTheConnectionAfter30Seconds(echoesReason: Bool) throws {
+        var pair = HostPair(.init(echoesReason: echoesReason))
         let handles = try pair.connect()
         let id = try pair.connection(1)
         let operation = try #require(pair.host(1) { $0.request(.read(handles.characteristics[0]), of: id, at: $1) })

@@ -15,13 +15,15 @@ package struct VirtualControllers: Sendable {
         package var receiveLength = 27
         /// Whether packets are completed at once, or when the test says so.
         package var completesAtOnce = true
+        /// Whether a side that ends the connection is given its own reason back, where 0x16 is due.
+        package var echoesReason = false
         /// Whether commands and frames are kept for a test to look at.
         package var isRecording = true
 
         package init(
             isExtended: Bool = false, hasDataLength: Bool = true, usesBufferSizeV2: Bool = false, aclLength: Int = 27,
             aclCount: Int = 4, receiveLength: Int = 27, completesAtOnce: Bool = true, isRecording: Bool = true,
-            listSize: Int = 8, ignoresList: Bool = false
+            listSize: Int = 8, ignoresList: Bool = false, echoesReason: Bool = false
         ) {
             self.isExtended = isExtended
             self.hasDataLength = hasDataLength
@@ -33,6 +35,7 @@ package struct VirtualControllers: Sendable {
             self.isRecording = isRecording
             self.listSize = listSize
             self.ignoresList = ignoresList
+            self.echoesReason = echoesReason
         }
     }
 
@@ -302,7 +305,8 @@ package struct VirtualControllers: Sendable {
             sides[place].held = 0
             sides[place].waiting = []
             sides[place].assembled = []
-            if place != side || tellSelf { event(0x05, [0, 0x40, 0, place == side ? 0x16 : reason], to: place) }
+            let told = place == side && !sides[place].options.echoesReason ? 0x16 : reason
+            if place != side || tellSelf { event(0x05, [0, 0x40, 0, told], to: place) }
         }
     }
 

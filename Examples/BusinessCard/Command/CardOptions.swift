@@ -67,7 +67,7 @@ struct CardOptions: ParsableArguments {
 
     /// Refuses what cannot work together before anything happens.
     func validate() throws {
-        if capture != nil, !transport.reachesOtherProcesses {
+        if capture != nil, !transport.name.hasPrefix("hci:") {
             throw ValidationError(
                 "--capture takes HCI packets, and the \(transport.name) transport has none. Use it with --transport hci:..."
             )

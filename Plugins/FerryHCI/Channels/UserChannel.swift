@@ -16,6 +16,10 @@
                 let kind = Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
                 let descriptor = socket(Int32(family), kind, hci)
                 guard descriptor >= 0 else { throw explain(errno, device) }
+                // What does not fit the socket's buffer the kernel drops, silently: room for a second of the fastest radio
+                // and more, whatever the system's limit, which who may open the channel may exceed.
+                var room: Int32 = 8 << 20
+                setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &room, socklen_t(MemoryLayout<Int32>.size))
                 var address = [family, device, channel]
                 let outcome = address.withUnsafeMutableBytes { bytes in
                     bytes.withMemoryRebound(to: sockaddr.self) { bind(descriptor, $0.baseAddress, 6) }

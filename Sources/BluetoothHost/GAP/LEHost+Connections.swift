@@ -74,6 +74,9 @@ extension LEHost {
     mutating func connectionDidEnd(_ handle: UInt16, _ reason: HCIErrorCode, at now: Int64) {
         guard let index = index(handle: handle) else { return }
         let connection = connections.remove(at: index)
+        // Some controllers, btvirt's among them, give this side's own reason back instead of 0x16.
+        let isOwnDoing = connection.closing.map { $0.isCommandSent && $0.reason == reason } ?? false
+        let reason = isOwnDoing ? .terminatedByLocalHost : reason
         // The controller has dropped what it held for the connection (Vol 4, Part E, 4.3).
         freeBuffers += connection.inFlight
         for procedure in connection.procedures {
