@@ -27,6 +27,8 @@ let package = Package(
         .library(name: "FerryHCI", targets: ["FerryHCI"]),
         .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
+        .executable(name: "virtual-controllers", targets: ["VirtualControllersCommand"]),
+        .executable(name: "hci-throughput", targets: ["HCIThroughput"]),
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
@@ -141,9 +143,32 @@ let package = Package(
             path: "Examples/Embedding"
         ),
 
+        // Two controllers for tests of the host, and for other processes.
+        .target(name: "VirtualControllers", path: "Tests/VirtualControllers"),
+        .executableTarget(
+            name: "VirtualControllersCommand",
+            dependencies: [
+                "VirtualControllers",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+                .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
+                .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["HCI"])),
+            ],
+            path: "Tests/VirtualControllersCommand"
+        ),
+
+        // What scripts/bench-hci measures with.
+        .executableTarget(
+            name: "HCIThroughput",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryHCI",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            path: "Tests/HCIThroughput"
+        ),
+
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
-        .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost"]),
+        .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost", "VirtualControllers"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
         .testTarget(name: "FerryPropertyListTests", dependencies: ["Ferry", "FerryTesting", "FerryPropertyList"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),

@@ -18,4 +18,19 @@ enum {
     FERRY_BT_SECURITY = 4,
     FERRY_BT_SNDMTU = 12,
     FERRY_BT_RCVMTU = 13,
+    FERRY_BTPROTO_HCI = 1,
+    FERRY_HCI_CHANNEL_CONTROL = 3,
+};
+
+// The value of BT_SECURITY.
+struct ferry_bt_security {
+    uint8_t level;  // 1 low, 2 medium: encrypted
+    uint8_t key_size;
+};
+
+// The address of the kernel's management socket, as in <bluetooth/hci.h>.
+struct ferry_sockaddr_hci {
+    uint16_t family;
+    uint16_t device;
+    uint16_t channel;
 };

@@ -24,14 +24,17 @@
         /// - Parameters:
         ///   - specification: `bluez` for the first adapter, or `bluez:hci1`.
         ///   - configuration: how to use it.
+        ///   - pairing: how to pair; nil leaves that to whatever agent the system has (see ``pair(with:)``).
         /// - Throws: `invalidArgument` when the specification is neither; `notPoweredOn` with what is missing and what to
         ///   do: no bus, no bluetoothd, no permission. An adapter that is off or missing can be opened: see ``state`` and
         ///   ``trouble``.
         public static func open(
-            _ specification: String = "bluez", configuration: BlueZConfiguration = BlueZConfiguration()
+            _ specification: String = "bluez", configuration: BlueZConfiguration = BlueZConfiguration(),
+            pairing: BlueZPairing? = nil
         ) async throws(BluetoothError) -> BlueZAdapter {
             let engine = try BlueZEngine(
                 name: specification, wanted: try adapterName(in: specification), configuration)
+            await engine.setPairing(pairing)
             try await engine.open()
             return BlueZAdapter(engine)
         }

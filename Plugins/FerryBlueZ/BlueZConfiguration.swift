@@ -12,6 +12,9 @@
         public var assumedRate = 40_000
         /// How long a call to bluetoothd may take. Default 30 s, as long as an ATT transaction.
         public var callTimeout = Duration.seconds(30)
+        /// The most bytes that a peer may send at once through an L2CAP channel (its MTU; Core Specification 5.4, Vol 3,
+        /// Part A, 4.22). Default 8192; at least 64. The most that this side sends is the peer's MTU, at most 4096.
+        public var channelMTU: UInt16 = 8192
 
         /// The defaults.
         public init() {}

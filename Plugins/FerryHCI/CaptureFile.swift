@@ -7,12 +7,13 @@
     /// passed with it, so that a crash leaves a whole capture.
     struct CaptureFile: ~Copyable, Sendable {
         private let descriptor: Int32
-        private var buffer = BTSnoop.header
+        private var buffer: [UInt8]
         /// What was wrong with the last write; nothing more is written then.
         private(set) var failure: String?
 
         /// - Throws: `invalidArgument` when the file cannot be made.
-        init(path: String) throws(BluetoothError) {
+        init(path: String, header: [UInt8] = BTSnoop.header) throws(BluetoothError) {
+            buffer = header
             descriptor = Foundation.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else {
                 throw BluetoothError(
@@ -25,10 +26,19 @@
 
         mutating func add(_ packet: RawSpan, isReceived: Bool) {
             guard failure == nil else { return }
+            BTSnoop.append(packet, isReceived: isReceived, microseconds: Self.microseconds, to: &buffer)
+        }
+
+        /// Adds what the monitor channel says, for a file with its header.
+        mutating func addMonitored(_ message: RawSpan, only adapter: UInt16?) -> BTSnoop.MonitorOutcome {
+            guard failure == nil else { return .passedOver }
+            return BTSnoop.appendMonitor(message, microseconds: Self.microseconds, only: adapter, to: &buffer)
+        }
+
+        private static var microseconds: Int64 {
             var now = timespec()
             clock_gettime(CLOCK_REALTIME, &now)
-            let microseconds = Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
-            BTSnoop.append(packet, isReceived: isReceived, microseconds: microseconds, to: &buffer)
+            return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
         }
 
         /// Writes what was added. A disk that is full ends the capture, not the connection.

@@ -5,8 +5,9 @@
 
     /// All that changes, behind the engine's lock.
     struct EngineState: ~Copyable, Sendable {
-        /// Peers that a scan remembers, at most.
-        static let heardLimit = 1024
+        /// Peers that have a name and of which it is kept what was heard, at most, beside those that are connected, being
+        /// connected to or bonded: anyone can advertise under a new address as often as they like.
+        static let peerLimit = 1024
 
         var host: LEHost
         var splitter = H4Splitter()
@@ -32,6 +33,8 @@
 
         var peerIDs: [Address: PeerID] = [:]
         var addresses: [PeerID: Address] = [:]
+        /// Peers that have a name, in the order in which they may lose it.
+        private var namedPeers: CircularBuffer<Address> = []
         var heard: [Address: Heard] = [:]
         var links: [ConnectionID: LinkState] = [:]
         var connecting: [Address: [Waiter<ConnectionID>]] = [:]
@@ -40,6 +43,8 @@
         var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
         var channels: [CreditChannelID: HCIL2CAPChannel] = [:]
         var requests: [ServerRequestID: UInt64] = [:]
+        /// What is in the file beside the bonds.
+        var storedPeers = KnownPeers()
 
         init(_ host: consuming LEHost) { self.host = host }
 
@@ -63,11 +68,18 @@
             var reported: Set<Address> = []
         }
 
-        /// What has been heard of a peer.
+        /// What has been heard of a peer last.
         struct Heard {
-            var data: AdvertisingData
-            var isConnectable: Bool
-            var count: Int
+            var advertisement = AdvertisingData()
+            var scanResponse = AdvertisingData()
+            var isConnectable = false
+            var count = 0
+
+            var data: AdvertisingData {
+                var data = advertisement
+                data.merge(scanResponse)
+                return data
+            }
         }
 
         /// What the shell keeps of a connection.
@@ -89,13 +101,33 @@
             }
         }
 
-        /// The name of a peer, the same for one address as long as the adapter lives.
+        /// The name of a peer: the same for one address while it is in use, and among the last that were.
         mutating func peerID(_ address: Address) -> PeerID {
             if let known = peerIDs[address] { return known }
             let made = PeerID(rawValue: UInt128.random(in: 1 ... .max))
             peerIDs[address] = made
             addresses[made] = address
+            namedPeers.append(address)
+            if namedPeers.count > Self.peerLimit { forgetOldestPeer() }
             return made
+        }
+
+        /// Forgets the peer that was named first of those that nobody needs.
+        private mutating func forgetOldestPeer() {
+            for _ in 0..<namedPeers.count {
+                let address = namedPeers.removeFirst()
+                let isInUse =
+                    host.connection(to: address) != nil || connecting[address] != nil
+                    || host.bonds.contains { $0.peer == address }
+                guard !isInUse else {
+                    namedPeers.append(address)
+                    continue
+                }
+                if let peer = peerIDs.removeValue(forKey: address) { addresses[peer] = nil }
+                heard[address] = nil
+                for place in centrals.indices { centrals[place].reported.remove(address) }
+                return
+            }
         }
 
         func connection(_ peer: PeerID) -> ConnectionID? { addresses[peer].flatMap { host.connection(to: $0) } }

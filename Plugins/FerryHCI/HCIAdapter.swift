@@ -49,7 +49,12 @@
             configuration.maximumMTU = options.maximumMTU
             configuration.connectionInterval = options.connectionIntervalWithinBounds
             let engine = HCIEngine(name: "\(channel)", configuration, options)
-            engine.state.withLock { $0.host.setBonds(bonds) }
+            let known = options.pairing?.bondFile.map { BondFile(path: $0).readPeers() } ?? KnownPeers()
+            engine.state.withLock { state in
+                state.host.setBonds(bonds)
+                state.host.setKnownPeers(known)
+                state.storedPeers = known
+            }
             if let capture = options.capture {
                 try engine.state.withLock { state throws(BluetoothError) in
                     state.capture = try CaptureFile(path: capture)

@@ -19,25 +19,21 @@
         /// again without one, so that the one report of a scan without duplicates has the name.
         func didHear(_ report: BluetoothHost.AdvertisingReport) {
             let found = state.withLock { state -> ([any CentralRoleEvents], Discovery)? in
-                if state.heard.count >= EngineState.heardLimit, state.heard[report.address] == nil {
-                    state.heard.removeAll()
-                }
-                var heard =
-                    state.heard[report.address] ?? EngineState.Heard(data: .init(), isConnectable: false, count: 0)
+                // Named first, for a peer that loses its name is no longer remembered either.
+                let peripheral = state.peerID(report.address)
+                var heard = state.heard[report.address] ?? EngineState.Heard()
                 heard.count = min(heard.count + 1, 1 << 20)
                 if report.isScanResponse {
-                    heard.data.merge(AdvertisingData(report.data))
+                    heard.scanResponse = AdvertisingData(report.data)
                 } else {
-                    var fresh = AdvertisingData(report.data)
-                    fresh.merge(heard.data)
-                    heard.data = fresh
+                    heard.advertisement = AdvertisingData(report.data)
                     heard.isConnectable = report.isConnectable
                 }
                 state.heard[report.address] = heard
                 guard heard.count > 1 || report.isScanResponse else { return nil }
                 let rssi = report.rssi == 127 ? -127 : Int(report.rssi)
                 let discovery = Discovery(
-                    peripheral: state.peerID(report.address),
+                    peripheral: peripheral,
                     advertisement: AdvertisementData(heard.data, isConnectable: heard.isConnectable), rssi: rssi)
                 var sinks: [any CentralRoleEvents] = []
                 for place in state.centrals.indices {

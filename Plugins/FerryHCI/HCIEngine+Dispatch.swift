@@ -118,6 +118,7 @@
 
         private func didDisconnect(_ id: ConnectionID, _ reason: HCIErrorCode) {
             note("Connection \(id.rawValue) has ended: \(reason).")
+            rememberPeers()
             didSecure(id, .failure(BluetoothError(reason)))
             let (link, waiters, subscribers) = state.withLock { state in
                 let link = state.links.removeValue(forKey: id)

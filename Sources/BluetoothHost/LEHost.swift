@@ -129,7 +129,10 @@ public struct LEHost: ~Copyable, Sendable {
             connections[index].parameters = parameters
             pending.events.append(.parametersChanged(connections[index].id, parameters))
         case .advertisingReports(let reports):
-            if scanner.isWanted { for report in reports { pending.events.append(.advertisementReceived(report)) } }
+            guard scanner.isWanted else { return }
+            for report in reports where scanner.peers.isEmpty || scanner.peers.contains(report.address) {
+                pending.events.append(.advertisementReceived(report))
+            }
         case .longTermKeyRequest(let handle, let random, let diversifier):
             longTermKeyWasRequested(handle, random: random, diversifier: diversifier, at: now)
         case .connectionParameterRequest(let handle, let minimum, let maximum, let latency, let timeout):

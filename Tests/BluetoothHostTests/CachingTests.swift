@@ -1,4 +1,6 @@
+import Foundation
 import Testing
+import VirtualControllers
 
 @testable import BluetoothHost
 
@@ -209,6 +211,39 @@ import Testing
         #expect(cache.answer(.descriptors(1...600), of: last) == many)
         cache.use(last, hash: [2])
         #expect(cache.answer(.descriptors(1...600), of: last) == nil)
+    }
+
+    /// What is known of bonded peers outlives the host, and what is known of others does not.
+    @Test func knowledgeIsStored() throws {
+        var pair = HostPair()
+        let handles = try pair.connect()
+        _ = try pair.ask(.services(nil))
+        _ = try pair.ask(.characteristics(in: handles.service...handles.end))
+        #expect(pair.host(1) { host, _ in host.knownPeers } == KnownPeers())
+        let id = try pair.connection(1)
+        #expect(pair.host(1) { $0.secure(id, at: $1) })
+        pair.settle()
+        try pair.disconnect()
+        let known = (0...1).map { side in pair.host(side) { host, _ in host.knownPeers } }
+        #expect(known[1].servers.count == 1)
+        #expect(known[0].clients.map(\.wantsServiceChanged) == [true])
+        for side in 0...1 {
+            let stored = try JSONDecoder().decode(KnownPeers.self, from: JSONEncoder().encode(known[side]))
+            #expect(stored == known[side])
+            pair.host(side) { host, _ in
+                host.setKnownPeers(KnownPeers())
+                host.setKnownPeers(stored)
+                #expect(host.knownPeers == stored)
+            }
+        }
+        let before = requests(pair, 0x10)
+        try pair.reconnect()
+        _ = try pair.ask(.services(nil))
+        #expect(requests(pair, 0x10) == before)
+        pair.host(0) { host, _ in
+            host.setBonds([])
+            #expect(host.knownPeers == KnownPeers())
+        }
     }
 
     /// A bonded client that comes back to other services is told, and refused until it knows.

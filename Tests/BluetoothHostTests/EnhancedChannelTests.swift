@@ -1,4 +1,5 @@
 import Testing
+import VirtualControllers
 
 @testable import BluetoothHost
 
@@ -115,7 +116,8 @@ import Testing
             #expect(
                 answer
                     == .enhancedResponse(
-                        mtu: 2048, mps: 2002, credits: 16, result: result.rawValue, destinations: destinations),
+                        mtu: 2048, mps: 2002, credits: CreditChannel.credits, result: result.rawValue,
+                        destinations: destinations),
                 "\(request)")
             #expect(!result.description.contains("reserved"))
         }

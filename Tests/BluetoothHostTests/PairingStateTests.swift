@@ -1,4 +1,5 @@
 import Testing
+import VirtualControllers
 
 @testable import BluetoothHost
 

@@ -1,4 +1,5 @@
 import Testing
+import VirtualControllers
 
 @testable import BluetoothHost
 
@@ -209,6 +210,92 @@ struct SeededGenerator: RandomNumberGenerator {
             pair.settle()
         }
         #expect(pair.peers(0).isEmpty)
+    }
+
+    /// A frame that is begun and fed byte by byte holds no more than its own length, and no more after it.
+    @Test func aFrameThatIsNeverWholeIsBounded() throws {
+        var pair = HostPair()
+        _ = try pair.connect()
+        let length = UInt16(Reassembler.maximumPayload)
+        pair.controllers.toHost[0].append([2, 0x40, 0x20, 4, 0, UInt8(length & 0xFF), UInt8(length >> 8), 4, 0])
+        for _ in 1..<length { pair.controllers.toHost[0].append([2, 0x40, 0x10, 1, 0, 0xFF]) }
+        // Continuations without a byte are nothing.
+        for _ in 0..<1000 { pair.controllers.toHost[0].append([2, 0x40, 0x10, 0, 0]) }
+        pair.settle()
+        #expect(!pair.peers(0).isEmpty)
+        pair.controllers.toHost[0].append([2, 0x40, 0x10, 2, 0, 0xFF, 0xFF])
+        pair.settle()
+        #expect(pair.peers(0).isEmpty)
+        #expect(hasDiagnostic("more bytes than the frame's length", of: pair.log[0]))
+    }
+
+    @Test func aFrameThatInterruptsAnotherEndsTheConnection() throws {
+        var pair = HostPair()
+        _ = try pair.connect()
+        for _ in 0..<2 { pair.controllers.toHost[0].append([2, 0x40, 0x20, 5, 0, 9, 0, 4, 0, 1]) }
+        pair.settle()
+        #expect(pair.peers(0).isEmpty)
+        #expect(hasDiagnostic("a frame begins before the one before it is whole", of: pair.log[0]))
+    }
+
+    /// Requests of every kind that has an answer, from a peer that takes none.
+    @Test(arguments: [
+        "06 01 0400 4000 4000", "14 01 0a00 8000 4000 0008 d207 1000", "12 01 0800 0600 0c00 0000 6400", "7f 01 0000",
+    ])
+    func endlessSignallingRequestsAreCutOff(request: String) throws {
+        var pair = HostPair()
+        _ = try pair.connect()
+        #expect(pair.host(0) { host, _ in host.listen(psm: 0x80) })
+        pair.controllers.sides[0].options.completesAtOnce = false
+        let command = hex(request.filter { $0 != " " })
+        var count = 0
+        while count < 20_000, !pair.peers(0).isEmpty {
+            count += 1
+            pair.controllers.sendFrame([UInt8(command.count), 0, 5, 0] + command, to: 0)
+            pair.settle()
+        }
+        #expect(pair.peers(0).isEmpty)
+        // An answer has 10 bytes at least, with its headers.
+        #expect(count <= LEHost.hardQueueLimit / 10 + 10)
+        #expect(hasDiagnostic("it sends requests and does not take the answers", of: pair.log[0]))
+    }
+
+    /// One connection has so many channels, and no more state for those that were refused.
+    @Test func endlessChannelsAreRefused() throws {
+        var pair = HostPair()
+        _ = try pair.connect()
+        #expect(pair.host(0) { host, _ in host.listen(psm: 0x80) })
+        for source in UInt8(0)..<100 {
+            let request: [UInt8] = [0x14, 1, 10, 0, 0x80, 0, 0x40 + source % 64, 0, 0, 8, 0xD2, 7, 16, 0]
+            pair.controllers.sendFrame([14, 0, 5, 0] + request, to: 0)
+            pair.settle()
+        }
+        let opened = pair.log[0].filter { if case .channelOpened = $0 { true } else { false } }
+        #expect(opened.count == 16)
+    }
+
+    /// Writes that are prepared and never carried out, by a peer that does not wait for the answers either.
+    @Test func aFloodOfPreparedWritesIsCutOff() throws {
+        var pair = HostPair()
+        let handles = try pair.connect()
+        for offset in UInt16(0)..<200 {
+            let pdu = ATTPDU.make(ATTOpcode.prepareWriteRequest, handles.characteristics[0], offset, value: [1])
+            pair.controllers.sendFrame([UInt8(pdu.count), 0, 4, 0] + pdu, to: 0)
+            pair.settle()
+        }
+        // Answered one by one it may go on; all at once it may not.
+        #expect(!pair.peers(0).isEmpty)
+        pair.controllers.sides[0].options.completesAtOnce = false
+        let pdu = ATTPDU.make(ATTOpcode.prepareWriteRequest, handles.characteristics[0], 0, value: [1])
+        for _ in 0..<20_000 where !pair.peers(0).isEmpty {
+            pair.controllers.sendFrame([UInt8(pdu.count), 0, 4, 0] + pdu, to: 0)
+            pair.settle()
+        }
+        #expect(pair.peers(0).isEmpty)
+    }
+
+    private func hasDiagnostic(_ text: String, of log: [HostEvent]) -> Bool {
+        log.contains { if case .diagnostic(let why) = $0 { why.contains(text) } else { false } }
     }
 
     @Test func tooManyCreditsCloseTheChannel() throws {

@@ -1,4 +1,5 @@
 import Testing
+import VirtualControllers
 
 @testable import BluetoothHost
 
@@ -120,5 +121,14 @@ import Testing
         }
         send(.request(Self.features), to: 0, of: &pair)
         #expect(pair.controllers.frames[0].last == [2, 0, 6, 0, 0x05, 0x09])
+        // Whoever goes on asking is let go.
+        for _ in 1..<LinkSecurity.refusalLimit { send(.request(Self.features), to: 0, of: &pair) }
+        #expect(!pair.peers(0).isEmpty)
+        send(.request(Self.features), to: 0, of: &pair)
+        #expect(pair.peers(0).isEmpty)
+        #expect(
+            pair.log[0].contains {
+                if case .diagnostic(let why) = $0 { why.contains("it asks to pair again and again") } else { false }
+            })
     }
 }

@@ -65,6 +65,34 @@
             #expect(all[..<second].filter { $0 == "0x06" }.count >= 1)
         }
 
+        /// A file beside the bonds keeps it, so that another run does not look either.
+        @Test func whatWasFoundOutlivesTheAdapter() async throws {
+            let radio = try await Radio.start(.rootCanal, 3)
+            defer { radio.stop() }
+            let (adapter, server) = try await Server.open(radio.channels[0])
+            let (bonds, file) = (temporary("bonds"), temporary("second"))
+            for round in 1...2 {
+                let client = try await Client.open(radio.channels[round]) {
+                    $0.pairing?.bondFile = bonds
+                    $0.capture = file
+                }
+                let connection = try await client.connect()
+                let (_, secret) = try await client.discover(connection)
+                #expect(try await connection.readValue(of: secret) == Layout.pattern(30))
+                connection.disconnect()
+                await client.journal.wait(for: "disconnected")
+                client.close()
+                client.adapter.close()
+            }
+            server.close()
+            adapter.close()
+            #expect(
+                try FileManager.default.attributesOfItem(atPath: bonds + ".peers")[.posixPermissions] as? Int == 0o600)
+            let all = try await opcodes(file)
+            let finds = ["0x04", "0x06", "0x08", "0x10"].map { opcode in all.filter { $0 == opcode }.count }
+            #expect(finds == [0, 0, 1, 0], "\(all)")
+        }
+
         @Test func aChangeIsFoundAndToldOver() async throws {
             let radio = try await Radio.start(.rootCanal)
             defer { radio.stop() }

@@ -75,5 +75,17 @@
             }
             #expect(try channel.readOutbound(as: ByteBuffer.self) == nil)
         }
+
+        @Test func monitorsAreRead() throws {
+            for text in ["hci:monitor", "hci:monitor:3"] { #expect("\(try HCIMonitor.Source(text))" == text) }
+            for text in [
+                "", "hci", "hci:monitor:", "hci:monitor:65535", "hci:monitor:-1", "hci:monitor:1:2", "hci:user:0",
+            ] {
+                let error = #expect(throws: BluetoothError.self) { try HCIMonitor.Source(text) }
+                #expect(error?.message.contains("hci:monitor:NUMBER") == true)
+            }
+            #expect(MonitorChannel.explain(EPERM).message.contains("CAP_NET_RAW"))
+            #expect(MonitorChannel.explain(EAFNOSUPPORT).message.contains("no Bluetooth"))
+        }
     }
 #endif

@@ -14,6 +14,13 @@
         private static let card = Array(
             String(repeating: "The quick brown fox jumps over the lazy dog. ", count: 4).utf8.prefix(158))
 
+        /// The defaults, with a capture for tshark to look at.
+        private static func captured(_ name: String) -> HCIConfiguration {
+            var configuration = HCIConfiguration()
+            configuration.capture = Interop.capture(name)
+            return configuration
+        }
+
         /// Sends the card in pieces of 20 bytes, then the marker, to whoever subscribes.
         private final class CardServer: PeripheralRoleEvents, Sendable {
             private let subscriptions: AsyncStream<(PeerID, AttributeID)>.Continuation
@@ -28,12 +35,11 @@
             }
         }
 
-        @Test(arguments: [27, 251])
-        func aCardReachesBumblesCentral(aclLength: Int) async throws {
-            let (controllers, paths) = try await Interop.controllers(
-                2, ["--acl-len", "\(aclLength)", "--rx-acl", "\(aclLength)"])
-            defer { controllers.stop() }
-            let adapter = try await HCIAdapter.open(.unix(path: paths[0]))
+        @Test(arguments: RadioKind.every)
+        func aCardReachesBumblesCentral(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let adapter = try await HCIAdapter.open(radio.channels[0], Self.captured("card"))
             let events = CardServer()
             let role = adapter.openPeripheral(events)
             let published = try await role.publish(
@@ -45,7 +51,7 @@
                     ]))
             let report = try await role.startAdvertising(Advertisement(localName: "card", services: [Self.service]))
             #expect(report.advertised.services == [Self.service])
-            let central = try Interop.Script("central.py", ["unix-client:\(paths[1])"])
+            let central = try Interop.Script("central.py", [radio.peers[1]])
             Task {
                 _ = await central.exitStatus()
                 events.finish()
@@ -61,7 +67,7 @@
             }
             #expect(await central.exitStatus() == 0, "\(central.output)")
             #expect(central.output.contains("match = True"))
-            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+            #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
 
         /// Collects values until the marker.
@@ -83,21 +89,20 @@
             func peripheralDidDisconnect(_ reason: BluetoothError) { updated.finish() }
         }
 
-        @Test(arguments: [27, 251])
-        func aCardComesFromBumblesPeripheral(aclLength: Int) async throws {
-            let (controllers, paths) = try await Interop.controllers(
-                2, ["--acl-len", "\(aclLength)", "--rx-acl", "\(aclLength)"])
-            defer { controllers.stop() }
-            let peripheral = try Interop.Script("peripheral.py", ["unix-client:\(paths[0])"])
+        @Test(arguments: RadioKind.every)
+        func aCardComesFromBumblesPeripheral(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let peripheral = try Interop.Script("peripheral.py", [radio.peers[0]])
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
-            let adapter = try await HCIAdapter.open(.unix(path: paths[1]))
+            let adapter = try await HCIAdapter.open(radio.channels[1], Self.captured("card"))
             let reader = CardReader()
             let role = adapter.openCentral(reader)
             try role.startScan(ScanRequest(services: [Self.service]))
             var found: PeerID?
             for await discovery in reader.discoveries {
                 #expect(discovery.advertisement.isConnectable)
-                #expect(discovery.rssi == -50)
+                if let rssi = kind.rssi { #expect(discovery.rssi == rssi) }
                 found = discovery.peripheral
                 break
             }
@@ -108,7 +113,8 @@
             let characteristic = try #require(
                 try await connection.discoverCharacteristics([Self.characteristic], of: service.id).first)
             #expect(characteristic.properties == [.notify, .read])
-            #expect(try await connection.readRSSI() == -50)
+            let rssi = try await connection.readRSSI()
+            if let expected = kind.rssi { #expect(rssi == expected) }
             try await connection.setSubscription(.notify, to: characteristic.id)
             var card: [UInt8] = []
             for await value in reader.values {
@@ -122,12 +128,13 @@
             peripheral.stop()
         }
 
-        @Test(arguments: [EndOfMessageFraming()])
-        func twoAdaptersCarryMessagesBothWays(framing: EndOfMessageFraming) async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
-            let serving = try await HCIAdapter.open(.unix(path: paths[0]))
-            let asking = try await HCIAdapter.open(.unix(path: paths[1]))
+        @Test(arguments: RadioKind.every)
+        func twoAdaptersCarryMessages(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let framing = EndOfMessageFraming()
+            let serving = try await HCIAdapter.open(radio.channels[0], Self.captured("card"))
+            let asking = try await HCIAdapter.open(radio.channels[1], Self.captured("card"))
             let configuration = GATTConfiguration(
                 service: Self.service, characteristic: Self.characteristic)
             let listener = try await GATTTransport(adapter: serving, configuration: configuration).listen()
@@ -149,7 +156,7 @@
             try await sent
             receiver.close()
             sender.close()
-            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+            #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
 
         /// A pseudo-terminal in place of a serial line.

@@ -4,20 +4,27 @@
     import Foundation
     import Testing
 
-    /// A virtual radio that nobody here wrote.
+    /// A virtual radio.
     enum RadioKind: Sendable, Hashable, CustomTestStringConvertible {
         /// Bumble's controllers, with ACL packets of so many bytes both ways.
         case bumble(acl: Int)
         /// RootCanal, which has ACL packets of 27 bytes towards it.
         case rootCanal
+        /// This package's own controllers, which are stricter: two hosts, 27 bytes towards them.
+        case virtualControllers
 
         static let all: [RadioKind] = [.bumble(acl: 27), .bumble(acl: 251), .rootCanal]
         static let two: [RadioKind] = [.bumble(acl: 251), .rootCanal]
+        static let every = all + [.virtualControllers]
+
+        /// The signal strength in dBm that all are heard with, where it is fixed.
+        var rssi: Int? { if case .bumble = self { -50 } else { nil } }
 
         var testDescription: String {
             switch self {
             case .bumble(let acl): "Bumble \(acl)"
             case .rootCanal: "RootCanal"
+            case .virtualControllers: "virtual-controllers"
             }
         }
     }
@@ -50,10 +57,19 @@
                 return Radio(
                     script: script, channels: .init(repeating: .tcp(host: "127.0.0.1", port: first + 1), count: count),
                     peers: .init(repeating: "tcp-client:127.0.0.1:\(first + 1)", count: count))
+            case .virtualControllers:
+                let folder = Interop.folder()
+                let paths = (0..<2).map { folder + "\($0)" }
+                let script = try Interop.Script(
+                    executable: Interop.program("virtual-controllers"),
+                    paths.map { "unix:\($0)" } + ["--acl-length", "27"])
+                #expect(await script.hasPrinted("Controller 1 serves"), "\(script.output)")
+                return Radio(
+                    script: script, channels: paths.map { .unix(path: $0) }, peers: paths.map { "unix-client:\($0)" })
             }
         }
 
-        /// What a host did wrong, as Bumble's controllers see it.
+        /// What a host did wrong, as the controllers see it; RootCanal does not say.
         var complaints: [Substring] { script.lines.filter { $0.hasPrefix("!!") } }
 
         func stop() { script.stop() }

@@ -2,10 +2,10 @@
 # For the guest: two LE controllers of the kernel's that hear each other, and Ferry's own host on one of them by the user
 # channel and on the other.
 #
-#     Tests/VirtualMachine/run Tests/VirtualMachine/user-channel.sh .build-hci/debug/business-card
+#     Tests/VirtualMachine/run Tests/VirtualMachine/user-channel.sh .build-hci/debug/business-card .build-hci/debug/ferry
 set -u
 . /guest/root/bluez.sh
-card=$1
+card=$1 ferry=$2
 start_controllers 2 || exit 1
 failed=0
 check() { # what text file
@@ -16,11 +16,25 @@ check() { # what text file
     fi
 }
 
+"$ferry" capture --transport hci:monitor /results/monitor.btsnoop >/results/monitor.log 2>&1 &
+monitor=$!
+"$ferry" capture --transport hci:monitor:0 /results/monitor-0.btsnoop >/results/monitor-0.log 2>&1 &
+monitor_0=$!
+for _ in $(seq 100); do
+    grep -q recording /results/monitor.log && grep -q recording /results/monitor-0.log && break
+    sleep 0.2
+done
 "$card" serve --transport hci:user:0 --timeout 20 --capture /results/server.btsnoop >/results/serve.log 2>&1 &
 server=$!
 "$card" receive --transport hci:user:1 --timeout 20 >/results/receive.log 2>&1
 check "a card crosses between two user channels" "Name            Ada Lovelace" /results/receive.log
 wait $server
+kill -INT $monitor $monitor_0
+wait $monitor $monitor_0
+check "the monitor has recorded both adapters" "packets: .* of hci0, .* of hci1" /results/monitor.log
+check "one monitor has recorded one adapter" "packets: [0-9]* of hci0$" /results/monitor-0.log
+in_guest btmon -r /results/monitor.btsnoop >/results/btmon.log 2>&1 </dev/null
+check "btmon reads the capture" "LE Create Connection\|LE Extended Create Connection" /results/btmon.log
 check "the server has handed it over" "1 visitor served, 0 failed" /results/serve.log
 
 "$card" receive --transport hci:user:7 --timeout 5 >/results/none.log 2>&1

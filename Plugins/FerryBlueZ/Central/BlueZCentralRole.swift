@@ -92,6 +92,7 @@
         func close(_ owner: CentralOwner) {
             centrals.removeAll { $0 === owner }
             scanDidChange(isNew: false)
+            endChannels(of: owner.id)
             for connection in connections where connection.owner === owner { leave(connection, silently: true) }
             ownerDidLeave()
         }

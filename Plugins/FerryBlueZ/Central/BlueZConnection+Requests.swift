@@ -193,14 +193,17 @@
 
         func readRSSI() async throws(BluetoothError) -> Int {
             try requireConnection()
-            throw BluetoothError(
-                .notSupported,
-                "bluetoothd does not tell the signal's strength of a connection (only of advertisements).")
+            let waiter = Waiter<Int>()
+            engine.perform { $0.askForRSSI(self, waiter) }
+            return try await waiter.wait()
         }
 
         func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
             try requireConnection()
-            throw BluetoothError(.notSupported, "FerryBlueZ has no L2CAP channels.")
+            let waiter = Waiter<BlueZL2CAPChannel>()
+            engine.perform { $0.beginOpening(psm, self, waiter) }
+            let engine = engine
+            return try await waiter.wait { engine.perform { $0.leaveOpening(waiter) } }
         }
     }
 

@@ -58,6 +58,7 @@
         var requests: [UInt64: PendingRequest] = [:]
         var discovery = DiscoveryState()
         var agent: PairingAgentExport?
+        var channels = ChannelState()
         /// Centrals that this side is disconnecting.
         var leaving: Set<String> = []
         /// While a role is open the engine lives, whether or not anybody refers to it.
@@ -146,6 +147,7 @@
                 owner = reply.first?.text
                 objects.replace(managed.first ?? .bool(false))
                 findAdapter()
+                await registerAgent()
                 opened(.success(()))
             } catch {
                 guard bus != nil else { return }
@@ -361,6 +363,7 @@
             guard !isClosed else { return }
             isClosed = true
             change(to: .unsupported, "The adapter object has been closed.")
+            endChannels(of: nil)
             peripherals = []
             centrals = []
             bus?.close()

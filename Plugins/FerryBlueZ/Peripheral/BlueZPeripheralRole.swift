@@ -95,10 +95,16 @@
 
         func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
             try requireOpen()
-            throw BluetoothError(.notSupported, "FerryBlueZ has no L2CAP channels.")
+            return try await engine.publishChannel(encryptionRequired: encryptionRequired, owner)
         }
 
-        func unpublishL2CAPChannel(_ psm: PSM) {}
+        func unpublishL2CAPChannel(_ psm: PSM) {
+            // At once: whoever asks from now on is refused.
+            guard let listener = owner.state.withLock({ $0.listeners.removeValue(forKey: psm) }) else { return }
+            L2CAPSocket.end(listener)
+            let owner = owner
+            engine.perform { $0.unpublishChannel(psm, owner) }
+        }
 
         func close() {
             let wasOpen = owner.state.withLock { state in
@@ -115,6 +121,7 @@
         func close(_ owner: PeripheralOwner) {
             peripherals.removeAll { $0 === owner }
             stopAdvertising(owner)
+            endChannels(of: owner.id)
             for (id, request) in requests where request.owner === owner {
                 requests[id] = nil
                 bus?.fail(request.call, ATTError.unlikelyError.bluez)

@@ -6,6 +6,8 @@
     final class PeripheralOwner: Sendable {
         struct State {
             var characteristics: [AttributeID: LocalCharacteristic] = [:]
+            /// The sockets of the L2CAP channels that are offered.
+            var listeners: [PSM: FileDescriptor] = [:]
             var isClosed = false
         }
 

@@ -5,9 +5,12 @@
     import NIOPosix
 
     extension HCIChannel {
+        /// One for all channels: what an adapter does is short, and two ends in one process then do not wake each other.
+        private static let loop = MultiThreadedEventLoopGroup.singleton.next()
+
         /// Opens the channel and lets the engine have what comes.
         func open(for engine: HCIEngine) async throws {
-            let group = MultiThreadedEventLoopGroup.singleton
+            let group = HCIChannel.loop
             let initialize: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
                 channel.eventLoop.makeCompletedFuture {
                     if case .user = self { try channel.pipeline.syncOperations.addHandler(PacketWriter()) }

@@ -53,21 +53,40 @@
             do {
                 let encoder = JSONEncoder()
                 encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-                let data = try encoder.encode(content)
-                let fresh = path + ".new"
-                try? FileManager.default.removeItem(atPath: fresh)
-                guard
-                    FileManager.default.createFile(
-                        atPath: fresh, contents: data, attributes: [.posixPermissions: 0o600])
-                else { throw self.error("cannot be written: \(fresh) cannot be made.") }
-                guard rename(fresh, path) == 0 else {
-                    throw self.error("cannot be replaced: \(String(cString: strerror(errno))).")
-                }
+                try put(try encoder.encode(content), at: path)
             } catch let known as BluetoothError {
                 throw known
             } catch {
                 throw self.error("cannot be written: \(error).")
             }
+        }
+
+        private func put(_ data: Data, at path: String) throws(BluetoothError) {
+            let fresh = path + ".new"
+            try? FileManager.default.removeItem(atPath: fresh)
+            guard
+                FileManager.default.createFile(
+                    atPath: fresh, contents: data, attributes: [.posixPermissions: 0o600])
+            else { throw self.error("cannot be written: \(fresh) cannot be made.") }
+            guard rename(fresh, path) == 0 else {
+                throw self.error("cannot be replaced: \(String(cString: strerror(errno))).")
+            }
+        }
+
+        // MARK: What can be found out again
+
+        private var peersPath: String { path + ".peers" }
+
+        /// What was known of the peers besides their keys. Nothing is lost but time where it cannot be read.
+        func readPeers() -> KnownPeers {
+            guard let data = FileManager.default.contents(atPath: peersPath) else { return KnownPeers() }
+            return (try? JSONDecoder().decode(KnownPeers.self, from: data)) ?? KnownPeers()
+        }
+
+        /// Keeps it beside the keys.
+        func writePeers(_ known: KnownPeers) throws(BluetoothError) {
+            guard let data = try? JSONEncoder().encode(known) else { return }
+            try put(data, at: peersPath)
         }
     }
 

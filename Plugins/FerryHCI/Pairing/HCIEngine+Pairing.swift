@@ -72,6 +72,19 @@
             do throws(BluetoothError) { try save(bonds) } catch { note(error.message) }
         }
 
+        /// Keeps what a connection that has ended has taught, beside the keys.
+        func rememberPeers() {
+            guard let path = pairing?.bondFile else { return }
+            let changed = state.withLock { state -> KnownPeers? in
+                let known = state.host.knownPeers
+                guard known != state.storedPeers else { return nil }
+                state.storedPeers = known
+                return known
+            }
+            guard let changed else { return }
+            do throws(BluetoothError) { try BondFile(path: path).writePeers(changed) } catch { note(error.message) }
+        }
+
         private func save(_ bonds: [Bond]) throws(BluetoothError) {
             guard let path = pairing?.bondFile else { return }
             try BondFile(path: path).write(.init(address: address, bonds: bonds.map { .init($0) }))

@@ -15,7 +15,8 @@
         /// Whether pairing of Bluetooth 4.0 and 4.1 is refused, whose key can be found by those who listen.
         public var requiresSecureConnections = false
         /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both with
-        /// the adapter. It is made with access for its owner only. One adapter uses it at a time.
+        /// the adapter. It is made with access for its owner only. One adapter uses it at a time. Beside it, with `.peers` at
+        /// the end of its name, is kept what was found on the peers, so that it is not looked for again.
         public var bondFile: String?
 
         /// Just Works, and keys forgotten with the adapter.
@@ -28,16 +29,6 @@
             options.requiresSecureConnections = requiresSecureConnections
             return options
         }
-    }
-
-    /// A person, or who stands in for one, while two devices pair.
-    public protocol PairingAgent: Sendable {
-        /// Shows six digits, which are to be entered on the other device.
-        func show(_ number: Int, for peer: PeerID)
-        /// Asks whether the other device shows the same six digits. The peer waits 30 s.
-        func compare(_ number: Int, with peer: PeerID) async -> Bool
-        /// Asks for the six digits that the other device shows, 0 to 999 999; nil to give up. The peer waits 30 s.
-        func passkey(of peer: PeerID) async -> Int?
     }
 
     extension HCIAdapter {

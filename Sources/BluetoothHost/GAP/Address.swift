@@ -1,7 +1,7 @@
 /// A Bluetooth device address and its type (Core Specification 5.4, Vol 6, Part B, 1.3).
-public struct Address: Sendable, Hashable, CustomStringConvertible {
+public struct Address: Sendable, Hashable, Codable, CustomStringConvertible {
     /// Whether the address was assigned by the IEEE or made up.
-    public enum Kind: UInt8, Sendable {
+    public enum Kind: UInt8, Sendable, Codable {
         /// Assigned.
         case `public` = 0
         /// Made up.

@@ -49,7 +49,9 @@ struct Connection: Sendable {
     var indicatesServiceChanged = false
 
     // MARK: Ending
-    var closing: Closing?
+    var closing: Closing? { didSet { isLeaving = closing?.isCommandSent == true } }
+    /// Whether the controller has been told to end it. Kept apart, for to look into `closing` copies the whole connection.
+    private(set) var isLeaving = false
 
     struct Closing {
         let reason: HCIErrorCode
@@ -118,7 +120,9 @@ struct Connection: Sendable {
     }
 
     /// Whether a value of so many bytes may be queued, within `limit` bytes of queue.
-    func hasRoom(for count: Int, limit: Int) -> Bool {
+    ///
+    /// Mutating, as a method that is not would be called with a copy of the connection, for each value.
+    mutating func hasRoom(for count: Int, limit: Int) -> Bool {
         closing == nil && (transmit.isEmpty || transmit.count + count + 7 <= limit)
     }
 }

@@ -1,42 +1,70 @@
 import DequeModule
 
-/// Peers to connect to. Controllers try one at a time; when several wait each has its turn, so that one that is away
-/// does not keep the others waiting.
+/// Peers to connect to. Controllers make one attempt at a time: for one peer, or for all in their filter accept list, so
+/// that several are awaited at once. Those for whom there is no room, and all where there is no list, have turns.
+///
+/// There are controllers that take a list and do not use it. Until the list has brought a connection, peers are tried one
+/// by one too.
 struct Initiator: Sendable {
-    /// How long a peer is tried while others wait, in nanoseconds.
+    /// How long peers are tried while others wait, in nanoseconds.
     static let slice: Int64 = 4_000_000_000
 
+    /// Wanted, but not part of the attempt.
     var waiting: Deque<Address> = []
-    var current: Address?
+    /// The peers of the attempt under way.
+    var current: [Address] = []
+    /// Whether the attempt is by the list.
+    var usesList = false
+    /// Whether the list has brought a connection.
+    var isListProven = false
+    /// Whether an attempt is for one peer because one by the list brought none.
+    var isNextSingle = false
     /// The attempt is being cancelled.
     var isCancelling = false
-    /// Whether the peer is to be tried again once the cancelled attempt has ended.
-    var isRotating = false
+    /// Peers of the attempt that are not wanted any more.
+    var dropped: [Address] = []
     var sliceEnd: Int64?
 
-    var deadline: Int64? { current == nil || isCancelling || waiting.isEmpty ? nil : sliceEnd }
+    var deadline: Int64? {
+        guard !current.isEmpty, !isCancelling else { return nil }
+        return !waiting.isEmpty || usesList && !isListProven ? sliceEnd : nil
+    }
+
+    /// The attempt is over; gives those of its peers that are still wanted, and those that are not.
+    mutating func end() -> (wanted: [Address], dropped: [Address]) {
+        let outcome = (current.filter { !dropped.contains($0) }, current.filter { dropped.contains($0) })
+        current = []
+        dropped = []
+        usesList = false
+        isCancelling = false
+        return outcome
+    }
 
     mutating func controllerWasReset() {
-        if let current, !isCancelling || isRotating { waiting.prepend(current) }
-        current = nil
-        isCancelling = false
-        isRotating = false
+        waiting.prepend(contentsOf: end().wanted)
+        isListProven = false
+        isNextSingle = false
     }
 }
 
 extension LEHost {
     /// Connects to a peer; the attempt goes on until ``HostEvent/connected(_:peer:isCentral:)``,
-    /// ``HostEvent/connectionFailed(peer:_:)`` or ``cancelConnection(to:at:)``.
+    /// ``HostEvent/connectionFailed(peer:_:)`` or ``cancelConnection(to:at:)``. Several peers are awaited at once as far as
+    /// the controller's filter accept list has room, and have turns beyond that.
     ///
     /// - Returns: false when the host is not ready, or is connected to that peer or connecting to it already.
     public mutating func connect(to peer: Address, at now: Int64) -> Bool {
         guard state == .ready, connection(to: peer) == nil, !initiator.waiting.contains(peer) else { return false }
-        if initiator.current == peer {
-            guard initiator.isCancelling, !initiator.isRotating else { return false }
-            initiator.isRotating = true
+        if initiator.current.contains(peer) {
+            guard let place = initiator.dropped.firstIndex(of: peer) else { return false }
+            initiator.dropped.remove(at: place)
             return true
         }
         initiator.waiting.append(peer)
+        // The list must not change while an attempt goes by it, so a new attempt takes the newcomer in.
+        if !initiator.current.isEmpty, !initiator.isNextSingle, initiator.current.count < usableListSize {
+            cancelAttempt(at: now)
+        }
         reconcileInitiator(at: now)
         return true
     }
@@ -47,8 +75,8 @@ extension LEHost {
         if let index = initiator.waiting.firstIndex(of: peer) {
             initiator.waiting.remove(at: index)
             pending.events.append(.connectionFailed(peer: peer, .unknownConnection))
-        } else if initiator.current == peer {
-            initiator.isRotating = false
+        } else if initiator.current.contains(peer), !initiator.dropped.contains(peer) {
+            initiator.dropped.append(peer)
             cancelAttempt(at: now)
         }
     }
@@ -61,19 +89,56 @@ extension LEHost {
     /// The peer of a connection, or nil when it has ended.
     public func peer(of id: ConnectionID) -> Address? { index(id).map { connections[$0].peer } }
 
+    /// Peers that an attempt by the list may have: none while a scan goes by it.
+    private var usableListSize: Int { scanner.usesList ? 0 : controller.filterAcceptListSize }
+
     mutating func reconcileInitiator(at now: Int64) {
-        guard state == .ready, initiator.current == nil, let peer = initiator.waiting.popFirst() else { return }
-        initiator.current = peer
+        guard state == .ready, initiator.current.isEmpty, !initiator.waiting.isEmpty else { return }
+        let size = usableListSize
+        initiator.usesList = initiator.waiting.count > 1 && size > 1 && !initiator.isNextSingle
+        let count = initiator.usesList ? min(size, initiator.waiting.count) : 1
+        initiator.current = Array(initiator.waiting.prefix(count))
+        initiator.waiting.removeFirst(count)
         initiator.sliceEnd = now + Initiator.slice
+        if initiator.usesList { fillFilterAcceptList(initiator.current, at: now) }
+        createConnection(at: now)
+    }
+
+    /// Puts peers in the controller's list, in place of those that are there (Vol 4, Part E, 7.8.15 and 7.8.16).
+    mutating func fillFilterAcceptList(_ peers: [Address], at now: Int64) {
+        commands.enqueue(HCICommand(.leClearFilterAcceptList, for: .filterAcceptList), at: now)
+        for peer in peers {
+            commands.enqueue(
+                HCICommand(.leAddDeviceToFilterAcceptList, for: .filterAcceptList) {
+                    $0 += [peer.kind.rawValue] + peer.bytes
+                }, at: now)
+        }
+    }
+
+    /// The controller does not take a peer in its list: it is done without.
+    mutating func filterAcceptListDidFail(_ status: HCIErrorCode, at now: Int64) {
+        guard controller.filterAcceptListSize > 0 else { return }
+        controller.filterAcceptListSize = 0
+        pending.events.append(
+            .diagnostic("The controller's filter accept list cannot be used: \(status). Peers are tried in turn."))
+        if initiator.usesList { cancelAttempt(at: now) }
+        if scanner.usesList { scanner.needsRestart = true }
+        reconcileScanning(at: now)
+    }
+
+    private mutating func createConnection(at now: Int64) {
+        guard let first = initiator.current.first else { return }
         let interval = configuration.connectionInterval
         let isExtended = controller.usesExtendedAdvertising
+        let policy: UInt8 = initiator.usesList ? 1 : 0
+        let peer = initiator.usesList ? Address(0, .public) : first
         commands.enqueue(
             HCICommand(isExtended ? .leExtendedCreateConnection : .leCreateConnection, for: .connect) {
-                // No filter, own address random, LE 1M; listening all the time, in windows of 60 ms.
-                if isExtended { $0 += [0x00, 0x01, peer.kind.rawValue] + peer.bytes + [0x01] }
+                // Own address random, LE 1M; listening all the time, in windows of 60 ms.
+                if isExtended { $0 += [policy, 0x01, peer.kind.rawValue] + peer.bytes + [0x01] }
                 $0.append(u16: 96)
                 $0.append(u16: 96)
-                if !isExtended { $0 += [0x00, peer.kind.rawValue] + peer.bytes + [0x01] }
+                if !isExtended { $0 += [policy, peer.kind.rawValue] + peer.bytes + [0x01] }
                 $0.append(u16: interval.lowerBound)
                 $0.append(u16: interval.upperBound)
                 $0.append(u16: configuration.latency)
@@ -84,7 +149,7 @@ extension LEHost {
 
     mutating func rotateInitiator(at now: Int64) {
         guard let deadline = initiator.deadline, deadline <= now else { return }
-        initiator.isRotating = true
+        initiator.isNextSingle = initiator.usesList && !initiator.isListProven
         cancelAttempt(at: now)
     }
 
@@ -95,10 +160,7 @@ extension LEHost {
     }
 
     mutating func connectCommandDidFail(_ status: HCIErrorCode, at now: Int64) {
-        guard let peer = initiator.current else { return }
-        initiator.current = nil
-        initiator.isCancelling = false
-        pending.events.append(.connectionFailed(peer: peer, status))
+        for peer in initiator.end().0 { pending.events.append(.connectionFailed(peer: peer, status)) }
         reconcileInitiator(at: now)
     }
 
@@ -118,9 +180,7 @@ extension LEHost {
         connections.append(connection)
         pending.events.append(.connected(connection.id, peer: event.peer, isCentral: event.isCentral))
         if event.isCentral {
-            initiator.current = nil
-            initiator.isCancelling = false
-            reconcileInitiator(at: now)
+            attemptDidSucceed(event.peer, at: now)
         } else {
             // A connection ends the advertising that it came from (Vol 4, Part E, 7.8.9, 7.8.56).
             if advertiser.changing == nil { advertiser.applied = nil }
@@ -130,16 +190,29 @@ extension LEHost {
     }
 
     private mutating func attemptDidEnd(_ status: HCIErrorCode, at now: Int64) {
-        guard let peer = initiator.current else { return }
-        let isRotating = initiator.isRotating
-        initiator.current = nil
-        initiator.isCancelling = false
-        initiator.isRotating = false
-        if isRotating {
-            initiator.waiting.append(peer)
+        guard !initiator.current.isEmpty else { return }
+        let wasCancelled = initiator.isCancelling
+        let (wanted, dropped) = initiator.end()
+        for peer in dropped { pending.events.append(.connectionFailed(peer: peer, status)) }
+        if wasCancelled {
+            initiator.waiting.append(contentsOf: wanted)
         } else {
-            pending.events.append(.connectionFailed(peer: peer, status))
+            for peer in wanted { pending.events.append(.connectionFailed(peer: peer, status)) }
         }
+        reconcileInitiator(at: now)
+    }
+
+    /// The attempt has brought a connection; whoever else it was for is tried again.
+    private mutating func attemptDidSucceed(_ peer: Address, at now: Int64) {
+        let usedList = initiator.usesList
+        if usedList { initiator.isListProven = true }
+        initiator.isNextSingle = false
+        let (wanted, dropped) = initiator.end()
+        for lost in dropped where lost != peer {
+            pending.events.append(.connectionFailed(peer: lost, .unknownConnection))
+        }
+        // One that was tried alone is reached even if the controller calls it by another address.
+        if usedList { initiator.waiting.prepend(contentsOf: wanted.filter { $0 != peer }) }
         reconcileInitiator(at: now)
     }
 
@@ -160,112 +233,5 @@ extension LEHost {
         if canPair, bond(with: connections[index].peer) != nil { _ = beginSecurity(index, at: now) }
         exchangeMTU(index, at: now)
         watchServer(index, at: now)
-    }
-}
-
-// MARK: - Connections
-
-extension LEHost {
-    /// Ends a connection once what is queued has left, or after 1 s. ``HostEvent/disconnected(_:_:)`` follows.
-    public mutating func disconnect(_ id: ConnectionID, at now: Int64) {
-        guard let index = index(id), connections[index].closing == nil else { return }
-        connections[index].closing = Connection.Closing(
-            reason: .remoteUserTerminated, isCommandSent: false, deadline: now + 1_000_000_000)
-    }
-
-    /// Asks the controller how strongly the peer is heard; ``HostEvent/rssi(_:_:)`` follows. Returns false when the
-    /// connection has ended or the controller cannot tell.
-    public mutating func readRSSI(_ id: ConnectionID, at now: Int64) -> Bool {
-        guard let index = index(id), controller.supports(.readRSSI) else { return false }
-        let handle = connections[index].handle
-        if !commands.contains(.readRSSI(connection: handle)) {
-            commands.enqueue(
-                HCICommand(.readRSSI, for: .readRSSI(connection: handle)) { $0.append(u16: handle) }, at: now)
-        }
-        return true
-    }
-
-    /// Disconnects a peer that breaks the rules.
-    mutating func abort(_ index: Int, _ why: String, at now: Int64) {
-        guard connections[index].closing?.isCommandSent != true else { return }
-        pending.events.append(.diagnostic("\(connections[index].peer) is disconnected: \(why)."))
-        connections[index].closing = Connection.Closing(
-            reason: .remoteUserTerminated, isCommandSent: false, deadline: now)
-        sendDisconnect(index, at: now)
-    }
-
-    /// Sends the command to disconnect for connections that have nothing left to send.
-    mutating func finishClosing(at now: Int64) {
-        for index in connections.indices {
-            guard let closing = connections[index].closing, !closing.isCommandSent,
-                connections[index].transmit.isEmpty, connections[index].inFlight == 0
-            else { continue }
-            sendDisconnect(index, at: now)
-        }
-    }
-
-    private mutating func sendDisconnect(_ index: Int, at now: Int64) {
-        guard let closing = connections[index].closing else { return }
-        let handle = connections[index].handle
-        // The end comes at the latest after the supervision timeout, which is below 32 s.
-        connections[index].closing?.isCommandSent = true
-        connections[index].closing?.deadline = now + 40_000_000_000
-        commands.enqueue(
-            HCICommand(.disconnect, for: .disconnect(connection: handle)) {
-                $0.append(u16: handle)
-                $0.append(closing.reason.rawValue)
-            }, at: now)
-    }
-
-    /// Something that a connection waited for did not come in time.
-    mutating func expire(_ index: Int, at now: Int64) {
-        if let closing = connections[index].closing {
-            if !closing.isCommandSent, closing.deadline <= now { sendDisconnect(index, at: now) }
-            return
-        }
-        if (connections[index].requestDeadline ?? .max) <= now {
-            abort(index, "it did not answer an ATT request within 30 s", at: now)
-        } else if (connections[index].indicationDeadline ?? .max) <= now {
-            abort(index, "it did not confirm an indication within 30 s", at: now)
-        } else {
-            expireSecurity(index, at: now)
-            expireSignalling(index, at: now)
-        }
-    }
-
-    /// A connection is over: whatever waits for it is told.
-    mutating func connectionDidEnd(_ handle: UInt16, _ reason: HCIErrorCode, at now: Int64) {
-        guard let index = index(handle: handle) else { return }
-        let connection = connections.remove(at: index)
-        // The controller has dropped what it held for the connection (Vol 4, Part E, 4.3).
-        freeBuffers += connection.inFlight
-        for procedure in connection.procedures {
-            if connection.watch.procedure == procedure.id { continue }
-            pending.events.append(
-                .completed(OperationID(rawValue: procedure.id), connection.id, .failure(.disconnected(reason))))
-        }
-        for request in connection.signalRequests {
-            switch request.kind {
-            case .openChannel(_, let operation):
-                pending.events.append(.channelRefused(operation, connection.id, .timedOut))
-            case .openChannels(let waiting, _):
-                for channel in waiting {
-                    pending.events.append(.channelRefused(channel.operation, connection.id, .timedOut))
-                }
-            case .reconfigure(_, _, let operation):
-                pending.events.append(.channelsReconfigured(operation, connection.id, .timedOut))
-            case .closeChannel, .parameterUpdate: break
-            }
-        }
-        for waiting in connection.security.channels {
-            pending.events.append(.channelRefused(waiting.operation, connection.id, .timedOut))
-        }
-        for channel in connection.channels where channel.state != .connecting {
-            pending.events.append(.channelClosed(CreditChannelID(rawValue: channel.id)))
-        }
-        remember(connection)
-        pending.events.append(.disconnected(connection.id, reason))
-        advertiser.isPaused = false
-        reconcileAdvertising(at: now)
     }
 }

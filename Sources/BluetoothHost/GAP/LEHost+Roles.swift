@@ -41,13 +41,18 @@ struct Advertiser: Sendable {
 struct Scanner: Sendable {
     var isWanted = false
     var isActive = true
+    /// Whom to listen to; empty for everyone.
+    var peers: Set<Address> = []
     var isOn = false
+    /// Whether the scan goes by the controller's filter accept list.
+    var usesList = false
     /// Whether the series under way ends with the scan on, and the first error it met.
     var changing: (isOn: Bool, error: HCIErrorCode?)?
     var needsRestart = false
 
     mutating func controllerWasReset() {
         isOn = false
+        usesList = false
         changing = nil
     }
 }
@@ -188,10 +193,16 @@ extension LEHost {
 extension LEHost {
     /// Starts or stops to look for advertisements; with `isActive` scan responses are asked for. Starting again begins
     /// a new round of reports. The controller is asked to report each time it hears something.
-    public mutating func scan(_ isWanted: Bool, isActive: Bool = true, at now: Int64) {
+    ///
+    /// With `peers` only those are reported. The controller leaves out the others where its filter accept list has room and
+    /// no attempt to connect goes by it; otherwise the host does.
+    public mutating func scan(
+        _ isWanted: Bool, isActive: Bool = true, peers: Set<Address> = [], at now: Int64
+    ) {
         scanner.isWanted = isWanted
-        scanner.needsRestart = isWanted && isActive != scanner.isActive
+        scanner.needsRestart = isWanted && (isActive != scanner.isActive || peers != scanner.peers)
         scanner.isActive = isActive
+        scanner.peers = peers
         reconcileScanning(at: now)
     }
 
@@ -208,16 +219,20 @@ extension LEHost {
             scanner.needsRestart = false
             return
         }
+        scanner.usesList =
+            !scanner.peers.isEmpty && scanner.peers.count <= controller.filterAcceptListSize && !initiator.usesList
+        if scanner.usesList { fillFilterAcceptList(Array(scanner.peers), at: now) }
         let type: UInt8 = scanner.isActive ? 1 : 0
+        let policy: UInt8 = scanner.usesList ? 1 : 0
         commands.enqueue(
             HCICommand(
                 isExtended ? .leSetExtendedScanParameters : .leSetScanParameters, for: .scanning(isLast: false)
             ) {
-                // Own address random, no filter; listening all the time, in windows of 60 ms.
-                $0 += isExtended ? [0x01, 0x00, 0x01, type] : [type]
+                // Own address random; listening all the time, in windows of 60 ms.
+                $0 += isExtended ? [0x01, policy, 0x01, type] : [type]
                 $0.append(u16: 96)
                 $0.append(u16: 96)
-                if !isExtended { $0 += [0x01, 0x00] }
+                if !isExtended { $0 += [0x01, policy] }
             }, at: now)
         commands.enqueue(
             HCICommand(enable, for: .scanning(isLast: true)) { $0 += isExtended ? [1, 0, 0, 0, 0, 0] : [1, 0] },
@@ -233,6 +248,7 @@ extension LEHost {
         guard isLast else { return }
         scanner.changing = nil
         scanner.isOn = series.isOn && error == nil
+        if !scanner.isOn { scanner.usesList = false }
         if let error, series.isOn, scanner.isWanted {
             scanner.isWanted = false
             pending.events.append(.scanFailed(error))

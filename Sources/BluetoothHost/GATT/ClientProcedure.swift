@@ -1,5 +1,5 @@
 /// A service found on a peer.
-public struct DiscoveredService: Sendable, Hashable {
+public struct DiscoveredService: Sendable, Hashable, Codable {
     /// The handles of its attributes, its declaration first.
     public let handles: ClosedRange<UInt16>
     /// The service's type.
@@ -9,7 +9,7 @@ public struct DiscoveredService: Sendable, Hashable {
 }
 
 /// A characteristic found on a peer.
-public struct DiscoveredCharacteristic: Sendable, Hashable {
+public struct DiscoveredCharacteristic: Sendable, Hashable, Codable {
     /// The handle of its value.
     public let value: UInt16
     /// Characteristic properties (Core Specification 5.4, Vol 3, Part G, 3.3.1.1).
@@ -21,7 +21,7 @@ public struct DiscoveredCharacteristic: Sendable, Hashable {
 }
 
 /// A descriptor found on a peer.
-public struct DiscoveredDescriptor: Sendable, Hashable {
+public struct DiscoveredDescriptor: Sendable, Hashable, Codable {
     /// Its handle.
     public let handle: UInt16
     /// Its type.
@@ -49,7 +49,7 @@ public enum ClientRequest: Sendable {
 }
 
 /// What came of a ``ClientRequest``.
-public enum ClientResult: Sendable, Equatable {
+public enum ClientResult: Sendable, Hashable, Codable {
     /// Services, in order of their handles.
     case services([DiscoveredService])
     /// Characteristics, in order.

@@ -2,7 +2,7 @@
 // 2.5.2 and 7.1 to 7.3).
 
 /// What a client has written to Client Supported Features (Vol 3, Part G, 7.2).
-struct ClientFeatures: OptionSet, Sendable, Hashable {
+struct ClientFeatures: OptionSet, Sendable, Hashable, Codable {
     let rawValue: UInt8
     /// It wants to be told when what it asks for may not be what it has found.
     static let robustCaching = ClientFeatures(rawValue: 0x01)
@@ -19,7 +19,7 @@ enum ChangeAwareness: Sendable, Hashable {
 }
 
 /// What is kept of a bonded client between its connections.
-struct RememberedClient: Sendable {
+struct RememberedClient: Sendable, Hashable, Codable {
     let address: Address
     let features: ClientFeatures
     /// The services as the client knows them; nil when it does not.

@@ -1,5 +1,5 @@
 /// What was asked to find something on a peer.
-enum DiscoveryKey: Sendable, Hashable {
+enum DiscoveryKey: Sendable, Hashable, Codable {
     case services(UUID?)
     case included(ClosedRange<UInt16>)
     case characteristics(ClosedRange<UInt16>)
@@ -31,7 +31,7 @@ struct DiscoveryCache: Sendable {
     /// Services, characteristics and descriptors of one peer that are remembered, at most.
     static let itemLimit = 1024
 
-    struct Entry: Sendable {
+    struct Entry: Sendable, Hashable, Codable {
         let address: Address
         /// Nil for a bonded server that has none, empty when it is not known.
         var hash: [UInt8]?
@@ -43,8 +43,6 @@ struct DiscoveryCache: Sendable {
 
     /// The one used last comes last.
     private(set) var entries: [Entry] = []
-    /// Counts changes, so that who stores the entries knows whether to.
-    private(set) var changes = 0
 
     /// Puts stored entries back.
     init(_ entries: [Entry] = []) { self.entries = Array(entries.suffix(Self.peerLimit)) }
@@ -60,7 +58,6 @@ struct DiscoveryCache: Sendable {
         entries.append(entry)
         guard entry.hash != hash else { return }
         entries[entries.count - 1] = Entry(address: address, hash: hash, serviceChanged: entry.serviceChanged)
-        changes += 1
     }
 
     /// The answer to a request that has been made before.
@@ -81,7 +78,6 @@ struct DiscoveryCache: Sendable {
         else { return }
         entries[place].results[key] = result
         entries[place].count += result.itemCount
-        changes += 1
     }
 
     /// Forgets what was found.
@@ -97,7 +93,6 @@ struct DiscoveryCache: Sendable {
             entries[place].serviceChanged != handle
         else { return }
         entries[place].serviceChanged = handle
-        changes += 1
     }
 }
 

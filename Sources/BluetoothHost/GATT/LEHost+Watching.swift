@@ -119,7 +119,7 @@ extension LEHost {
 
     /// A server's services are others: what was found is forgotten, and the hash read anew.
     mutating func serverDidChange(_ index: Int, _ range: ClosedRange<UInt16>) {
-        discoveries.forget(lastingAddress(index))
+        discoveries.forget(connections[index].watch.cached ?? lastingAddress(index))
         connections[index].watch.cached = nil
         pending.events.append(.servicesChanged(connections[index].id, range))
         guard connections[index].watch.step == nil, connections[index].closing == nil,

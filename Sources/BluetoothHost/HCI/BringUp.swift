@@ -17,6 +17,7 @@ enum BringUpStep: Int, Sendable, CaseIterable {
     case maximumDataLength
     case suggestedDataLength
     case defaultPHY
+    case filterAcceptListSize
     case randomAddress
 
     /// Whether `controller` needs this step and can do it.
@@ -33,6 +34,9 @@ enum BringUpStep: Int, Sendable, CaseIterable {
             controller.hasDataLengthExtension && controller.supports(.leReadMaximumDataLength)
         case .suggestedDataLength:
             controller.hasDataLengthExtension && controller.supports(.leWriteSuggestedDefaultDataLength)
+        case .filterAcceptListSize:
+            [Opcode.leReadFilterAcceptListSize, .leClearFilterAcceptList, .leAddDeviceToFilterAcceptList]
+                .allSatisfy(controller.supports)
         case .defaultPHY: controller.has2MPHY && controller.supports(.leSetDefaultPHY)
         default: true
         }
@@ -69,6 +73,7 @@ enum BringUpStep: Int, Sendable, CaseIterable {
                 $0.append(u16: controller.maximumTransmitTime)
             }
         case .defaultPHY: return HCICommand(.leSetDefaultPHY, for: purpose) { $0 += [0, 0x03, 0x03] }
+        case .filterAcceptListSize: return HCICommand(.leReadFilterAcceptListSize, for: purpose)
         case .randomAddress: return HCICommand(.leSetRandomAddress, for: purpose) { $0 += randomAddress.bytes }
         }
     }
@@ -110,6 +115,8 @@ enum BringUpStep: Int, Sendable, CaseIterable {
         case .maximumDataLength:
             controller.maximumTransmitOctets = min(max(try reader.u16(), 27), 251)
             controller.maximumTransmitTime = min(max(try reader.u16(), 328), 17040)
+        // More than a few dozen are not worth the time that it takes to enter them.
+        case .filterAcceptListSize: controller.filterAcceptListSize = min(Int(try reader.u8()), 32)
         default: break
         }
     }

@@ -18,6 +18,8 @@ public struct ControllerInfo: Sendable, Hashable {
     public internal(set) var maximumTransmitOctets: UInt16 = 27
     /// The time that the longest payload takes, in microseconds.
     public internal(set) var maximumTransmitTime: UInt16 = 328
+    /// Peers that the filter accept list is given, at most; 0 where it cannot be used.
+    public internal(set) var filterAcceptListSize = 0
     /// The mask of supported commands (Vol 4, Part E, 6.27).
     public internal(set) var supportedCommands: [UInt8] = []
 

@@ -35,6 +35,9 @@ struct Opcode: Hashable, Sendable {
     static let leSetScanEnable = Opcode(0x200C, 26, 3)
     static let leCreateConnection = Opcode(0x200D, 26, 4)
     static let leCreateConnectionCancel = Opcode(0x200E, 26, 5)
+    static let leReadFilterAcceptListSize = Opcode(0x200F, 26, 6)
+    static let leClearFilterAcceptList = Opcode(0x2010, 26, 7)
+    static let leAddDeviceToFilterAcceptList = Opcode(0x2011, 27, 0)
     static let leConnectionUpdate = Opcode(0x2013, 27, 2)
     static let leEnableEncryption = Opcode(0x2019, 28, 0)
     static let leLongTermKeyRequestReply = Opcode(0x201A, 28, 1)
@@ -71,6 +74,7 @@ enum CommandPurpose: Sendable, Equatable {
     case advertising(generation: UInt32, isLast: Bool)
     case stopAdvertising
     case scanning(isLast: Bool)
+    case filterAcceptList
     case connect
     case cancelConnect
     case disconnect(connection: UInt16)

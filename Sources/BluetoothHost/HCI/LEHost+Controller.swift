@@ -59,6 +59,7 @@ extension LEHost {
             advertisingCommandDidEnd(generation: generation, isLast: isLast, status, at: now)
         case .stopAdvertising: break
         case .scanning(let isLast): scanCommandDidEnd(isLast: isLast, status, at: now)
+        case .filterAcceptList: if status != .success { filterAcceptListDidFail(status, at: now) }
         case .connect: if status != .success { connectCommandDidFail(status, at: now) }
         case .cancelConnect: if status != .success { cancelCommandDidFail(at: now) }
         case .disconnect(let handle):

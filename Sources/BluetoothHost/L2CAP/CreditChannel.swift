@@ -6,7 +6,7 @@ struct CreditChannel: Sendable {
     /// Largest frame payload taken, in bytes: eight link layer packets of 251, less the header.
     static let mps: UInt16 = 2002
     /// Frames that a peer may send ahead.
-    static let credits: UInt16 = 16
+    static let credits: UInt16 = 128
     /// SDU bytes that may wait to be sent.
     static let queueLimit = 16384
 

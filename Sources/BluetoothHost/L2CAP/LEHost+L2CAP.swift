@@ -5,9 +5,7 @@ extension LEHost {
     mutating func receiveACL(_ packet: RawSpan, at now: Int64) {
         guard packet.byteCount >= 5, Int(packet.u16(3)) == packet.byteCount - 5 else { return }
         let header = packet.u16(1)
-        guard let index = index(handle: header & 0x0FFF), connections[index].closing?.isCommandSent != true else {
-            return
-        }
+        guard let index = index(handle: header & 0x0FFF), !connections[index].isLeaving else { return }
         let isStart = header >> 12 & 0x3 != 1
         let fragment = packet.extracting(5..<packet.byteCount)
         if isStart, fragment.byteCount >= 4, Int(fragment.u16(0)) == fragment.byteCount - 4,
@@ -56,9 +54,7 @@ extension LEHost {
         let share = max(1, controller.aclPacketCount / connections.count)
         for offset in 0..<connections.count {
             let index = (turn + offset) % connections.count
-            guard connections[index].inFlight < share, connections[index].closing?.isCommandSent != true else {
-                continue
-            }
+            guard connections[index].inFlight < share, !connections[index].isLeaving else { continue }
             pumpChannels(index, at: now)
             guard !connections[index].transmit.isEmpty else { continue }
             connections[index].transmit.cut(

@@ -9,6 +9,8 @@ struct LinkSecurity: Sendable {
     static let timeout: Int64 = 30_000_000_000
     /// Pairings that may fail on one connection before further ones are refused (2.3.6).
     static let failureLimit = 3
+    /// Further ones that are refused before the peer is disconnected.
+    static let refusalLimit = 16
 
     var isEncrypted = false
     /// Whether the key in use is one that a person had a part in.
@@ -16,6 +18,7 @@ struct LinkSecurity: Sendable {
     var pairing: Pairing?
     var deadline: Int64?
     var failures = 0
+    var refusals = 0
     /// No pairing is possible on this connection any more: the peer did not answer in time (3.4).
     var isDead = false
     /// The key of the pairing under way, for the controller's question.
@@ -171,8 +174,14 @@ extension LEHost {
             !canPair
             ? Self.pairingNotSupported
             : connections[index].security.failures >= LinkSecurity.failureLimit ? Self.repeatedAttempts : nil
-        if let reason { sendPairing(index, .failed(reason), at: now) }
-        return reason == nil
+        guard let reason else { return true }
+        connections[index].security.refusals += 1
+        if connections[index].security.refusals > LinkSecurity.refusalLimit {
+            abort(index, "it asks to pair again and again", at: now)
+        } else {
+            sendPairing(index, .failed(reason), at: now)
+        }
+        return false
     }
 
     private mutating func refusePairing(_ index: Int, _ reason: UInt8, at now: Int64) {

@@ -13,14 +13,21 @@ package final class Waiter<Value: Sendable>: Sendable {
 
     package init() {}
 
-    package func resume(_ outcome: Result<Value, BluetoothError>) {
-        let continuation = state.withLock { state -> CheckedContinuation<Result<Value, BluetoothError>, Never>? in
-            guard state.outcome == nil else { return nil }
-            state.outcome = outcome
-            return state.continuation.take()
+    package func resume(_ outcome: Result<Value, BluetoothError>) { _ = complete(outcome) }
+
+    /// Resumes, and returns whether it is this outcome that comes.
+    package func complete(_ outcome: Result<Value, BluetoothError>) -> Bool {
+        let (continuation, isFirst) = state.withLock { state in
+            let isFirst = state.outcome == nil
+            if isFirst { state.outcome = outcome }
+            return (isFirst ? state.continuation.take() : nil, isFirst)
         }
         continuation?.resume(returning: outcome)
+        return isFirst
     }
+
+    /// Whether there is an outcome.
+    package var isOver: Bool { state.withLock { $0.outcome != nil } }
 
     /// Waits; `onCancel` is called when the task is cancelled first.
     package func wait(onCancel: @escaping @Sendable () -> Void = {}) async throws(BluetoothError) -> Value {

@@ -1,202 +1,103 @@
 import BluetoothHost
 
-/// An LE host with a controller and a peer made of arbitrary bytes, under libFuzzer.
-///
-/// The first byte says who the host is: even a peripheral, odd a central that looks for services. With 0xFF the rest is an
-/// H4 stream. Else steps follow, each a kind, a count and so many bytes:
-///
-///     0 ATT, 1 signalling, 2 Security Manager, 3 a credit-based channel: a PDU of the peer's, whole
-///     4 an HCI event: its code, then its parameters
-///     5 an ACL packet: flags, then its bytes, in L2CAP's pieces
-///     6 time passes, in units of 100 ms
-///     7 the application does something
-///
-/// Nothing may trap, the host must come to rest after each step, and what it holds is bounded by libFuzzer's limit on memory.
-struct Play: ~Copyable {
-    private static let handle: [UInt8] = [0x40, 0x00]
-    private static let peer: [UInt8] = [1, 2, 3, 4, 5, 0xC0]
+/// What is fuzzed: each decoder by itself with what stands behind it, and the host with everything at once. An input of a
+/// decoder has a connection of its own on a host that others had before it; one of `host` has a host of its own.
+enum Target: String {
+    /// The H4 stream: what it is cut into must not depend on where it is cut, and what is held is bounded.
+    case h4
+    /// HCI events, to a host with a connection that is scanning.
+    case events
+    /// ACL packets, signalling and a credit-based channel.
+    case l2cap
+    case att
+    case smp
+    /// Advertising data and scan responses.
+    case advertising
+    /// All of the above in one input, in any order; and with 0xFF as first byte, an H4 stream to the host.
+    case host
 
-    private var host: LEHost
-    private var batch = EventBatch()
-    private var output: [UInt8] = []
-    private var now: Int64 = 1
-    private let isCentral: Bool
-    private var connections: [ConnectionID] = []
-    private var requests: [ServerRequestID] = []
-    private var channels: [CreditChannelID] = []
-    private var characteristic: UInt16 = 0
-
-    init(isCentral: Bool) {
-        self.isCentral = isCentral
-        var configuration = HostConfiguration(address: .staticRandom(1))
-        configuration.pairing = PairingOptions(cryptography: Toy())
-        host = LEHost(configuration)
-        host.start(at: now)
-        rest()
-        let service = ServiceSpecification(
-            UUID(short: 0x180F),
-            characteristics: [
-                CharacteristicSpecification(
-                    UUID(short: 0x2A19), properties: 0x3E, access: [.read, .write, .writeCommand]),
-                CharacteristicSpecification(UUID(short: 0x2A1A), properties: 0x02, access: [.read, .readEncrypted]),
-            ])
-        characteristic = host.addService(service, at: now)?.characteristics.first ?? 0
-        _ = host.listen(psm: 0x80)
-        if isCentral { _ = host.connect(to: .staticRandom(0xC005_0403_0201), at: now) }
-        rest()
-        feed(
-            [0x04, 0x3E, 19, 0x01, 0] + Self.handle + [isCentral ? 0 : 1, 1] + Self.peer + [24, 0, 0, 0, 0xF4, 1, 0])
+    /// Which steps an input of this target has, for those that have a host.
+    private var steps: [Play.Step] {
+        switch self {
+        case .h4, .advertising: []
+        case .events: [.event, .event, .application, .time]
+        case .l2cap: [.acl, .signalling, .channel, .application, .time]
+        case .att: [.att, .att, .application, .time]
+        case .smp: [.securityManager, .securityManager, .application, .time]
+        case .host: Play.Step.allCases
+        }
     }
 
-    mutating func stream(_ input: UnsafeRawBufferPointer) {
+    func run(_ input: UnsafeRawBufferPointer) {
+        guard let first = input.first else { return }
+        let rest = UnsafeRawBufferPointer(rebasing: input.dropFirst())
+        switch self {
+        case .h4: cutStream(rest, at: Int(first) + 1)
+        case .advertising: mergeAdvertisements(rest, at: Int(first))
+        case .host where first == 0xFF:
+            var play = Play(isCentral: true)
+            play.stream(rest)
+        case .host:
+            var play = Play(isCentral: first & 1 == 1)
+            play.steps(rest, of: steps)
+        case .events, .l2cap, .att, .smp:
+            let player = first & 1 == 1 ? central : peripheral
+            player.play.steps(rest, of: steps)
+            if !player.play.begin() { player.play = Play(isCentral: first & 1 == 1) }
+        }
+    }
+
+    private func cutStream(_ input: UnsafeRawBufferPointer, at size: Int) {
+        let whole = packets(input, size: input.count)
+        precondition(packets(input, size: size) == whole, "the packets depend on where the stream was cut")
+        // With each packet comes its H4 indicator, and of a packet that is not whole no more than its length is held.
+        precondition(whole.isEmpty || whole.allSatisfy { (2...5).contains($0.first ?? 0) }, "a packet of no kind")
+    }
+
+    private func packets(_ input: UnsafeRawBufferPointer, size: Int) -> [[UInt8]] {
         var splitter = H4Splitter()
+        var packets: [[UInt8]] = []
         var start = 0
         while start < input.count {
-            let count = min(1 + Int(input[start] % 40), input.count - start)
-            let piece = UnsafeRawBufferPointer(rebasing: input[start..<start + count])
-            start += count
-            var packets: [[UInt8]] = []
+            let piece = UnsafeRawBufferPointer(rebasing: input[start..<min(start + size, input.count)])
+            start += size
             do throws(H4StreamError) {
                 try splitter.feed(RawSpan(_unsafeBytes: piece)) { _, packet in
                     packets.append(packet.withUnsafeBytes { Array($0) })
                 }
-            } catch { return }
-            for packet in packets { feed(packet) }
+            } catch { return packets }
+            precondition(splitter.heldCount <= input.count, "more is held than came")
         }
+        return packets
     }
 
-    mutating func steps(_ input: UnsafeRawBufferPointer) {
-        var start = 0
-        while start + 2 <= input.count {
-            let (kind, count) = (input[start], min(Int(input[start + 1]), input.count - start - 2))
-            let bytes = Array(input[start + 2..<start + 2 + count])
-            start += 2 + count
-            switch kind % 8 {
-            case 0: frame(0x04, bytes)
-            case 1: frame(0x05, bytes)
-            case 2: frame(0x06, bytes)
-            case 3: frame(0x40, bytes)
-            case 4:
-                guard let code = bytes.first else { continue }
-                feed([0x04, code, UInt8(bytes.count - 1)] + bytes.dropFirst())
-            case 5:
-                guard let flags = bytes.first else { continue }
-                feed([0x02, 0x40, flags & 0x30, UInt8(bytes.count - 1), 0] + bytes.dropFirst())
-            case 6:
-                now += Int64(count + 1) * 100_000_000
-                if let deadline = host.deadline, deadline <= now { host.wake(at: now) }
-                rest()
-            default: act(bytes)
-            }
-        }
-    }
-
-    private mutating func frame(_ channel: UInt8, _ pdu: [UInt8]) {
-        let count = pdu.count
-        feed(
-            [0x02] + Self.handle + [UInt8((count + 4) & 0xFF), UInt8((count + 4) >> 8)]
-                + [UInt8(count & 0xFF), UInt8(count >> 8), channel, 0x00] + pdu)
-    }
-
-    /// What an application may do, told by the first byte.
-    private mutating func act(_ bytes: [UInt8]) {
-        guard let first = bytes.first, let id = connections.last else { return }
-        let rest = Array(bytes.dropFirst())
-        let handle = UInt16(rest.first ?? 1)
-        switch first % 12 {
-        case 0: _ = host.request(.services(nil), of: id, at: now)
-        case 1: _ = host.request(.characteristics(in: 1...0xFFFF), of: id, at: now)
-        case 2: _ = host.request(.read(max(handle, 1)), of: id, at: now)
-        case 3: _ = host.request(.write(max(handle, 1), rest), of: id, at: now)
-        case 4: _ = host.request(.includedServices(in: 1...0xFFFF), of: id, at: now)
-        case 5: _ = host.request(.configure(value: max(handle, 1), end: 0xFFFF, bits: 1), of: id, at: now)
-        case 6: _ = host.updateValue(rest.span.bytes, of: characteristic, at: now)
-        case 7: if let request = requests.popLast() { host.respond(to: request, with: .success(rest), at: now) }
-        case 8: _ = host.openChannel(id, psm: 0x80, at: now)
-        case 9: if let channel = channels.last { _ = host.trySend(rest.span.bytes, on: channel) }
-        case 10: _ = host.secure(id, at: now)
-        default: host.answerPairing(id, first & 0x10 == 0 ? .confirm(true) : .passkey(UInt32(handle)), at: now)
-        }
-        self.rest()
-    }
-
-    private mutating func feed(_ packet: [UInt8]) {
-        host.receive(packet.span.bytes, at: now)
-        rest()
-    }
-
-    /// Takes what the host sends, answers commands, and completes packets, until it has nothing more.
-    private mutating func rest() {
-        var rounds = 0
-        var isMoving = true
-        while isMoving {
-            rounds += 1
-            precondition(rounds < 10_000, "the host never comes to rest")
-            isMoving = false
-            output.removeAll(keepingCapacity: true)
-            var answers: [[UInt8]] = []
-            var start = 0
-            while host.nextPacket(into: &output, at: now) {
-                isMoving = true
-                if output[start] == 0x01 {
-                    answers.append(Self.answer(UInt16(output[start + 1]) | UInt16(output[start + 2]) << 8))
-                } else {
-                    answers.append([0x04, 0x13, 5, 1] + Self.handle + [1, 0])
-                }
-                start = output.count
-            }
-            for answer in answers { host.receive(answer.span.bytes, at: now) }
-            host.swapEvents(&batch)
-            for event in batch.events {
-                switch event {
-                case .connected(let id, _, _): connections = connections.suffix(3) + [id]
-                case .readRequest(let request, _, _, _), .writeRequest(let request, _, _):
-                    requests = requests.suffix(7) + [request]
-                case .channelOpened(let channel, _, _, _): channels = channels.suffix(7) + [channel]
-                default: break
-                }
-            }
-        }
-    }
-
-    private static func answer(_ opcode: UInt16) -> [UInt8] {
-        var result = [UInt8](repeating: 0, count: 65)
-        switch opcode {
-        case 0x1002: result[1 + 28] = 0b111  // encryption
-        case 0x2002: result[1...3] = [27, 0, 4]
-        case 0x2003: result[1] = 1
-        default: break
-        }
-        return [0x04, 0x0E, UInt8(3 + result.count), 1, UInt8(opcode & 0xFF), UInt8(opcode >> 8)] + result
+    private func mergeAdvertisements(_ input: UnsafeRawBufferPointer, at place: Int) {
+        var data = AdvertisingData(Array(input.prefix(place)))
+        data.merge(AdvertisingData(Array(input.dropFirst(place))))
+        let (payload, _, _) = AdvertisingPayload.fitting(localName: data.localName, services: data.services)
+        precondition(payload.data.count <= 31 && payload.scanResponse.count <= 31, "an advertisement is too long")
+        let again = AdvertisingData(payload.data)
+        precondition(again.services.allSatisfy { data.services.contains($0) }, "a service that nobody has named")
     }
 }
 
-/// Quick, and the same on every run; it protects nothing.
-private struct Toy: PairingCryptography {
-    func aes128(key: [UInt8], block: [UInt8]) -> [UInt8] { aesCMAC(key: key, message: block) }
-    func aesCMAC(key: [UInt8], message: [UInt8]) -> [UInt8] {
-        var result = [UInt8](repeating: 0, count: 16)
-        for (place, byte) in (key + message).enumerated() { result[place % 16] = result[place % 16] &* 31 ^ byte }
-        return result
-    }
-    func random(_ count: Int) -> [UInt8] { [UInt8](repeating: 7, count: count) }
-    func makeKeyPair() -> PairingKeyPair {
-        PairingKeyPair(secret: random(32), x: random(32), y: random(32))
-    }
-    func sharedSecret(_ keys: PairingKeyPair, x: [UInt8], y: [UInt8]) -> [UInt8]? { y.first == 7 ? x : nil }
+/// A host that plays one input after the other.
+private final class Player {
+    var play: Play
+    init(isCentral: Bool) { play = Play(isCentral: isCentral) }
 }
+
+// libFuzzer has one thread.
+private nonisolated(unsafe) let peripheral = Player(isCentral: false)
+private nonisolated(unsafe) let central = Player(isCentral: true)
+
+/// `-ignore_remaining_args=1 TARGET` ends the arguments: libFuzzer hands on all of them to the processes that it starts.
+private let target = CommandLine.arguments.last.flatMap { Target(rawValue: $0) }
 
 /// What libFuzzer calls with each input.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
-    let input = UnsafeRawBufferPointer(start: bytes, count: count)
-    guard let first = input.first else { return 0 }
-    var play = Play(isCentral: first & 1 == 1)
-    let rest = UnsafeRawBufferPointer(rebasing: input.dropFirst())
-    if first == 0xFF { play.stream(rest) } else { play.steps(rest) }
-    // Advertising data come from strangers too.
-    var payload = AdvertisingData(Array(rest.prefix(255)))
-    payload.merge(AdvertisingData(Array(rest.suffix(31))))
+    target?.run(UnsafeRawBufferPointer(start: bytes, count: count))
     return 0
 }
 
@@ -209,6 +110,7 @@ func runDriver(
 
 @main enum Main {
     static func main() {
+        precondition(target != nil, "FuzzHost FLAGS -ignore_remaining_args=1 TARGET; see scripts/fuzz-host")
         var count = CommandLine.argc
         var arguments = CommandLine.unsafeArgv
         _ = runDriver(&count, &arguments) { fuzzOneInput($0, $1) }

@@ -1,67 +1,98 @@
-@testable import BluetoothHost
-
-/// Two controllers on one table, strict where real ones are: they know only the commands they say they know, deliver
+/// Two LE controllers on one table, strict where real ones are: they know only the commands they say they know, deliver
 /// only unmasked events, and note every buffer that a host overruns.
-struct VirtualControllers {
-    struct Options {
-        var isExtended = false
-        var hasDataLength = true
-        var usesBufferSizeV2 = false
-        var aclLength = 27
-        var aclCount = 4
+package struct VirtualControllers: Sendable {
+    package struct Options: Sendable {
+        package var isExtended = false
+        package var hasDataLength = true
+        package var usesBufferSizeV2 = false
+        package var aclLength = 27
+        package var aclCount = 4
+        /// Peers that the filter accept list holds; 0 for none.
+        package var listSize = 8
+        /// Takes a list and does not go by it, as some controllers do.
+        package var ignoresList = false
         /// Size of the pieces in which data is handed to a host.
-        var receiveLength = 27
+        package var receiveLength = 27
         /// Whether packets are completed at once, or when the test says so.
-        var completesAtOnce = true
+        package var completesAtOnce = true
+        /// Whether commands and frames are kept for a test to look at.
+        package var isRecording = true
+
+        package init(
+            isExtended: Bool = false, hasDataLength: Bool = true, usesBufferSizeV2: Bool = false, aclLength: Int = 27,
+            aclCount: Int = 4, receiveLength: Int = 27, completesAtOnce: Bool = true, isRecording: Bool = true,
+            listSize: Int = 8, ignoresList: Bool = false
+        ) {
+            self.isExtended = isExtended
+            self.hasDataLength = hasDataLength
+            self.usesBufferSizeV2 = usesBufferSizeV2
+            self.aclLength = aclLength
+            self.aclCount = aclCount
+            self.receiveLength = receiveLength
+            self.completesAtOnce = completesAtOnce
+            self.isRecording = isRecording
+            self.listSize = listSize
+            self.ignoresList = ignoresList
+        }
     }
 
-    struct Side {
-        var options = Options()
-        var random: [UInt8] = []
-        var isAdvertising = false
-        var data: [UInt8] = []
-        var response: [UInt8] = []
-        var isScanning = false
-        var initiating: [UInt8]?
-        var leMask: UInt64 = 0
-        var mask: UInt64 = 0
-        var isConnected = false
-        var held = 0
-        var waiting: [[UInt8]] = []
-        var assembled: [UInt8] = []
-        var commands: [UInt16] = []
+    package struct Side: Sendable {
+        package var options = Options()
+        package var random: [UInt8] = []
+        package var isAdvertising = false
+        package var data: [UInt8] = []
+        package var response: [UInt8] = []
+        package var isScanning = false
+        package var initiating: [UInt8]?
+        /// Types and addresses.
+        package var list: [[UInt8]] = []
+        package var initiatesByList = false
+        package var scansByList = false
+        package var leMask: UInt64 = 0
+        package var mask: UInt64 = 0
+        package var isConnected = false
+        package var held = 0
+        package var waiting: [[UInt8]] = []
+        package var assembled: [UInt8] = []
+        package var commands: [UInt16] = []
         /// Commands as they came, without the H4 indicator.
-        var packets: [[UInt8]] = []
-        var isSilent = false
+        package var packets: [[UInt8]] = []
+        package var isSilent = false
         /// The key that encryption was asked for with.
-        var key: [UInt8] = []
+        package var key: [UInt8] = []
     }
 
-    static let handle: UInt16 = 0x0040
-    var sides = [Side(), Side()]
+    package static let handle: UInt16 = 0x0040
+    package var sides: [Side]
     /// Packets for each host.
-    var toHost: [[[UInt8]]] = [[], []]
+    package var toHost: [[[UInt8]]] = [[], []]
     /// What a host did wrong.
-    var faults: [String] = []
+    package var faults: [String] = []
     /// Complete L2CAP frames that went from each side.
-    var frames: [[[UInt8]]] = [[], []]
+    package var frames: [[[UInt8]]] = [[], []]
 
-    static let extendedCommands: [(Int, Int)] = [
+    package init(_ options: Options = Options()) {
+        let side = Side(options: options)
+        sides = [side, side]
+    }
+
+    package static let extendedCommands: [(Int, Int)] = [
         (36, 1), (36, 2), (36, 3), (36, 4), (36, 5), (37, 5), (37, 6), (37, 7),
     ]
-    static let legacyCommands: [(Int, Int)] = [(25, 5), (25, 7), (26, 0), (26, 1), (26, 2), (26, 3), (26, 4)]
+    package static let legacyCommands: [(Int, Int)] = [(25, 5), (25, 7), (26, 0), (26, 1), (26, 2), (26, 3), (26, 4)]
 
-    func supportedCommands(_ side: Int) -> [UInt8] {
+    package func supportedCommands(_ side: Int) -> [UInt8] {
         var mask = [UInt8](repeating: 0, count: 64)
         var bits = [(15, 5), (26, 5), (27, 2), (28, 0), (28, 1), (28, 2), (33, 4), (33, 5), (14, 7)]
         bits += sides[side].options.isExtended ? Self.extendedCommands : Self.legacyCommands
         if sides[side].options.hasDataLength { bits += [(33, 6), (34, 0), (35, 3)] }
         if sides[side].options.usesBufferSizeV2 { bits.append((41, 5)) }
+        if sides[side].options.listSize > 0 { bits += [(26, 6), (26, 7), (27, 0)] }
         for (octet, bit) in bits { mask[octet] |= 1 << UInt8(bit) }
         return mask
     }
 
-    mutating func event(_ code: UInt8, _ parameters: [UInt8], to side: Int) {
+    package mutating func event(_ code: UInt8, _ parameters: [UInt8], to side: Int) {
         if code == 0x3E {
             guard sides[side].mask >> 61 & 1 == 1, sides[side].leMask >> UInt64(parameters[0] - 1) & 1 == 1 else {
                 return
@@ -70,20 +101,22 @@ struct VirtualControllers {
         toHost[side].append([0x04, code, UInt8(parameters.count)] + parameters)
     }
 
-    mutating func complete(_ opcode: UInt16, _ result: [UInt8], to side: Int) {
+    package mutating func complete(_ opcode: UInt16, _ result: [UInt8], to side: Int) {
         event(0x0E, [1, UInt8(opcode & 0xFF), UInt8(opcode >> 8)] + result, to: side)
     }
 
-    mutating func status(_ opcode: UInt16, _ code: UInt8, to side: Int) {
+    package mutating func status(_ opcode: UInt16, _ code: UInt8, to side: Int) {
         event(0x0F, [code, 1, UInt8(opcode & 0xFF), UInt8(opcode >> 8)], to: side)
     }
 
     /// Takes a packet of a host.
-    mutating func receive(_ packet: [UInt8], from side: Int) {
+    package mutating func receive(_ packet: [UInt8], from side: Int) {
         if packet[0] == 0x02 { return receiveData(packet, from: side) }
         let opcode = UInt16(packet[1]) | UInt16(packet[2]) << 8
-        sides[side].commands.append(opcode)
-        sides[side].packets.append(Array(packet[1...]))
+        if sides[side].options.isRecording {
+            sides[side].commands.append(opcode)
+            sides[side].packets.append(Array(packet[1...]))
+        }
         if !sides[side].isSilent { command(opcode, Array(packet[4...]), side) }
     }
 
@@ -91,14 +124,19 @@ struct VirtualControllers {
         let other = 1 - side
         switch opcode {
         case 0x0C03:
-            let options = sides[side].options
-            if sides[side].isConnected { disconnect(reason: 0x08, from: side, tellSelf: false) }
-            sides[side] = Side()
-            sides[side].options = options
+            reset(side)
             complete(opcode, [0], to: side)
         case 0x1001: complete(opcode, [0, 13, 0, 0, 13, 0x34, 0x12, 0, 0], to: side)
         case 0x1002: complete(opcode, [0] + supportedCommands(side), to: side)
         case 0x1003: complete(opcode, [0, 0, 0, 0, 0, 0x60, 0, 0, 0], to: side)
+        case 0x1005:
+            // The same buffers serve both kinds of data; there are none for voice.
+            var bytes: [UInt8] = [0]
+            bytes.append(u16: UInt16(sides[side].options.aclLength))
+            bytes.append(0)
+            bytes.append(u16: UInt16(sides[side].options.aclCount))
+            bytes.append(u16: 0)
+            complete(opcode, bytes, to: side)
         case 0x1009: complete(opcode, [0, 1, 2, 3, 4, 5, UInt8(side)], to: side)
         case 0x2003:
             var features: UInt64 = 1
@@ -125,7 +163,21 @@ struct VirtualControllers {
             complete(opcode, [0, 251, 0, 0x48, 0x08, 251, 0, 0x48, 0x08], to: side)
         case 0x2024 where sides[side].options.hasDataLength: complete(opcode, [0], to: side)
         case 0x2022 where sides[side].options.hasDataLength: complete(opcode, [0, p[0], p[1]], to: side)
+        case 0x200F where sides[side].options.listSize > 0:
+            complete(opcode, [0, UInt8(sides[side].options.listSize)], to: side)
+        case 0x2010, 0x2011:
+            // The list must not change while it is in use (Vol 4, Part E, 7.8.15).
+            let isUsed =
+                sides[side].initiating != nil && sides[side].initiatesByList
+                || sides[side].isScanning && sides[side].scansByList
+            if isUsed { faults.append("the filter accept list changes while it is in use") }
+            let isFull = opcode == 0x2011 && sides[side].list.count == sides[side].options.listSize
+            complete(opcode, [isUsed ? 0x0C : isFull ? 0x07 : 0], to: side)
+            if !isUsed, opcode == 0x2010 { sides[side].list = [] }
+            if !isUsed, !isFull, opcode == 0x2011 { sides[side].list.append(p) }
         case 0x2006, 0x2036, 0x2035, 0x200B, 0x2041:
+            if opcode == 0x200B { sides[side].scansByList = p[6] == 1 }
+            if opcode == 0x2041 { sides[side].scansByList = p[1] == 1 }
             complete(opcode, known(opcode, side) ? (opcode == 0x2036 ? [0, 0] : [0]) : [1], to: side)
         case 0x2008, 0x2037:
             sides[side].data = opcode == 0x2008 ? Array(p[1..<1 + Int(p[0])]) : Array(p[4...])
@@ -146,6 +198,7 @@ struct VirtualControllers {
         case 0x200D, 0x2043:
             status(opcode, known(opcode, side) ? 0 : 1, to: side)
             sides[side].initiating = opcode == 0x200D ? Array(p[6..<12]) : Array(p[3..<9])
+            sides[side].initiatesByList = (opcode == 0x200D ? p[4] : p[0]) == 1
             meet()
         case 0x200E:
             complete(opcode, [sides[side].initiating == nil ? 0x0C : 0], to: side)
@@ -180,6 +233,12 @@ struct VirtualControllers {
         }
     }
 
+    /// What Reset does, and the loss of a host: its connection is lost.
+    package mutating func reset(_ side: Int) {
+        if sides[side].isConnected { disconnect(reason: 0x08, from: side, tellSelf: false) }
+        sides[side] = Side(options: sides[side].options)
+    }
+
     private func known(_ opcode: UInt16, _ side: Int) -> Bool {
         (opcode >= 0x2035) == sides[side].options.isExtended
     }
@@ -187,10 +246,11 @@ struct VirtualControllers {
     private func u64(_ bytes: [UInt8]) -> UInt64 { bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
 
     /// Scanners hear advertisers, and initiators find them.
-    mutating func meet() {
+    package mutating func meet() {
         for side in 0...1 where sides[1 - side].isAdvertising {
             let peer = sides[1 - side]
-            if sides[side].isScanning {
+            let isListed = sides[side].list.contains([1] + peer.random) && !sides[side].options.ignoresList
+            if sides[side].isScanning, isListed || !sides[side].scansByList {
                 for (legacy, extended, data) in [(UInt8(0), UInt8(0x13), peer.data), (4, 0x1B, peer.response)] {
                     if sides[side].options.isExtended {
                         event(
@@ -201,7 +261,10 @@ struct VirtualControllers {
                     }
                 }
             }
-            if sides[side].initiating == peer.random, !peer.isConnected {
+            let isAwaited =
+                sides[side].initiatesByList
+                ? sides[side].initiating != nil && isListed : sides[side].initiating == peer.random
+            if isAwaited, !peer.isConnected {
                 sides[side].initiating = nil
                 sides[1 - side].isAdvertising = false
                 for (place, role) in [(side, UInt8(0)), (1 - side, 1)] {
@@ -233,21 +296,18 @@ struct VirtualControllers {
         return report + data
     }
 
-    mutating func disconnect(reason: UInt8, from side: Int, tellSelf: Bool) {
+    package mutating func disconnect(reason: UInt8, from side: Int, tellSelf: Bool) {
         for place in 0...1 {
             sides[place].isConnected = false
             sides[place].held = 0
             sides[place].waiting = []
+            sides[place].assembled = []
             if place != side || tellSelf { event(0x05, [0, 0x40, 0, place == side ? 0x16 : reason], to: place) }
         }
     }
 
     private mutating func receiveData(_ packet: [UInt8], from side: Int) {
-        let count = packet.count - 5
-        if count > sides[side].options.aclLength { faults.append("a packet of \(count) bytes") }
-        guard sides[side].isConnected else { return }
-        sides[side].held += 1
-        if sides[side].held > sides[side].options.aclCount { faults.append("\(sides[side].held) packets held") }
+        guard admit(packet.count - 5, from: side) else { return }
         if sides[side].options.completesAtOnce {
             deliver(packet, from: side)
             completePackets(1, on: side)
@@ -256,32 +316,52 @@ struct VirtualControllers {
         }
     }
 
+    /// Notes a data packet of a host and whether it had leave to send it; false when there is nobody to send it to.
+    package mutating func admit(_ count: Int, from side: Int) -> Bool {
+        if count > sides[side].options.aclLength { faults.append("a packet of \(count) bytes") }
+        guard sides[side].isConnected else { return false }
+        sides[side].held += 1
+        if sides[side].held > sides[side].options.aclCount { faults.append("\(sides[side].held) packets held") }
+        return true
+    }
+
+    /// Whether a packet that `admit` took may go to the other host as it is: a whole frame that follows a whole one, of
+    /// which nothing waits.
+    package func isWholeFrame(_ flags: UInt8, count: Int, frameCount: Int, from side: Int) -> Bool {
+        flags >> 4 == 0 && frameCount + 4 == count && sides[side].assembled.isEmpty && sides[side].waiting.isEmpty
+            && count <= sides[1 - side].options.receiveLength
+    }
+
     /// Sends what a side holds back.
-    mutating func release(_ count: Int, on side: Int) {
+    package mutating func release(_ count: Int, on side: Int) {
         let packets = sides[side].waiting.prefix(count)
         sides[side].waiting.removeFirst(packets.count)
         for packet in packets { deliver(packet, from: side) }
         if !packets.isEmpty { completePackets(packets.count, on: side) }
     }
 
-    private mutating func completePackets(_ count: Int, on side: Int) {
+    /// Tells a host that its packets have been delivered.
+    package mutating func completePackets(_ count: Int, on side: Int) {
+        // A connection that has ended took its packets with it.
+        guard sides[side].isConnected, sides[side].held >= count else { return }
         sides[side].held -= count
         event(0x13, [1, 0x40, 0, UInt8(count), 0], to: side)
     }
 
-    private mutating func deliver(_ packet: [UInt8], from side: Int) {
+    /// Passes a packet on that `admit` took, once its frame is whole.
+    package mutating func deliver(_ packet: [UInt8], from side: Int) {
         let isFirst = packet[2] >> 4 == 0
         if isFirst != sides[side].assembled.isEmpty { faults.append("fragments out of order") }
         sides[side].assembled += packet[5...]
         let frame = sides[side].assembled
         guard frame.count >= 4, frame.count == 4 + Int(frame[0]) + Int(frame[1]) << 8 else { return }
         sides[side].assembled = []
-        frames[side].append(frame)
+        if sides[side].options.isRecording { frames[side].append(frame) }
         sendFrame(frame, to: 1 - side)
     }
 
     /// Hands a frame to a host in pieces, as controllers do.
-    mutating func sendFrame(_ frame: [UInt8], to side: Int) {
+    package mutating func sendFrame(_ frame: [UInt8], to side: Int) {
         var start = 0
         while start < frame.count {
             let piece = frame[start..<min(start + sides[side].options.receiveLength, frame.count)]
@@ -289,5 +369,16 @@ struct VirtualControllers {
                 [0x02, 0x40, start == 0 ? 0x20 : 0x10, UInt8(piece.count & 0xFF), UInt8(piece.count >> 8)] + piece)
             start += piece.count
         }
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(u16 value: UInt16) {
+        append(UInt8(truncatingIfNeeded: value))
+        append(UInt8(truncatingIfNeeded: value >> 8))
+    }
+
+    fileprivate mutating func append(u64 value: UInt64) {
+        for place in 0..<8 { append(UInt8(truncatingIfNeeded: value >> (8 * UInt64(place)))) }
     }
 }

@@ -1,0 +1,274 @@
+#if BlueZ
+    import Ferry
+    import FerryBluetooth
+    import Glibc
+    import Synchronization
+
+    /// An LE credit-based channel over a kernel socket: one packet is one SDU.
+    ///
+    /// The kernel counts the credits. It takes packets until the peer's credits are used up and the socket's buffer is
+    /// full, so a full socket is backpressure from the peer itself; and it returns credits as packets are read, so that a
+    /// receiver who pauses stops the peer. Kernels that return them earlier (see ``Kernel``) cannot be paused.
+    final class BlueZL2CAPChannel: L2CAPChannel {
+        /// The most bytes of a chunk: with 23 bytes in a K-frame, the least there may be, its buffers still fit in a
+        /// socket's (socket(7), `wmem_default`).
+        static let chunkLimit = 4096
+        /// How long closing waits for what is queued, as long as a supervision timeout usually is.
+        static let drainTime = Duration.seconds(5)
+        /// Packets that are handed on before others get their turn.
+        private static let batch = 64
+
+        private struct State {
+            var descriptor: FileDescriptor?
+            var receiver: (any LinkReceiver)?
+            var isReceiving = true
+            var wantsReady = false
+            var isClosing = false
+            /// The first error that the socket told, which it does once.
+            var failure: Int32?
+            var end: FerryError?
+            var isOver = false
+        }
+
+        let psm: PSM
+        let peer: PeerID
+        let maximumChunkSize: Int
+        private let thread: BusThread
+        private let canPause: Bool
+        private let isDrained: @Sendable (Int32) -> Bool
+        private let onEnd: @Sendable (BlueZL2CAPChannel) -> Void
+        private let state: Mutex<State>
+        /// Of the thread alone.
+        nonisolated(unsafe) private let buffer: UnsafeMutableRawBufferPointer
+        nonisolated(unsafe) private var watched: Int32 = 0
+
+        /// - Parameters:
+        ///   - descriptor: a connected socket that does not block.
+        ///   - sendMTU: the most bytes that the peer takes in a packet.
+        ///   - receiveMTU: the most bytes that it sends.
+        ///   - canPause: whether unread packets stop the peer.
+        ///   - isDrained: whether what was sent has left the socket.
+        ///   - onEnd: called once, on the thread, when the channel has ended.
+        init(
+            _ descriptor: FileDescriptor, psm: PSM, peer: PeerID, sendMTU: Int, receiveMTU: Int, canPause: Bool,
+            on thread: BusThread, isDrained: @escaping @Sendable (Int32) -> Bool = L2CAPSocket.isDrained,
+            onEnd: @escaping @Sendable (BlueZL2CAPChannel) -> Void
+        ) {
+            self.psm = psm
+            self.peer = peer
+            maximumChunkSize = max(1, min(sendMTU, Self.chunkLimit))
+            self.thread = thread
+            self.canPause = canPause
+            self.isDrained = isDrained
+            self.onEnd = onEnd
+            state = Mutex(State(descriptor: descriptor))
+            buffer = .allocate(byteCount: max(1, receiveMTU), alignment: 8)
+        }
+
+        deinit { buffer.deallocate() }
+
+        // MARK: From any thread
+
+        func activate(_ receiver: any LinkReceiver) {
+            thread.execute { [self] in
+                let end = state.withLock { state in
+                    state.receiver = receiver
+                    return state.end
+                }
+                if let end { tell(end) } else { updateWatch() }
+            }
+        }
+
+        func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
+            guard chunk.byteCount > 0 else { throw FerryError(.emptyChunk, "An L2CAP channel carries no empty SDUs.") }
+            guard chunk.byteCount <= maximumChunkSize else {
+                throw FerryError(
+                    .chunkTooLarge, "\(chunk.byteCount) bytes are above this channel's \(maximumChunkSize).")
+            }
+            enum Outcome {
+                case taken
+                case full(isFirst: Bool)
+                case ended(FerryError)
+            }
+            let outcome = state.withLock { state -> Outcome in
+                if let end = state.end { return .ended(end) }
+                guard let descriptor = state.descriptor, !state.isClosing else { return .ended(.closedHere) }
+                if let failure = state.failure { return .ended(.lost(failure)) }
+                let sent = chunk.withUnsafeBytes { bytes in
+                    send(descriptor.rawValue, bytes.baseAddress, bytes.count, Self.flags)
+                }
+                if sent >= 0 { return .taken }
+                let number = errno
+                if [EAGAIN, EINTR, ENOBUFS, ENOMEM].contains(number) {
+                    defer { state.wantsReady = true }
+                    return .full(isFirst: !state.wantsReady)
+                }
+                state.failure = number
+                return .ended(.lost(number))
+            }
+            switch outcome {
+            case .taken: return true
+            case .full(let isFirst):
+                if isFirst { thread.execute { [self] in waitForSpace() } }
+                return false
+            case .ended(let end): throw end
+            }
+        }
+
+        private static let flags = Int32(truncatingIfNeeded: MSG_DONTWAIT) | Int32(truncatingIfNeeded: MSG_NOSIGNAL)
+
+        func setReceiving(_ isReceiving: Bool) {
+            guard canPause else { return }
+            let changed = state.withLock { state in
+                defer { state.isReceiving = isReceiving }
+                return state.isReceiving != isReceiving
+            }
+            if changed { thread.execute { [self] in updateWatch() } }
+        }
+
+        func close() {
+            let wasOpen = state.withLock { state in
+                defer { state.isClosing = true }
+                return !state.isClosing
+            }
+            guard wasOpen else { return }
+            thread.execute { [self] in
+                updateWatch()
+                drain(until: BusThread.now + UInt64(Self.drainTime / .microseconds(1)))
+            }
+        }
+
+        // MARK: On the thread
+
+        private func updateWatch() {
+            let (descriptor, events) = state.withLock { state -> (FileDescriptor?, Int32) in
+                guard state.receiver != nil, state.end == nil, !state.isClosing else { return (state.descriptor, 0) }
+                return (
+                    state.descriptor, (state.isReceiving ? POLLIN : 0) | (state.wantsReady ? POLLOUT : 0)
+                )
+            }
+            guard let descriptor, events != watched else { return }
+            watched = events
+            guard events != 0 else { return thread.unwatch(descriptor.rawValue) }
+            thread.watch(descriptor.rawValue, events) { [self] events in socketDidChange(descriptor, Int32(events)) }
+        }
+
+        /// The kernel may have refused for want of memory although the socket has space, and would say so at once.
+        private func waitForSpace() {
+            guard let descriptor = state.withLock({ $0.descriptor }) else { return isReady() }
+            var entry = pollfd(fd: descriptor.rawValue, events: Int16(POLLOUT), revents: 0)
+            guard poll(&entry, 1, 0) > 0 else { return updateWatch() }
+            thread.schedule(after: .milliseconds(2)) { [weak self] in self?.isReady() }
+        }
+
+        private func isReady() {
+            let receiver = state.withLock { state in
+                state.wantsReady = false
+                return state.receiver
+            }
+            updateWatch()
+            receiver?.linkIsReady()
+        }
+
+        private func socketDidChange(_ descriptor: FileDescriptor, _ events: Int32) {
+            if events & POLLOUT != 0 { isReady() }
+            let hasEnded = events & (POLLHUP | POLLERR) != 0
+            if events & POLLIN != 0 || hasEnded { receive(from: descriptor, hasEnded: hasEnded) }
+        }
+
+        /// Hands on what has come, and then the end, if it has come too.
+        private func receive(from descriptor: FileDescriptor, hasEnded: Bool) {
+            for _ in 0..<Self.batch {
+                let (receiver, isReceiving) = state.withLock { ($0.isClosing ? nil : $0.receiver, $0.isReceiving) }
+                guard let receiver else { return }
+                guard isReceiving else {
+                    if hasEnded { noteEnd(descriptor) }
+                    return
+                }
+                let count = recv(descriptor.rawValue, buffer.baseAddress, buffer.count, Self.flags)
+                if count > 0 {
+                    receiver.linkDidReceive(
+                        RawSpan(
+                            _unsafeBytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])))
+                } else if count == 0 {
+                    // The end, or an empty SDU, with more behind it or not.
+                    if hasEnded, L2CAPSocket.waitingBytes(descriptor.rawValue) == 0 { return end(as: nil) }
+                    if !hasEnded, L2CAPSocket.hasHungUp(descriptor.rawValue) { return end(as: nil) }
+                } else if errno == EAGAIN {
+                    if hasEnded { end(as: nil) }
+                    return
+                } else if errno != EINTR {
+                    // A socket tells its error once, and then what came before.
+                    let number = errno
+                    let isFirst = state.withLock { state in
+                        defer { state.failure = state.failure ?? number }
+                        return state.failure == nil
+                    }
+                    if !isFirst { return end(as: nil) }
+                }
+            }
+        }
+
+        /// The end has come while the owner has paused: it hears of it after what waits, or when it sends.
+        private func noteEnd(_ descriptor: FileDescriptor) {
+            state.withLock { $0.failure = $0.failure ?? ECONNRESET }
+            watched = 0
+            thread.unwatch(descriptor.rawValue)
+        }
+
+        /// Closes when what is queued has gone out, or has not in time.
+        private func drain(until deadline: UInt64) {
+            guard let descriptor = state.withLock({ $0.end == nil ? $0.descriptor : nil }) else {
+                return end(as: .closedHere)
+            }
+            let isDone = isDrained(descriptor.rawValue) || L2CAPSocket.hasHungUp(descriptor.rawValue)
+            guard !isDone, BusThread.now < deadline else { return end(as: .closedHere) }
+            thread.schedule(after: .milliseconds(5)) { [self] in drain(until: deadline) }
+        }
+
+        /// Ends at once, without waiting for what is queued: the adapter goes.
+        func abort() { end(as: .closedHere) }
+
+        private func end(as reason: FerryError?) {
+            let (descriptor, end, isFirst) = state.withLock { state -> (FileDescriptor?, FerryError, Bool) in
+                let isFirst = state.end == nil
+                let end = state.end ?? reason ?? .lost(state.failure ?? ECONNRESET)
+                state.end = end
+                return (state.descriptor.take(), end, isFirst)
+            }
+            if let descriptor {
+                watched = 0
+                thread.unwatch(descriptor.rawValue)
+            }
+            if isFirst { onEnd(self) }
+            tell(end)
+        }
+
+        private func tell(_ end: FerryError) {
+            let receiver = state.withLock { state -> (any LinkReceiver)? in
+                guard !state.isOver, let receiver = state.receiver.take() else { return nil }
+                state.isOver = true
+                return receiver
+            }
+            receiver?.linkDidClose(end)
+        }
+    }
+
+    extension FerryError {
+        fileprivate static var closedHere: FerryError {
+            FerryError(.closed, "The L2CAP channel was closed by this side.")
+        }
+
+        /// - Parameter number: what the kernel gives as the reason of an end (its `bt_to_errno`).
+        fileprivate static func lost(_ number: Int32) -> FerryError {
+            switch number {
+            case ECONNRESET, EPIPE, ENOTCONN:
+                FerryError(.disconnected, "The peer closed the L2CAP channel, or ended the connection.")
+            case ETIMEDOUT:
+                FerryError(.disconnected, "Nothing was heard of the peer of the L2CAP channel for too long.")
+            case ECONNABORTED: FerryError(.disconnected, "This side ended the connection of the L2CAP channel.")
+            default: FerryError(.disconnected, "The L2CAP channel has ended: \(String(cString: strerror(number))).")
+            }
+        }
+    }
+#endif

@@ -1,0 +1,108 @@
+// Connections from the first moment to the last, whoever made them.
+
+import DequeModule
+
+extension LEHost {
+    /// Ends a connection once what is queued has left, or after 1 s. ``HostEvent/disconnected(_:_:)`` follows.
+    public mutating func disconnect(_ id: ConnectionID, at now: Int64) {
+        guard let index = index(id), connections[index].closing == nil else { return }
+        connections[index].closing = Connection.Closing(
+            reason: .remoteUserTerminated, isCommandSent: false, deadline: now + 1_000_000_000)
+    }
+
+    /// Asks the controller how strongly the peer is heard; ``HostEvent/rssi(_:_:)`` follows. Returns false when the
+    /// connection has ended or the controller cannot tell.
+    public mutating func readRSSI(_ id: ConnectionID, at now: Int64) -> Bool {
+        guard let index = index(id), controller.supports(.readRSSI) else { return false }
+        let handle = connections[index].handle
+        if !commands.contains(.readRSSI(connection: handle)) {
+            commands.enqueue(
+                HCICommand(.readRSSI, for: .readRSSI(connection: handle)) { $0.append(u16: handle) }, at: now)
+        }
+        return true
+    }
+
+    /// Disconnects a peer that breaks the rules.
+    mutating func abort(_ index: Int, _ why: String, at now: Int64) {
+        guard connections[index].closing?.isCommandSent != true else { return }
+        pending.events.append(.diagnostic("\(connections[index].peer) is disconnected: \(why)."))
+        connections[index].closing = Connection.Closing(
+            reason: .remoteUserTerminated, isCommandSent: false, deadline: now)
+        sendDisconnect(index, at: now)
+    }
+
+    /// Sends the command to disconnect for connections that have nothing left to send.
+    mutating func finishClosing(at now: Int64) {
+        for index in connections.indices {
+            guard let closing = connections[index].closing, !closing.isCommandSent,
+                connections[index].transmit.isEmpty, connections[index].inFlight == 0
+            else { continue }
+            sendDisconnect(index, at: now)
+        }
+    }
+
+    private mutating func sendDisconnect(_ index: Int, at now: Int64) {
+        guard let closing = connections[index].closing else { return }
+        let handle = connections[index].handle
+        // The end comes at the latest after the supervision timeout, which is below 32 s.
+        connections[index].closing?.isCommandSent = true
+        connections[index].closing?.deadline = now + 40_000_000_000
+        commands.enqueue(
+            HCICommand(.disconnect, for: .disconnect(connection: handle)) {
+                $0.append(u16: handle)
+                $0.append(closing.reason.rawValue)
+            }, at: now)
+    }
+
+    /// Something that a connection waited for did not come in time.
+    mutating func expire(_ index: Int, at now: Int64) {
+        if let closing = connections[index].closing {
+            if !closing.isCommandSent, closing.deadline <= now { sendDisconnect(index, at: now) }
+            return
+        }
+        if (connections[index].requestDeadline ?? .max) <= now {
+            abort(index, "it did not answer an ATT request within 30 s", at: now)
+        } else if (connections[index].indicationDeadline ?? .max) <= now {
+            abort(index, "it did not confirm an indication within 30 s", at: now)
+        } else {
+            expireSecurity(index, at: now)
+            expireSignalling(index, at: now)
+        }
+    }
+
+    /// A connection is over: whatever waits for it is told.
+    mutating func connectionDidEnd(_ handle: UInt16, _ reason: HCIErrorCode, at now: Int64) {
+        guard let index = index(handle: handle) else { return }
+        let connection = connections.remove(at: index)
+        // The controller has dropped what it held for the connection (Vol 4, Part E, 4.3).
+        freeBuffers += connection.inFlight
+        for procedure in connection.procedures {
+            if connection.watch.procedure == procedure.id { continue }
+            pending.events.append(
+                .completed(OperationID(rawValue: procedure.id), connection.id, .failure(.disconnected(reason))))
+        }
+        for request in connection.signalRequests {
+            switch request.kind {
+            case .openChannel(_, let operation):
+                pending.events.append(.channelRefused(operation, connection.id, .timedOut))
+            case .openChannels(let waiting, _):
+                for channel in waiting {
+                    pending.events.append(.channelRefused(channel.operation, connection.id, .timedOut))
+                }
+            case .reconfigure(_, _, let operation):
+                pending.events.append(.channelsReconfigured(operation, connection.id, .timedOut))
+            case .closeChannel, .parameterUpdate: break
+            }
+        }
+        for waiting in connection.security.channels {
+            pending.events.append(.channelRefused(waiting.operation, connection.id, .timedOut))
+        }
+        for channel in connection.channels where channel.state != .connecting {
+            pending.events.append(.channelClosed(CreditChannelID(rawValue: channel.id)))
+        }
+        remember(connection)
+        pending.events.append(.disconnected(connection.id, reason))
+        advertiser.isPaused = false
+        reconcileAdvertising(at: now)
+    }
+}

@@ -1,0 +1,93 @@
+#if BlueZ
+    import Ferry
+    import FerryBlueZ
+    import FerryBluetooth
+    import Foundation
+    import Synchronization
+    import Testing
+
+    /// The speed of a channel beside that of bare sockets (l2test(1)) over the same connection, one after the other:
+    ///
+    ///     FERRY_MEASURE=1 scripts/virtual-machine '^FerryBlueZTests\\.ThroughputTests'
+    @Suite(
+        .enabled(if: Machine.isHere && getenv("FERRY_MEASURE") != nil, "measures, when FERRY_MEASURE is set"),
+        .serialized, .timeLimit(.minutes(4)))
+    struct ThroughputTests {
+        private static let size = 4096
+        private static let count = 1000
+        private static let rounds = 5
+
+        private final class Counter: LinkReceiver, Sendable {
+            private let left: Mutex<Int>
+            private let done = Mutex<Timestamp?>(nil)
+            var end: Timestamp? { done.withLock { $0 } }
+            init(_ count: Int) { left = Mutex(count) }
+            func linkIsReady() {}
+            func linkDidReceive(_ chunk: RawSpan) {
+                let isLast = left.withLock { left in
+                    left -= chunk.byteCount
+                    return left == 0
+                }
+                if isLast { done.withLock { $0 = SystemTime().now } }
+            }
+            func linkDidClose(_ reason: FerryError) {}
+        }
+
+        /// Bytes a second through Ferry's two ends.
+        private func ferry(_ rig: ChannelRig) async throws -> Double {
+            let psm = try await rig.peripheral.publishL2CAPChannel(encryptionRequired: false)
+            let (near, far) = try await rig.open(psm)
+            let counter = Counter(Self.size * Self.count)
+            far.activate(counter)
+            let chunk = [UInt8](repeating: 0x7F, count: Self.size)
+            let left = Mutex(Self.count)
+            let fill: @Sendable () -> Void = {
+                left.withLock { left in
+                    while left > 0, (try? near.trySend(chunk.span.bytes)) == true { left -= 1 }
+                }
+            }
+            let sender = Witness()
+            sender.onReady = fill
+            near.activate(sender)
+            let began = SystemTime().now
+            fill()
+            for _ in 0..<6000 where counter.end == nil { try await Task.sleep(for: .milliseconds(10)) }
+            let took = try #require(counter.end) - began
+            near.close()
+            try rig.peripheral.unpublishL2CAPChannel(psm)
+            return Double(Self.size * Self.count) / (took / .seconds(1))
+        }
+
+        /// Bytes a second between two bare sockets.
+        private func raw(_ round: Int, to address: String) async throws -> Double {
+            let psm = "\(210 + round)"
+            let total = "\(Self.size * Self.count)"
+            let receiver = try SocketTester("-r", "-i", "hci0", "-P", psm, "-I", "8192", "-b", total)
+            defer { receiver.stop() }
+            try await until { receiver.output.contains("Waiting") }
+            let sender = try SocketTester(
+                "-s", "-i", "hci1", "-P", psm, "-b", "\(Self.size)", "-N", "\(Self.count)", address)
+            defer { sender.stop() }
+            for _ in 0..<6000 where !receiver.output.contains("bytes in") {
+                try await Task.sleep(for: .milliseconds(10))
+            }
+            let line = try #require(receiver.output.split(separator: "\n").first { $0.contains("bytes in") })
+            let words = line.split(separator: " ")
+            let seconds = try #require(words.firstIndex(of: "in").flatMap { Double(words[$0 + 1]) })
+            return Double(Self.size * Self.count) / seconds
+        }
+
+        @Test func channelsKeepUpWithBareSockets() async throws {
+            let rig = try await ChannelRig.connected
+            let address = try await ChannelRig.address(of: try await Machine.adapters().peripheral)
+            var pairs: [(ferry: Double, raw: Double)] = []
+            for round in 0..<Self.rounds { pairs.append((try await ferry(rig), try await raw(round, to: address))) }
+            for pair in pairs {
+                print("Ferry \(Int(pair.ferry / 1000)) kB/s, bare sockets \(Int(pair.raw / 1000)) kB/s")
+            }
+            let ratios = pairs.map { $0.ferry / $0.raw }.sorted()
+            print("median of the ratios: \(ratios[ratios.count / 2])")
+            #expect(ratios[ratios.count / 2] >= 0.9)
+        }
+    }
+#endif

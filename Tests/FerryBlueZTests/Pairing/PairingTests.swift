@@ -1,0 +1,119 @@
+#if BlueZ
+    import Ferry
+    @testable import FerryBlueZ
+    import FerryBluetooth
+    import Synchronization
+    import Testing
+
+    /// Two adapters of a real bluetoothd pair with each other.
+    @Suite(
+        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
+        .timeLimit(.minutes(2)))
+    struct PairingTests {
+        /// A person at one of the two devices, who sees the other's screen.
+        private final class Person: PairingAgent, Sendable {
+            let journal = Mutex<[String]>([])
+            let screen = Mutex<Int?>(nil)
+            let other = Mutex<Person?>(nil)
+            let errs: Bool
+
+            init(errs: Bool = false) { self.errs = errs }
+
+            private func note(_ line: String) { journal.withLock { $0.append(line) } }
+
+            func show(_ number: Int, for peer: PeerID) {
+                note("show")
+                screen.withLock { $0 = number }
+            }
+            func compare(_ number: Int, with peer: PeerID) async -> Bool {
+                note("compare")
+                return !errs
+            }
+            func passkey(of peer: PeerID) async -> Int? {
+                note("passkey")
+                for _ in 0..<1000 {
+                    let other = other.withLock { $0 }
+                    if let number = other?.screen.withLock({ $0 }) { return errs ? (number + 1) % 1_000_000 : number }
+                    try? await Task.sleep(for: .milliseconds(10))
+                }
+                return nil
+            }
+            func allowsPairing(with peer: PeerID) async -> Bool {
+                note("allows")
+                return true
+            }
+        }
+
+        struct Way: Sendable, CustomTestStringConvertible {
+            let testDescription: String
+            let peripheral: BlueZPairing.Capability
+            let central: BlueZPairing.Capability
+            var errs = false
+            var isByItself = false
+        }
+
+        static let ways = [
+            Way(testDescription: "Just Works", peripheral: .noInputNoOutput, central: .noInputNoOutput),
+            Way(testDescription: "passkey", peripheral: .displayOnly, central: .keyboardOnly),
+            Way(testDescription: "wrong passkey", peripheral: .displayOnly, central: .keyboardOnly, errs: true),
+            Way(
+                testDescription: "numeric comparison, for a channel", peripheral: .displayYesNo,
+                central: .displayYesNo, isByItself: true),
+        ]
+
+        /// What the people at the peripheral and at the central are asked, in this order.
+        private static let questions = [
+            "Just Works": [["allows"], []], "passkey": [["show"], ["passkey"]],
+            "wrong passkey": [["show"], ["passkey"]],
+            // For what nobody has begun, the system's agent is asked: for both adapters.
+            "numeric comparison, for a channel": [["compare", "compare"], []],
+        ]
+
+        @Test(arguments: ways) func pairs(_ way: Way) async throws {
+            try await ChannelRig.end()
+            let people = (Person(), Person(errs: way.errs))
+            people.1.other.withLock { $0 = people.0 }
+            let serving = try await open("bluez:hci0", way.peripheral, people.0, isDefault: true)
+            let asking = try await open("bluez:hci1", way.central, people.1, isDefault: false)
+            let rig = try await ChannelRig.connect(serving, asking)
+            let peer = try rig.connection.peripheral
+            if way.isByItself {
+                let psm = try await rig.peripheral.publishL2CAPChannel(encryptionRequired: true)
+                let (near, _) = try await rig.open(psm)
+                near.close()
+            } else {
+                do throws(BluetoothError) {
+                    try await asking.pair(with: peer)
+                    #expect(!way.errs)
+                } catch {
+                    #expect(way.errs && error.code == .att(.insufficientAuthentication), "\(error)")
+                }
+            }
+            if !way.errs {
+                let services = try await rig.connection.discoverServices([ChannelRig.service])
+                let found = try await rig.connection.discoverCharacteristics(
+                    nil, of: try #require(services.first).id)
+                #expect(try await rig.connection.readValue(of: try #require(found.first).id) == ChannelRig.secret)
+                #expect(await asking.bondedPeers == [peer])
+            }
+            let asked = [people.0.journal.withLock { $0 }, people.1.journal.withLock { $0 }]
+            #expect(asked == Self.questions[way.testDescription])
+            try await asking.forget(peer)
+            for central in await serving.bondedPeers { try await serving.forget(central) }
+            try await until { rig.isOver }
+            rig.close()
+            serving.close()
+            asking.close()
+        }
+
+        private func open(
+            _ name: String, _ capability: BlueZPairing.Capability, _ person: Person, isDefault: Bool
+        ) async throws -> BlueZAdapter {
+            var pairing = BlueZPairing()
+            pairing.capability = capability
+            pairing.agent = person
+            pairing.isDefault = isDefault
+            return try await BlueZAdapter.open(name, pairing: pairing)
+        }
+    }
+#endif

@@ -1,0 +1,71 @@
+#if HCI
+    @testable import BluetoothHost
+    import FerryBluetooth
+    @testable import FerryHCI
+    import Synchronization
+    import Testing
+
+    /// Advertisers that never come to an end.
+    @Suite struct ScanFloodTests {
+        private final class Listener: CentralRoleEvents, Sendable {
+            let last = Mutex<Discovery?>(nil)
+            let count = Mutex(0)
+            func centralDidDiscover(_ discovery: Discovery) {
+                last.withLock { $0 = discovery }
+                count.withLock { $0 += 1 }
+            }
+        }
+
+        private let engine = HCIEngine(
+            name: "test", HostConfiguration(address: .staticRandom(1)), HCIConfiguration())
+        private let listener = Listener()
+
+        init() {
+            _ = engine.openCentral(listener)
+            engine.state.withLock { $0.centrals[0].scan = ScanRequest() }
+        }
+
+        private func hear(_ address: UInt64, _ data: [UInt8], isScanResponse: Bool = false) {
+            engine.didHear(
+                AdvertisingReport(
+                    address: .staticRandom(address), isConnectable: true, isScanResponse: isScanResponse, rssi: -60,
+                    data: data))
+        }
+
+        @Test func newAddressesWithoutEndAreForgottenAgain() throws {
+            let data: [UInt8] = [3, 0x03, 0x0F, 0x18]
+            hear(1, data)
+            hear(1, [], isScanResponse: true)
+            let connecting = try #require(listener.last.withLock { $0 }).peripheral
+            engine.state.withLock { $0.connecting[.staticRandom(1)] = [Waiter()] }
+            for address in UInt64(2)..<20_000 {
+                hear(address, data)
+                hear(address, [], isScanResponse: true)
+            }
+            #expect(listener.count.withLock { $0 } == 19_999)
+            engine.state.withLock { state in
+                // One more than the limit at most: the one that is in use comes on top.
+                #expect(state.peerIDs.count == EngineState.peerLimit)
+                #expect(state.addresses.count == EngineState.peerLimit)
+                #expect(state.heard.count <= EngineState.peerLimit)
+                #expect(state.centrals[0].reported.count <= EngineState.peerLimit)
+                #expect(state.addresses[connecting] == .staticRandom(1))
+            }
+        }
+
+        /// One advertiser's data are those it sent last, however much it has sent before.
+        @Test func newDataTakesThePlaceOfOld() throws {
+            engine.state.withLock { $0.centrals[0].scan?.allowsDuplicates = true }
+            hear(1, [5, 0x09] + Array("card".utf8), isScanResponse: true)
+            for value in 0..<UInt16(5_000) {
+                let (low, high) = (UInt8(value & 0xFF), UInt8(value >> 8))
+                hear(1, [3, 0x03, low, high, 4, 0x16, low, high, 7, 5, 0xFF, 0x4C, 0, low, high])
+            }
+            let last = try #require(listener.last.withLock { $0 }).advertisement
+            #expect(last.localName == "card")
+            #expect(last.services == [BluetoothUUID(0x1387 as UInt16)])
+            #expect(last.serviceData.count == 1)
+            #expect(last.manufacturerData == [0x4C, 0, 0x87, 0x13])
+        }
+    }
+#endif
