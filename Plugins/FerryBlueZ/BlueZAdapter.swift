@@ -96,6 +96,8 @@
                 _ = try await call(
                     adapterPath, "org.freedesktop.DBus.Properties", "Set",
                     [.string("org.bluez.Adapter1"), .string("Powered"), .variant(.bool(true))])
+            } catch  where error.name == "org.bluez.Error.Busy" || error.isInProgress {
+                // It is being switched on already: bluetoothd does so itself when rfkill's block is lifted.
             } catch {
                 let advice =
                     error.message.contains("rfkill") || error.name == "org.bluez.Error.Failed"

@@ -136,8 +136,7 @@
             _ value: RawSpan, of characteristic: AttributeID, for recipients: UpdateRecipients
         ) throws(BluetoothError) -> Bool {
             let handle = UInt16(truncatingIfNeeded: characteristic.rawValue)
-            let now = HCIEngine.now
-            return try engine.change { [id] state, _ throws(BluetoothError) in
+            return try engine.change { [id] state, now throws(BluetoothError) in
                 try state.requirePower()
                 guard state.owner(of: handle)?.id == id else {
                     throw BluetoothError(.unknownAttribute, "Characteristic \(handle) is not published by this role.")

@@ -5,6 +5,21 @@ import VirtualControllers
 
 /// The course of pairing between two state machines, without links or controllers.
 @Suite struct PairingStateTests {
+    /// The link becomes encrypted while the refusal of a request from before is on its way: the request is made once more.
+    @Test func aRefusalFromBeforeTheEncryptionIsNotTheLast() throws {
+        var pair = HostPair()
+        let handles = try pair.connect()
+        let id = try pair.connection(1)
+        let operation = try #require(pair.host(1) { $0.request(.read(handles.characteristics[1]), of: id, at: $1) })
+        pair.host(1) { host, _ in host.connections[0].security.isEncrypted = true }
+        let before = pair.controllers.frames[1].filter { $0[2] == 4 && $0[4] == ATTOpcode.readRequest }.count
+        pair.settle()
+        // The other side does not know of any encryption, and refuses both.
+        #expect(try pair.result(of: operation) == .failure(.refused(.insufficientAuthentication)))
+        let reads = pair.controllers.frames[1].filter { $0[2] == 4 && $0[4] == ATTOpcode.readRequest }.count
+        #expect(reads - before == 2)
+    }
+
     private static let addresses = (Address.staticRandom(1), Address.staticRandom(2))
 
     /// Two sides that answer each other until nothing is left to say.

@@ -1,7 +1,10 @@
 #if BlueZ
+    import Ferry
     import FerryBlueZ
+    import FerryBluetooth
     import FerryTesting
-    import Glibc
+    import Foundation
+    import Testing
 
     /// The virtual machine that these tests run in: two LE controllers that hear each other, one bluetoothd.
     enum Machine {
@@ -20,6 +23,31 @@
 
         static func adapters() async throws -> (peripheral: BlueZAdapter, central: BlueZAdapter) {
             try await shared.value
+        }
+
+        /// Runs commands of the guest's `bluez.sh`, and requires that they succeed.
+        static func shell(_ script: String) async throws {
+            // Not Foundation's Process: it waits for the daemons that the script starts, too.
+            let command = "/bin/bash -c '. /guest/root/bluez.sh; \(script.replacing("'", with: "'\\''"))' </dev/null"
+            let status = await withCheckedContinuation { continuation in
+                Thread.detachNewThread { continuation.resume(returning: system(command)) }
+            }
+            try #require(status == 0, "\(script) ended with status \(status)")
+        }
+
+        /// What a channel still delivers until it ends, whether or not with a reason.
+        static func rest(of channel: MessageChannel<[UInt8]>) async -> [[UInt8]] {
+            var rest: [[UInt8]] = []
+            var messages = channel.messages.makeAsyncIterator()
+            while let message = try? await messages.next() { rest.append(message) }
+            return rest
+        }
+
+        /// Waits until an adapter is in a state.
+        static func wait(for state: AdapterState, of adapter: BlueZAdapter) async throws {
+            try await time.wait("state", for: "\(adapter.name) to be \(state); it is \(adapter.state)") {
+                adapter.state == state
+            }
         }
     }
 #endif

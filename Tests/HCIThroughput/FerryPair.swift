@@ -23,9 +23,11 @@
             self.adapters = adapters
         }
 
-        static func connect(_ channels: [HCIChannel], length: Int) async throws -> FerryPair {
-            let serving = try await HCIAdapter.open(channels[0])
-            let asking = try await HCIAdapter.open(channels[1])
+        static func connect(_ channels: [HCIChannel], length: Int, mtu: Int) async throws -> FerryPair {
+            var configuration = HCIConfiguration()
+            configuration.maximumMTU = mtu
+            let serving = try await HCIAdapter.open(channels[0], configuration)
+            let asking = try await HCIAdapter.open(channels[1], configuration)
             let sender = Sender(length: length)
             let receiver = Receiver()
             let peripheral = serving.openPeripheral(sender)

@@ -13,12 +13,13 @@ import ArgumentParser
         abstract: "Measures values a second from the first controller's host to the second's.",
         discussion: """
             raw: whole frames of L2CAP as fast as the controllers take them, without any host: the link's ceiling.
-            notify: notifications through FerryHCI. channel: SDUs of a credit-based channel through FerryHCI.
+            notify: notifications through FerryHCI at an ATT_MTU that a value fills. joined: the same at an ATT_MTU of 517, \
+            where several values that wait go in one PDU. channel: SDUs of a credit-based channel through FerryHCI.
             Prints what was measured, bytes of a value, values a second, and microseconds of processor time for each, of \
             this process, which has both ends.
             """)
 
-    @Argument(help: "raw-notify, raw-channel, notify or channel.")
+    @Argument(help: "raw-notify, raw-channel, notify, joined or channel.")
     var kind: Kind
 
     @Argument(help: "Two HCI channels: hci:tcp:HOST:PORT or hci:unix:PATH.")
@@ -33,7 +34,7 @@ import ArgumentParser
     enum Kind: String, ExpressibleByArgument {
         case rawNotify = "raw-notify"
         case rawChannel = "raw-channel"
-        case notify, channel
+        case notify, joined, channel
     }
 
     func validate() throws {
@@ -50,9 +51,10 @@ import ArgumentParser
             case .rawNotify, .rawChannel:
                 let frames = FrameShape(isNotification: kind == .rawNotify, length: length)
                 measured = try RawPair(channels).measure(frames, count: count)
-            case .notify, .channel:
-                let pair = try await FerryPair.connect(channels, length: length)
-                measured = try await kind == .notify ? pair.notify(count) : pair.sendOnChannel(count)
+            case .notify, .joined, .channel:
+                let pair = try await FerryPair.connect(
+                    channels, length: length, mtu: kind == .notify ? max(23, length + 3) : 517)
+                measured = try await kind == .channel ? pair.sendOnChannel(count) : pair.notify(count)
             }
             let each = String(format: "%.2f", measured.processorSeconds / Double(count) * 1e6)
             print("\(kind.rawValue) \(length) \(Int(Double(count) / measured.seconds)) \(each)")

@@ -53,6 +53,8 @@
         var attempts: [String: ConnectionAttempt] = [:]
         var exports: [String: Export] = [:]
         var applications: [Application] = []
+        /// Advertisements that bluetoothd has been asked to end.
+        var withdrawing: Task<Void, Never>?
         var requests: [UInt64: PendingRequest] = [:]
         var discovery = DiscoveryState()
         var agent: PairingAgentExport?
@@ -110,7 +112,7 @@
                 + "DBUS_SYSTEM_BUS_ADDRESS."
             change(to: .resetting, text)
             opened(.failure(BluetoothError(.notPoweredOn, "\(name) cannot be opened: \(text)")))
-            guard !isClosed, !peripherals.isEmpty || !centrals.isEmpty else { return }
+            guard !isClosed else { return }
             let delay = reconnectDelay
             reconnectDelay = min(reconnectDelay * 2, .seconds(5))
             thread.schedule(after: delay) { [weak self] in self?.assumeIsolated { $0.connectToBus() } }
@@ -251,7 +253,7 @@
 
         private func interfacesAdded(_ path: String, _ interfaces: BusValue) {
             objects.add(path, interfaces)
-            if adapterPath == nil { findAdapter() }
+            if adapterPath == nil { findAdapter() } else if path == adapterPath { powerDidChange() }
             guard isOurs(path) else { return }
             deviceDidChange(path, heard: objects[path, "org.bluez.Device1"])
         }

@@ -146,6 +146,8 @@
             let budget = AdvertisingBudget(
                 advertisingBytes: 31, scanResponseBytes: 31, scanResponseIsForName: true)
             let report = advertisement.fitted(to: budget)
+            // What is being withdrawn still has its place.
+            await withdrawing?.value
             await withdrawAdvertisement(owner)
             guard let adapterPath else { return try failToAdvertise() }
             let path = "/ferry/advertisement\(shared.withLock { $0.makeID() })"
@@ -181,7 +183,11 @@
         }
 
         func stopAdvertising(_ owner: PeripheralOwner) {
-            Task { await self.withdrawAdvertisement(owner) }.forget()
+            let earlier = withdrawing
+            withdrawing = Task {
+                await earlier?.value
+                await self.withdrawAdvertisement(owner)
+            }
         }
 
         /// bluetoothd has let go of an advertisement.

@@ -99,6 +99,8 @@ struct ClientProcedure: Sendable {
     let request: ClientRequest
     /// Whether nothing has been asked yet.
     private(set) var isFresh = true
+    /// Whether the link was encrypted when the last request was sent.
+    var isSentEncrypted = false
     /// The Client Characteristic Configuration that was found.
     private(set) var configuration: DiscoveredDescriptor?
     /// Whether it was begun a second time.

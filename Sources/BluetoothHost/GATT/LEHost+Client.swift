@@ -44,6 +44,7 @@ extension LEHost {
         answerFromCache(index)
         guard !connections[index].procedures.isEmpty else { return }
         let request = connections[index].procedures[0].nextRequest(mtu: connections[index].attMTU)
+        connections[index].procedures[0].isSentEncrypted = connections[index].security.isEncrypted
         connections[index].requestDeadline = now + ATT.transactionTimeout
         send(request, on: ChannelID.att, to: index, at: now)
     }
@@ -84,11 +85,16 @@ extension LEHost {
         guard case .failure(.refused(let code)) = result,
             code == .insufficientAuthentication || code == .insufficientEncryption,
             connections[index].procedures[0].id != connections[index].watch.procedure,
-            !connections[index].procedures[0].wasRepeated, !connections[index].security.isEncrypted,
-            connections[index].security.isBusy || beginSecurity(index, at: now)
+            !connections[index].procedures[0].wasRepeated
         else { return false }
+        if connections[index].security.isEncrypted {
+            // What was refused may have been sent before.
+            guard !connections[index].procedures[0].isSentEncrypted else { return false }
+        } else {
+            guard connections[index].security.isBusy || beginSecurity(index, at: now) else { return false }
+            connections[index].security.isAwaited = true
+        }
         connections[index].procedures[0].startAgain()
-        connections[index].security.isAwaited = true
         return true
     }
 

@@ -14,8 +14,8 @@
         .serialized, .timeLimit(.minutes(4)))
     struct ThroughputTests {
         private static let size = 4096
-        private static let count = 1000
-        private static let rounds = 5
+        private static let count = 250
+        private static let rounds = 3
 
         private final class Counter: LinkReceiver, Sendable {
             private let left: Mutex<Int>

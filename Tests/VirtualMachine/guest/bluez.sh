@@ -23,7 +23,7 @@ start_controllers() {
 
 # start_controller NUMBER: the next one, which is hciNUMBER.
 start_controller() {
-    in_guest controller >>/results/controllers.log 2>&1 &
+    (exec chroot /guest controller >>/results/controllers.log 2>&1) &
     echo $! >"/run/controller$1.pid"
     wait_until 50 test -e "/sys/class/bluetooth/hci$1" || {
         say "there is no hci$1: $(cat /results/btvirt.log /results/controllers.log)"
@@ -52,12 +52,34 @@ configure() {
 start_bluetoothd() {
     local count=$1
     shift
-    in_guest bluetoothd -n "$@" >>/results/bluetoothd.log 2>&1 &
+    echo "$count $*" >/run/bluetoothd.options
+    (exec chroot /guest bluetoothd -n "$@" >>/results/bluetoothd.log 2>&1) &
     echo $! >/run/bluetoothd.pid
-    for _ in $(seq 100); do
-        [ "$(adapters)" -lt "$count" ] || return 0
-        sleep 0.1
-    done
-    say "bluetoothd serves $(adapters) of $count adapters: $(tail -n 3 /results/bluetoothd.log)"
-    return 1
+    wait_until 200 serves "$count" || {
+        say "bluetoothd serves $(adapters) of $count adapters: $(tail -n 3 /results/bluetoothd.log)"
+        return 1
+    }
+}
+serves() { [ "$(adapters)" -ge "$1" ]; }
+
+# end NAME [SIGNAL]: kills the process in /run/NAME.pid, and waits until it is gone.
+end() {
+    local process
+    process=$(cat "/run/$1.pid")
+    kill "-${2:-KILL}" "$process"
+    wait_until 100 has_ended "$process"
+}
+has_ended() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"; }
+
+# kill_controller NUMBER, kill_bluetoothd, kill_bus; and the same started again as they were.
+kill_controller() { end "controller$1" TERM; }
+kill_bluetoothd() { end bluetoothd; }
+# shellcheck disable=SC2046
+restart_bluetoothd() { start_bluetoothd $(cat /run/bluetoothd.options); }
+kill_bus() { end dbus; }
+start_bus() {
+    rm -f /run/dbus/system_bus_socket
+    (exec chroot /guest dbus-daemon --config-file=/etc/dbus-1/system.conf --nofork --nopidfile) &
+    echo $! >/run/dbus.pid
+    wait_until 100 test -S /run/dbus/system_bus_socket
 }

@@ -1,15 +1,16 @@
 // One Bluetooth LE controller of the guest's kernel: /dev/vhci on one side, one of btvirt's controllers on the other.
 //
-//     btvirt -s & controller &        # each runs until it is killed; then its adapter is gone
+//     btvirt -s & controller &        # SIGTERM ends it: its adapter is gone, and peers lose it by timeout
 //
 // btvirt tells of an advertiser once, at the very moment in which a scan begins, and the kernel drops what comes before it
 // has noted that its scan has begun. Advertisers on the air repeat themselves. So here a scan is switched off and on every
 // 100 ms, unseen by the kernel, which makes btvirt tell of all advertisers again. What btvirt tells in the first 50 ms of a
 // scan is not passed on: no advertiser is heard that soon, and it must not matter. Signal strengths, of which btvirt
-// knows none, swing between -52 and -64 dBm.
+// knows none, swing between -52 and -64 dBm. Data buffers are what controllers have, not one of 192 bytes.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,9 +22,11 @@
 
 // H4 packet types, opcodes and events (Core Specification 5.4, Vol 4, Part A and Part E, 7).
 enum { COMMAND = 1, ACL = 2, EVENT = 4, VENDOR = 0xff };
-enum { RESET = 0x0c03, READ_RSSI = 0x1405, SET_SCAN_ENABLE = 0x200c };
-enum { COMMAND_COMPLETE = 0x0e, LE_META = 0x3e, ADVERTISING_REPORT = 0x02 };
+enum { DISCONNECT = 0x0406, RESET = 0x0c03, READ_RSSI = 0x1405, READ_BUFFER_SIZE = 0x2002, SET_SCAN_ENABLE = 0x200c };
+enum { DISCONNECTED = 0x05, COMMAND_COMPLETE = 0x0e, LE_META = 0x3e };
+enum { CONNECTED = 0x01, ADVERTISING_REPORT = 0x02, CONNECTION_TIMEOUT = 0x08 };
 enum { REPEAT = 100, DEAF = 50 };  // ms
+enum { BUFFER_SIZE = 251, BUFFERS = 8 };
 
 static int host, air;
 static uint8_t scan[2];  // enabled, filters duplicates
@@ -31,6 +34,9 @@ static int64_t scan_began, repeated;
 // Which of the scan commands that btvirt has not answered yet are not the kernel's, oldest first.
 static uint8_t is_ours[64];
 static unsigned asked, answered;
+static uint16_t connections[16];
+static unsigned connected;
+static volatile sig_atomic_t leaves;
 
 static void fail(const char *what) {
     perror(what);
@@ -59,6 +65,25 @@ static void set_scan(uint8_t enabled, int ours) {
     send_all(air, command, sizeof command);
 }
 
+static void did_connect(uint16_t handle) {
+    if (connected < sizeof connections / sizeof *connections) connections[connected++] = handle;
+}
+
+static void did_disconnect(uint16_t handle) {
+    for (unsigned place = 0; place < connected; place++)
+        if (connections[place] == handle) connections[place--] = connections[--connected];
+}
+
+static void disconnect_all(void) {
+    for (unsigned place = 0; place < connected; place++) {
+        uint16_t handle = connections[place];
+        uint8_t command[] = {COMMAND, DISCONNECT & 0xff, DISCONNECT >> 8, 3, handle, handle >> 8, CONNECTION_TIMEOUT};
+        send_all(air, command, sizeof command);
+    }
+}
+
+static void leave(int signal) { leaves = signal; }
+
 // A packet from the kernel.
 static void from_host(const uint8_t *packet, size_t count) {
     unsigned opcode = count >= 4 && packet[0] == COMMAND ? packet[1] | packet[2] << 8 : 0;
@@ -78,7 +103,15 @@ static void from_air(uint8_t *packet, size_t count) {
         unsigned opcode = packet[4] | packet[5] << 8;
         if (opcode == SET_SCAN_ENABLE && asked != answered && is_ours[answered++ % sizeof is_ours]) return;
         if (opcode == READ_RSSI && count >= 10) packet[9] = (uint8_t)-52;
+        if (opcode == READ_BUFFER_SIZE && count >= 10) {
+            packet[7] = BUFFER_SIZE;
+            packet[8] = 0;
+            packet[9] = BUFFERS;
+        }
     }
+    if (packet[0] == EVENT && packet[1] == DISCONNECTED && count >= 7) did_disconnect(packet[4] | packet[5] << 8);
+    if (packet[0] == EVENT && packet[1] == LE_META && count >= 7 && packet[3] == CONNECTED && packet[4] == 0)
+        did_connect(packet[5] | packet[6] << 8);
     if (packet[0] == EVENT && packet[1] == LE_META && count > 5 && packet[3] == ADVERTISING_REPORT) {
         if (!scan[0] || now() - scan_began < DEAF) return;
         packet[count - 1] = (uint8_t)(now() / 1000 % 2 ? -52 : -64);
@@ -105,11 +138,18 @@ int main(void) {
     uint8_t make[] = {VENDOR, 0};
     if (host < 0 || write(host, make, sizeof make) < 0) fail("controller: /dev/vhci");
 
+    signal(SIGTERM, leave);
     static uint8_t packet[65536], stream[65536];
     size_t held = 0;
+    int64_t left = 0;
     for (;;) {
+        if (leaves && !left) {
+            left = now();
+            disconnect_all();
+        }
+        if (left && (!connected || now() - left > 1000)) return 0;
         struct pollfd sources[] = {{.fd = air, .events = POLLIN}, {.fd = host, .events = POLLIN}};
-        if (poll(sources, 2, scan[0] ? REPEAT / 2 : -1) < 0 && errno != EINTR) fail("controller: poll");
+        if (poll(sources, 2, scan[0] || left ? REPEAT / 2 : 1000) < 0) continue;
         if (sources[0].revents) {
             ssize_t count = read(air, stream + held, sizeof stream - held);
             if (count <= 0) fail("controller: btvirt has gone");

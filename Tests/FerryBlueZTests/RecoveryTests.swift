@@ -1,0 +1,81 @@
+#if BlueZ
+    import Ferry
+    import FerryBlueZ
+    import FerryBluetooth
+    import FerryTesting
+    import Testing
+
+    /// bluetoothd, the bus or an adapter goes away in the middle of a message: both ends are told, and when it is back the
+    /// same listener is found again and messages cross.
+    @Suite(
+        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
+        .timeLimit(.minutes(4)))
+    struct RecoveryTests {
+        enum Fault: String, CaseIterable, Sendable {
+            case daemonKilled, busKilled, peripheralRemoved, centralRemoved, switchedOff
+
+            var breaks: String {
+                switch self {
+                case .daemonKilled: "kill_bluetoothd"
+                case .busKilled: "kill_bus; wait_until 100 has_ended $(cat /run/bluetoothd.pid) || kill_bluetoothd"
+                case .peripheralRemoved: "kill_controller 0"
+                case .centralRemoved: "kill_controller 1"
+                case .switchedOff: "in_guest btmgmt --index 0 power off </dev/null"
+                }
+            }
+
+            var mends: String {
+                switch self {
+                case .daemonKilled: "restart_bluetoothd"
+                case .busKilled: "start_bus && restart_bluetoothd"
+                case .peripheralRemoved: "start_controller 0"
+                case .centralRemoved: "start_controller 1"
+                case .switchedOff: "in_guest btmgmt --index 0 power on </dev/null"
+                }
+            }
+
+            /// The states that the peripheral's and the central's adapter are in meanwhile.
+            var states: (peripheral: AdapterState, central: AdapterState) {
+                switch self {
+                case .daemonKilled, .busKilled: (.resetting, .resetting)
+                case .peripheralRemoved: (.unsupported, .poweredOn)
+                case .centralRemoved: (.poweredOn, .unsupported)
+                case .switchedOff: (.poweredOff, .poweredOn)
+                }
+            }
+        }
+
+        @Test(arguments: Fault.allCases)
+        func messagesCrossAgainAfter(_ fault: Fault) async throws {
+            let (serving, asking) = try await Machine.adapters()
+            let links = try await Links.open()
+            let message = [UInt8].sample(1, 400_000)
+            let (peripheral, central) = (channel(links.peripheral), channel(links.central))
+            let sent = Task { try await peripheral.send(message, timeout: .seconds(120)) }
+            try await Machine.time.wait("fault", for: "the message to be under way") {
+                central.statistics.chunksReceived > 20
+            }
+
+            try await Machine.shell(fault.breaks)
+            await #expect(throws: (any Error).self, "the message cannot have been sent") { try await sent.value }
+            let rest = await Machine.rest(of: central)
+            #expect(rest.isEmpty, "a message that was not sent whole was delivered")
+            #expect(peripheral.closeReason != nil)
+            try await Machine.wait(for: fault.states.peripheral, of: serving)
+            try await Machine.wait(for: fault.states.central, of: asking)
+            let troubled = fault == .centralRemoved ? asking : serving
+            #expect(troubled.trouble?.isEmpty == false, "it says what is wrong")
+
+            try await Machine.shell(fault.mends)
+            try await Machine.wait(for: .poweredOn, of: serving)
+            try await Machine.wait(for: .poweredOn, of: asking)
+            let again = try await Links.next(on: links.listener)
+            try await Traffic.cross(again, [1, 20, 5000], BytesCodec(), SequencedFraming())
+            try await again.end()
+        }
+
+        private func channel(_ link: any Link) -> MessageChannel<[UInt8]> {
+            MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
+        }
+    }
+#endif

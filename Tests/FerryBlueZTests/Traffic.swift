@@ -1,0 +1,134 @@
+#if BlueZ
+    import Ferry
+    import FerryBlueZ
+    import FerryBluetooth
+    import FerryTesting
+    import Glibc
+    import Testing
+
+    /// Messages for both ways of a link, each different from every other.
+    enum Traffic {
+        struct Record: Codable, Sendable, Equatable, Sample {
+            var index: Int
+            var text: String
+            static func sample(_ index: Int, _ size: Int) -> Record { Record(index: index, text: .sample(index, size)) }
+        }
+
+        /// Spread evenly over the logarithm of the size: one in 25 up to 100 KiB, the others up to 500 bytes, so that an
+        /// emulated machine is done with them in a minute (`FERRY_LARGE` says one in how many). The same each time:
+        /// golden-ratio steps.
+        static func sizes(_ numbers: Range<Int>) -> [Int] {
+            let every = getenv("FERRY_LARGE").flatMap { Int(String(cString: $0)) } ?? 25
+            return numbers.map { number in
+                let isLarge = number % max(1, every) == 0
+                let step = Double(isLarge ? number / max(1, every) + 1 : number)
+                let place = (step * 0.618_033_988_75).truncatingRemainder(dividingBy: 1)
+                return Int(exp2(place * log2(isLarge ? 102_400 : 500)))
+            }
+        }
+
+        /// Sends messages of these sizes both ways at once, and requires that each arrives, once, in its order.
+        static func cross<Format: Codec>(
+            _ links: Links, _ sizes: [Int], _ codec: Format, _ framing: some Framing,
+            _ compression: (any Compression)? = nil
+        ) async throws where Format.Message: Sample {
+            let peripheral = MessageChannel(
+                over: links.peripheral, codec: codec, framing: framing, compression: compression)
+            let central = MessageChannel(over: links.central, codec: codec, framing: framing, compression: compression)
+            let began = SystemTime().now
+            async let down: Void = send(sizes, from: peripheral, to: central)
+            async let up: Void = send(sizes, from: central, to: peripheral)
+            _ = try await (down, up)
+            print("\(sizes.count) messages, \(sizes.reduce(0, +)) bytes, each way in \(SystemTime().now - began)")
+            central.close()
+            peripheral.close()
+        }
+
+        private static func send<Message: Sample>(
+            _ sizes: [Int], from sender: MessageChannel<Message>, to receiver: MessageChannel<Message>
+        ) async throws {
+            async let sent: Void = {
+                for (index, size) in sizes.enumerated() {
+                    try await sender.send(.sample(index, size), timeout: .seconds(120))
+                }
+            }()
+            var messages = receiver.messages.makeAsyncIterator()
+            for (index, size) in sizes.enumerated() {
+                guard let message = try await messages.next() else {
+                    Issue.record(
+                        "the channel ended after \(index) messages: \(String(describing: receiver.closeReason))")
+                    break
+                }
+                guard message == .sample(index, size) else {
+                    Issue.record("message \(index) is not the one that was sent")
+                    break
+                }
+            }
+            try await sent
+        }
+    }
+
+    /// A message that can be made from its number and its size.
+    protocol Sample: Equatable, Sendable {
+        static func sample(_ index: Int, _ size: Int) -> Self
+    }
+
+    extension [UInt8]: Sample {
+        static func sample(_ index: Int, _ size: Int) -> [UInt8] {
+            var random = SplitMix64(seed: UInt64(index))
+            return random.bytes(size)
+        }
+    }
+
+    extension String: Sample {
+        /// Letters that zlib makes a little of.
+        static func sample(_ index: Int, _ size: Int) -> String {
+            String(decoding: [UInt8].sample(index, size).map { 97 + $0 % 16 }, as: UTF8.self)
+        }
+    }
+
+    /// A link between the two adapters, by both its ends.
+    struct Links: Sendable {
+        static let layout = GATTConfiguration(
+            service: BluetoothUUID(0x6E2A_0011_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128),
+            characteristic: BluetoothUUID(0x6E2A_0012_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128))
+
+        let listener: LinkListener
+        let peripheral: any Link
+        let central: any Link
+
+        static func open() async throws -> Links {
+            let (serving, _) = try await Machine.adapters()
+            return try await next(on: try await GATTTransport(adapter: serving, configuration: layout).listen())
+        }
+
+        /// The next link that a listener takes.
+        static func next(on listener: LinkListener) async throws -> Links {
+            let (_, asking) = try await Machine.adapters()
+            let central = try await GATTTransport(adapter: asking, configuration: layout).connect(
+                timeout: .seconds(90))
+            var incoming = listener.links.makeAsyncIterator()
+            return Links(listener: listener, peripheral: try #require(await incoming.next()), central: central)
+        }
+
+        /// Stops listening and waits until bluetoothd has ended the connection, which takes it two seconds.
+        func end() async throws {
+            central.close()
+            peripheral.close()
+            listener.close()
+            try await Self.waitForSilence()
+        }
+
+        static func waitForSilence() async throws {
+            let (_, asking) = try await Machine.adapters()
+            let role = asking.openCentral(Nobody())
+            defer { role.close() }
+            try await Machine.time.wait("end", for: "the connection to be gone") {
+                role.retrieveConnectedPeripherals(offering: [layout.service]).isEmpty
+            }
+        }
+    }
+
+    /// Wants to know nothing.
+    final class Nobody: CentralRoleEvents {}
+#endif
