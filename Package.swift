@@ -187,6 +187,10 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryBlueZ",
                 .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
             ]),
+        // Two stacks at once, in the virtual machine.
+        .testTarget(
+            name: "MixedTransportTests",
+            dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryHCI", "FerryBlueZ"]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [

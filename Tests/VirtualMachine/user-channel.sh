@@ -2,7 +2,7 @@
 # For the guest: two LE controllers of the kernel's that hear each other, and Ferry's own host on one of them by the user
 # channel and on the other.
 #
-#     Tests/VirtualMachine/run Tests/VirtualMachine/user-channel.sh .build-hci/debug/business-card .build-hci/debug/ferry
+#     Tests/VirtualMachine/run Tests/VirtualMachine/user-channel.sh .build-traits/debug/business-card .build-traits/debug/ferry
 set -u
 . /guest/root/bluez.sh
 card=$1 ferry=$2

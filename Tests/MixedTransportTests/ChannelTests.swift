@@ -1,0 +1,118 @@
+#if HCI && BlueZ
+    import Ferry
+    import FerryBluetooth
+    import FerryHCI
+    import Synchronization
+    import Testing
+
+    extension MixedTests {
+        /// What the kernel's socket does, as `l2test` has it.
+        enum Socket: String, CaseIterable, Sendable {
+            case connectsAndSends = "-s"
+            case connectsAndReceives = "-u"
+            case listensAndSends = "-w"
+            case listensAndReceives = "-r"
+
+            var connects: Bool { self == .connectsAndSends || self == .connectsAndReceives }
+            var sends: Bool { self == .connectsAndSends || self == .listensAndSends }
+        }
+
+        /// A credit-based channel between Ferry's host and a socket of the kernel's, which checks what it receives.
+        @Test(arguments: Socket.allCases)
+        func creditBasedChannelsMeetKernelSockets(socket: Socket) async throws {
+            let count = 60
+            let size = 600
+            let host = try await Guest.host { $0.address = 0x00FE_1234_5678 }
+            defer { host.close() }
+            let server = Server()
+            let channel: any L2CAPChannel
+            let pipe = Pipe()
+            var arguments = ["-V", "le_random", "-b", "\(size)", "-I", "\(size)"]
+            if socket.sends { arguments += ["-N", "\(count)"] }
+            let client = Client(host)
+            let output: Task<String, any Error>
+            if socket.connects {
+                try await server.open(host)
+                let psm = try #require(try await server.role?.publishL2CAPChannel(encryptionRequired: false))
+                arguments += ["-P", "\(psm.rawValue)", "C0:FE:12:34:56:78"]
+                output = Self.l2test(socket, arguments)
+                try await Guest.wait(for: "the kernel's socket to connect") { server.get { !$0.channels.isEmpty } }
+                channel = try #require(server.get { $0.channels.first })
+                channel.activate(pipe)
+            } else {
+                try await server.open(try await Guest.bluez())
+                arguments[1] = "le_public"
+                output = Self.l2test(socket, arguments + ["-P", "144"])
+                let connection = try await client.connect()
+                channel = try await Self.open(144, connection)
+                channel.activate(pipe)
+            }
+            if socket.sends {
+                try await Guest.wait(for: "\(count) frames") { pipe.get { $0.received.count } >= count }
+                #expect(pipe.get { $0.received } == (0..<count).map { Self.frame($0, size) })
+                try await Guest.wait(for: "the channel's end") { pipe.get { $0.reason } != nil }
+            } else {
+                #expect(channel.maximumChunkSize >= size)
+                for index in 0..<count {
+                    let frame = Self.frame(index, size)
+                    let readies = pipe.get { $0.readies }
+                    while try !channel.trySend(frame.span.bytes) {
+                        try await Guest.wait(for: "space in the channel") { pipe.get { $0.readies } > readies }
+                    }
+                }
+                // The last frames wait for credits.
+                try await Task.sleep(for: .seconds(1))
+                channel.close()
+            }
+            let text = try await output.value
+            #expect(!text.contains("mismatch") && !text.contains("missmatch"), "\(text)")
+            if !socket.sends { #expect(text.contains("\(size) bytes in"), "\(text)") }
+            client.close()
+            server.close()
+        }
+
+        private static func l2test(_ socket: Socket, _ arguments: [String]) -> Task<String, any Error> {
+            Task { try await Guest.output("/usr/sbin/chroot", ["/guest", "l2test", socket.rawValue] + arguments) }
+        }
+
+        /// The kernel refuses until its socket listens.
+        private static func open(_ psm: UInt16, _ connection: any PeripheralConnection) async throws -> any L2CAPChannel
+        {
+            for _ in 0..<100 {
+                do throws(BluetoothError) { return try await connection.openL2CAPChannel(PSM(rawValue: psm)) } catch {
+                    guard error.code == .channelRefused else { throw error }
+                }
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            return try await connection.openL2CAPChannel(PSM(rawValue: psm))
+        }
+
+        /// What `l2test` sends and expects: number, length, and a byte over and over.
+        private static func frame(_ number: Int, _ size: Int) -> [UInt8] {
+            let number = UInt32(number)
+            return (0..<4).map { UInt8(truncatingIfNeeded: number >> (8 * $0)) }
+                + [UInt8(truncatingIfNeeded: size), UInt8(truncatingIfNeeded: size >> 8)]
+                + [UInt8](repeating: 0x7F, count: size - 6)
+        }
+    }
+
+    /// One end of a channel.
+    private final class Pipe: LinkReceiver, Sendable {
+        struct Record {
+            var received: [[UInt8]] = []
+            var readies = 0
+            var reason: FerryError?
+        }
+
+        private let record = Mutex(Record())
+
+        func get<Value: Sendable>(_ read: (Record) -> Value) -> Value { record.withLock { read($0) } }
+
+        func linkDidReceive(_ chunk: RawSpan) {
+            let bytes = chunk.withUnsafeBytes { Array($0) }
+            record.withLock { $0.received.append(bytes) }
+        }
+        func linkIsReady() { record.withLock { $0.readies += 1 } }
+        func linkDidClose(_ reason: FerryError) { record.withLock { $0.reason = reason } }
+    }
+#endif
