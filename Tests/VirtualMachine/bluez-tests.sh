@@ -11,7 +11,7 @@ status=0
 tests() {
     local name=$1
     shift
-    "$bundle" --testing-library swift-testing --no-parallel --xunit-output "/results/$name.xml" "$@" || status=$?
+    "$bundle" --testing-library swift-testing --no-parallel --xunit-output "/results/$name-swift-testing.xml" "$@" || status=$?
 }
 # reconfigured SUITE ATT_MTU BEARERS: that suite, if it is chosen, with another configuration.
 reconfigured() {

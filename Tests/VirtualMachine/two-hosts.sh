@@ -40,6 +40,6 @@ cross hci:user:0 bluez:hci1
 cross bluez:hci1 hci:user:0
 
 "$programs/ferryPackageTests.xctest" --testing-library swift-testing --filter "$filter" \
-    --xunit-output /results/interop-mixed.xml || failed=1
+    --xunit-output /results/interop-mixed-swift-testing.xml || failed=1
 kill $monitor
 exit $failed
