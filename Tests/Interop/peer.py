@@ -89,6 +89,17 @@ async def collect(ch, n, indications):
     await asyncio.wait_for(done.wait(), 20)
     say('collected', len(buf), 'match =', bytes(buf) == pattern(n))
 
+# Sends n bytes over a channel, and returns what comes back.
+async def echoed(ch, n):
+    buf, done = bytearray(), asyncio.Event()
+    def sink(b):
+        buf.extend(b)
+        if len(buf) >= n: done.set()
+    ch.sink = sink
+    for o in range(0, n, ch.peer_mtu): ch.write(pattern(n)[o:o + ch.peer_mtu])
+    await asyncio.wait_for(done.wait(), 20)
+    return bytes(buf)
+
 async def long_write(client, handle, value, mtu):
     for o in range(0, len(value), mtu - 5):
         part = value[o:o + mtu - 5]
@@ -141,29 +152,15 @@ async def act(dev, conn, gone, action, found):
     if verb == 'coc':
         psm, n = map(int, arg.split(':'))
         ch = await conn.create_l2cap_channel(l2cap.LeCreditBasedChannelSpec(psm, max_credits=10, mtu=1000, mps=200))
-        buf, done = bytearray(), asyncio.Event()
-        def sink(b):
-            buf.extend(b)
-            if len(buf) >= n: done.set()
-        ch.sink = sink
-        for o in range(0, n, ch.peer_mtu): ch.write(pattern(n)[o:o + ch.peer_mtu])
-        await asyncio.wait_for(done.wait(), 20)
-        say('echoed', len(buf), 'match =', bytes(buf) == pattern(n))
+        back = await echoed(ch, n)
+        say('echoed', len(back), 'match =', back == pattern(n))
         await ch.disconnect(); return
     if verb == 'ecoc':
         psm, n, count = map(int, arg.split(':'))
         spec = l2cap.LeCreditBasedChannelSpec(psm, max_credits=10, mtu=1000, mps=200)
         channels = await dev.l2cap_channel_manager.create_enhanced_credit_based_channels(conn, spec, count)
-        async def echo(ch):
-            buf, done = bytearray(), asyncio.Event()
-            def sink(b):
-                buf.extend(b)
-                if len(buf) >= n: done.set()
-            ch.sink = sink
-            for o in range(0, n, ch.peer_mtu): ch.write(pattern(n)[o:o + ch.peer_mtu])
-            await asyncio.wait_for(done.wait(), 20)
-            return bytes(buf) == pattern(n)
-        say('echoed by', len(channels), 'match =', all(await asyncio.gather(*map(echo, channels))))
+        back = await asyncio.gather(*(echoed(ch, n) for ch in channels))
+        say('echoed by', len(channels), 'match =', all(each == pattern(n) for each in back))
         return
     if 'ch' not in found:
         svc, = await found['peer'].discover_service(SVC)

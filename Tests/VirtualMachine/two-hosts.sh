@@ -7,13 +7,6 @@ set -u
 programs=$1 filter=${2:-^MixedTransportTests}
 card=$programs/business-card
 failed=0
-check() { # what text file
-    if grep -q "$2" "$3"; then say "$1: yes"; else
-        say "$1: NO"
-        cat "$3"
-        failed=1
-    fi
-}
 # receive NAME TRANSPORT, serve NAME TRANSPORT: one side of an exchange; what it says is in /results/NAME.log.
 receive() { "$card" receive --transport "$2" --timeout 30 $(capture "$@") >"/results/$1.log" 2>&1; }
 serve() { exec "$card" serve --transport "$2" --timeout 30 $(capture "$@") >"/results/$1.log" 2>&1; }

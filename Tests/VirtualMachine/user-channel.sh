@@ -8,13 +8,6 @@ set -u
 card=$1 ferry=$2
 start_controllers 2 || exit 1
 failed=0
-check() { # what text file
-    if grep -q "$2" "$3"; then say "$1: yes"; else
-        say "$1: NO"
-        cat "$3"
-        failed=1
-    fi
-}
 
 "$ferry" capture --transport hci:monitor /results/monitor.btsnoop >/results/monitor.log 2>&1 &
 monitor=$!

@@ -6,30 +6,20 @@
     /// Linux's HCI user channel: one adapter of this machine, exclusively, without the kernel's host (`net/bluetooth`,
     /// `HCI_CHANNEL_USER`).
     enum UserChannel {
-        private static let family: UInt16 = 31  // AF_BLUETOOTH
-        private static let hci: Int32 = 1  // BTPROTO_HCI
         private static let channel: UInt16 = 1  // HCI_CHANNEL_USER
 
         /// Opens the adapter hci`device`; the caller owns the descriptor.
         static func open(_ device: UInt16) throws(BluetoothError) -> Int32 {
             #if os(Linux)
-                let kind = Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-                let descriptor = socket(Int32(family), kind, hci)
-                guard descriptor >= 0 else { throw explain(errno, device) }
-                // What does not fit the socket's buffer the kernel drops, silently: room for a second of the fastest radio
-                // and more, whatever the system's limit, which who may open the channel may exceed.
-                var room: Int32 = 8 << 20
-                setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &room, socklen_t(MemoryLayout<Int32>.size))
-                var address = [family, device, channel]
-                let outcome = address.withUnsafeMutableBytes { bytes in
-                    bytes.withMemoryRebound(to: sockaddr.self) { bind(descriptor, $0.baseAddress, 6) }
-                }
-                guard outcome == 0 else {
-                    let code = errno
-                    close(descriptor)
-                    throw explain(code, device)
-                }
-                return descriptor
+                try HCISocket.open(
+                    device: device, channel: channel,
+                    prepare: { descriptor in
+                        // What does not fit the socket's buffer the kernel drops, silently: room for a second of the
+                        // fastest radio and more, whatever the system's limit, which who may open the channel may exceed.
+                        var room: Int32 = 8 << 20
+                        setsockopt(
+                            descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &room, socklen_t(MemoryLayout<Int32>.size))
+                    }, explain: { explain($0, device) })
             #else
                 throw BluetoothError(.notSupported, "HCI user channels are Linux's; this is another system.")
             #endif

@@ -5,27 +5,13 @@
     /// Linux's HCI monitor channel: what all programs and the kernel exchange with all adapters (`net/bluetooth`,
     /// `HCI_CHANNEL_MONITOR`).
     enum MonitorChannel {
-        private static let family: UInt16 = 31  // AF_BLUETOOTH
-        private static let hci: Int32 = 1  // BTPROTO_HCI
         private static let noDevice: UInt16 = 0xFFFF  // HCI_DEV_NONE
         private static let channel: UInt16 = 2  // HCI_CHANNEL_MONITOR
 
         /// Opens the channel; the caller owns the descriptor.
         static func open() throws(BluetoothError) -> Int32 {
             #if os(Linux)
-                let kind = Int32(SOCK_RAW.rawValue) | Int32(SOCK_CLOEXEC.rawValue) | Int32(SOCK_NONBLOCK.rawValue)
-                let descriptor = socket(Int32(family), kind, hci)
-                guard descriptor >= 0 else { throw explain(errno) }
-                var address = [family, noDevice, channel]
-                let outcome = address.withUnsafeMutableBytes { bytes in
-                    bytes.withMemoryRebound(to: sockaddr.self) { bind(descriptor, $0.baseAddress, 6) }
-                }
-                guard outcome == 0 else {
-                    let code = errno
-                    close(descriptor)
-                    throw explain(code)
-                }
-                return descriptor
+                try HCISocket.open(device: noDevice, channel: channel, explain: explain)
             #else
                 throw BluetoothError(.notSupported, "The HCI monitor channel is Linux's; this is another system.")
             #endif

@@ -3,6 +3,15 @@ export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket
 say() { echo "[guest $(cut -d' ' -f1 /proc/uptime)] $*"; }
 in_guest() { chroot /guest "$@"; }
 
+# check WHAT TEXT FILE: whether the file has the text; sets `failed` when it has not.
+check() {
+    if grep -q "$2" "$3"; then say "$1: yes"; else
+        say "$1: NO"
+        cat "$3"
+        failed=1
+    fi
+}
+
 # How many adapters org.bluez has.
 adapters() {
     in_guest dbus-send --system --dest=org.bluez --print-reply / org.freedesktop.DBus.ObjectManager.GetManagedObjects \
