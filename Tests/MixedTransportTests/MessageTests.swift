@@ -45,7 +45,7 @@
 
         /// Sizes are log-uniform from 1 byte to 8 KiB. Golden-ratio steps spread evenly over their logarithms, and are the
         /// same each time.
-        private static let messages = (0..<24).map { index in
+        private static let messages = (0..<20).map { index in
             let share = (Double(index) * 0.618_033_988_75).truncatingRemainder(dividingBy: 1)
             return Layout.pattern(1 << Int(share * 13) + Int(share * 100), index)
         }

@@ -52,14 +52,14 @@
             let commands = try #require(ids[Layout.commands])
             // BlueZ 5.66 drops longer ones.
             let longest = min(connection.maximumWriteLength(.withoutResponse), 510)
-            let expected = (0..<60).map { Layout.pattern(1 + $0 * (longest - 1) / 59, $0) }
+            let expected = (0..<40).map { Layout.pattern(1 + $0 * (longest - 1) / 39, $0) }
             for bytes in expected {
                 let readies = client.get { $0.readies }
                 while try !connection.tryWriteValue(bytes.span.bytes, to: commands, type: .withoutResponse) {
                     try await Guest.wait(for: "space for a write") { client.get { $0.readies } > readies }
                 }
             }
-            try await Guest.wait(for: "60 writes") { server.get { $0.commands.count } >= 60 }
+            try await Guest.wait(for: "40 writes") { server.get { $0.commands.count } >= 40 }
             #expect(server.get { $0.commands } == expected)
 
             let total = server.total

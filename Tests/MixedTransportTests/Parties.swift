@@ -42,7 +42,7 @@
         let total: Int
         private let record = Mutex(Record())
 
-        init(total: Int = 3000) { self.total = total }
+        init(total: Int = 2000) { self.total = total }
 
         func get<Value: Sendable>(_ read: (Record) -> Value) -> Value { record.withLock { read($0) } }
 
