@@ -79,8 +79,9 @@
         }
 
         /// Each central gets values of its own size from one subscription's owner.
-        @Test func twoCentralsHaveTheirOwnMTU() async throws {
-            let radio = try await Radio.start(.bumble(acl: 251), 3)
+        @Test(arguments: RadioKind.two)
+        func twoCentralsHaveTheirOwnMTU(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind, 3)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
             var centrals: [Interop.Script] = []
