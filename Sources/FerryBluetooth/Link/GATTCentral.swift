@@ -119,8 +119,10 @@ final class GATTCentral: CentralRoleEvents {
         }
         // A peripheral that only sends (the classic transfer sample) has nothing to write to: then sending throws.
         let outbound = found.first { $0.uuid == writeUUID } ?? inbound
+        let writeType = writeType(for: outbound)
         let link = GATTCentralLink(
-            connection, inbound: inbound.id, outbound: outbound.id, writeType: writeType(for: outbound))
+            connection, inbound: inbound.id, outbound: outbound.id, writeType: writeType,
+            limit: writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max)
         connection.activate(link)
         try await connection.setSubscription(try subscription(for: inbound), to: inbound.id)
         return link

@@ -7,21 +7,25 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
     private let inbound: AttributeID
     private let outbound: AttributeID
     private let writeType: WriteType
+    private let limit: Int
     private let gate = ReceiverGate()
     private let sizeCheck = ChunkSizeCheck()
 
+    /// - Parameter limit: the most bytes of a chunk, whatever the connection takes.
     init(
-        _ connection: any PeripheralConnection, inbound: AttributeID, outbound: AttributeID, writeType: WriteType
+        _ connection: any PeripheralConnection, inbound: AttributeID, outbound: AttributeID, writeType: WriteType,
+        limit: Int
     ) {
         self.connection = connection
         self.inbound = inbound
         self.outbound = outbound
         self.writeType = writeType
+        self.limit = limit
     }
 
     // MARK: Link
 
-    var maximumChunkSize: Int { sizeCheck.note(connection.maximumWriteLength(writeType)) }
+    var maximumChunkSize: Int { sizeCheck.note(min(connection.maximumWriteLength(writeType), limit)) }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
 

@@ -13,6 +13,10 @@ public struct GATTConfiguration: Sendable, Hashable {
     public var subscription: Subscription
     /// Whether chunks towards the peripheral are answered one by one. Without response by default.
     public var writeType: WriteType
+    /// The most bytes of a chunk towards the peripheral that is written without response, whatever ATT_MTU allows: 510, as
+    /// a peripheral on BlueZ 5.66 drops longer ones and tells nobody. An ATT_MTU of 514 or 515 and more allows 511 and 512,
+    /// which a central may use whose peripherals are known to take them. Writes with response are not affected.
+    public var maximumWriteWithoutResponse: Int
     /// Whether the link must be encrypted.
     public var encryptionRequired: Bool
     /// The name a peripheral advertises, and that a central looks for; nil for none and any.
@@ -23,14 +27,16 @@ public struct GATTConfiguration: Sendable, Hashable {
     /// Describes a layout.
     public init(
         service: BluetoothUUID, characteristic: BluetoothUUID, writeCharacteristic: BluetoothUUID? = nil,
-        subscription: Subscription = .notify, writeType: WriteType = .withoutResponse, encryptionRequired: Bool = false,
-        localName: String? = nil, rssi: ClosedRange<Int>? = nil
+        subscription: Subscription = .notify, writeType: WriteType = .withoutResponse,
+        maximumWriteWithoutResponse: Int = 510, encryptionRequired: Bool = false, localName: String? = nil,
+        rssi: ClosedRange<Int>? = nil
     ) {
         self.service = service
         self.characteristic = characteristic
         self.writeCharacteristic = writeCharacteristic
         self.subscription = subscription
         self.writeType = writeType
+        self.maximumWriteWithoutResponse = maximumWriteWithoutResponse
         self.encryptionRequired = encryptionRequired
         self.localName = localName
         self.rssi = rssi

@@ -3,7 +3,8 @@ public import Ferry
 /// Links over GATT, on any adapter: a peripheral listens, a central connects.
 ///
 /// Towards the central chunks travel as notifications or indications, towards the peripheral as writes. The chunk size is
-/// the connection's: ATT_MTU - 3, at most 512 bytes, and follows every change of ATT_MTU. Each central has a link of its
+/// the connection's: ATT_MTU - 3, at most 512 bytes, or 510 where chunks are written without response
+/// (``GATTConfiguration/maximumWriteWithoutResponse``), and follows every change of ATT_MTU. Each central has a link of its
 /// own.
 public struct GATTTransport: Transport {
     private let adapter: any BluetoothAdapter
