@@ -1,5 +1,4 @@
 import ArgumentParser
-import Ferry
 import FerryBluetooth
 
 #if BlueZ
@@ -19,32 +18,17 @@ import FerryBluetooth
                 open: { settings in
                     let gatt = GATTConfiguration(
                         service: CardService.service, characteristic: CardService.characteristic, rssi: settings.rssi)
-                    return { _ in BlueZTransport(specification: specification, configuration: gatt) }
+                    return { _ in
+                        DeferredTransport(configuration: gatt) { () async throws(BluetoothError) in
+                            let adapter = try await BlueZAdapter.open(specification)
+                            if let trouble = adapter.trouble {
+                                throw BluetoothError(
+                                    .notPoweredOn, "Adapter \(specification) cannot be used. \(trouble)")
+                            }
+                            return adapter
+                        }
+                    }
                 })
-        }
-    }
-
-    /// GATT over an adapter of bluetoothd's, which is opened when it is first needed.
-    struct BlueZTransport: Transport {
-        let specification: String
-        let configuration: GATTConfiguration
-
-        private func transport() async throws(FerryError) -> GATTTransport {
-            do throws(BluetoothError) {
-                let adapter = try await BlueZAdapter.open(specification)
-                if let trouble = adapter.trouble {
-                    throw BluetoothError(.notPoweredOn, "Adapter \(specification) cannot be used. \(trouble)")
-                }
-                return GATTTransport(adapter: adapter, configuration: configuration)
-            } catch {
-                throw FerryError(.transportUnavailable, error.message)
-            }
-        }
-
-        func listen() async throws(FerryError) -> LinkListener { try await transport().listen() }
-
-        func connect(timeout: Duration) async throws(FerryError) -> any Link {
-            try await transport().connect(timeout: timeout)
         }
     }
 #else

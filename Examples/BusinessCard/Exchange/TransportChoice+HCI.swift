@@ -1,5 +1,4 @@
 import ArgumentParser
-import Ferry
 import FerryBluetooth
 
 #if HCI
@@ -22,32 +21,14 @@ import FerryBluetooth
                 open: { settings in
                     let gatt = GATTConfiguration(
                         service: CardService.service, characteristic: CardService.characteristic, rssi: settings.rssi)
-                    return { _ in HCITransport(channel: channel, configuration: gatt, capture: settings.capture) }
+                    var options = HCIConfiguration()
+                    options.capture = settings.capture
+                    return { [options] _ in
+                        DeferredTransport(configuration: gatt) { () async throws(BluetoothError) in
+                            try await HCIAdapter.open(channel, options)
+                        }
+                    }
                 })
-        }
-    }
-
-    /// GATT over a controller, which is opened when it is first needed.
-    struct HCITransport: Transport {
-        let channel: HCIChannel
-        let configuration: GATTConfiguration
-        var capture: String?
-
-        private func transport() async throws(FerryError) -> GATTTransport {
-            do throws(BluetoothError) {
-                var options = HCIConfiguration()
-                options.capture = capture
-                return GATTTransport(
-                    adapter: try await HCIAdapter.open(channel, options), configuration: configuration)
-            } catch {
-                throw FerryError(.transportUnavailable, error.message)
-            }
-        }
-
-        func listen() async throws(FerryError) -> LinkListener { try await transport().listen() }
-
-        func connect(timeout: Duration) async throws(FerryError) -> any Link {
-            try await transport().connect(timeout: timeout)
         }
     }
 #else
