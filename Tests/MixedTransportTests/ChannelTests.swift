@@ -30,19 +30,19 @@
             var arguments = ["-V", "le_random", "-b", "\(size)", "-I", "\(size)"]
             if socket.sends { arguments += ["-N", "\(count)"] }
             let client = Client(host)
-            let output: Task<String, any Error>
+            let program: Program
             if socket.connects {
                 try await server.open(host)
                 let psm = try #require(try await server.role?.publishL2CAPChannel(encryptionRequired: false))
                 arguments += ["-P", "\(psm.rawValue)", "C0:FE:12:34:56:78"]
-                output = Self.l2test(socket, arguments)
+                program = try Self.l2test(socket, arguments)
                 try await Guest.wait(for: "the kernel's socket to connect") { server.get { !$0.channels.isEmpty } }
                 channel = try #require(server.get { $0.channels.first })
                 channel.activate(pipe)
             } else {
                 try await server.open(try await Guest.bluez())
                 arguments[1] = "le_public"
-                output = Self.l2test(socket, arguments + ["-P", "144"])
+                program = try Self.l2test(socket, arguments + ["-P", "144"])
                 let connection = try await client.connect()
                 channel = try await Self.open(144, connection)
                 channel.activate(pipe)
@@ -64,15 +64,20 @@
                 try await Task.sleep(for: .seconds(1))
                 channel.close()
             }
-            let text = try await output.value
+            // The one that listens would listen for the next one.
+            if socket.connects {
+                try await Guest.wait(for: "the kernel's socket to close") { !program.isRunning }
+            }
+            program.end()
+            let text = program.text
             #expect(!text.contains("mismatch") && !text.contains("missmatch"), "\(text)")
             if !socket.sends { #expect(text.contains("\(size) bytes in"), "\(text)") }
             client.close()
             server.close()
         }
 
-        private static func l2test(_ socket: Socket, _ arguments: [String]) -> Task<String, any Error> {
-            Task { try await Guest.output("/usr/sbin/chroot", ["/guest", "l2test", socket.rawValue] + arguments) }
+        private static func l2test(_ socket: Socket, _ arguments: [String]) throws -> Program {
+            try Program("/usr/sbin/chroot", ["/guest", "l2test", socket.rawValue] + arguments)
         }
 
         /// The kernel refuses until its socket listens.

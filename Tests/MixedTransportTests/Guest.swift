@@ -5,11 +5,20 @@
     import FerryTesting
     import Foundation
     import Synchronization
+    import Testing
 
     /// The virtual machine that these tests run in: two LE controllers that hear each other. hci0 is down, for Ferry's own
-    /// host by the user channel; the kernel's host and bluetoothd have hci1.
+    /// host by the user channel; the kernel's host and bluetoothd have hci1. Scripts that have it otherwise say so.
     enum Guest {
+        private static func setting(_ name: String, _ otherwise: String) -> String {
+            ProcessInfo.processInfo.environment[name] ?? otherwise
+        }
+
         static var isHere: Bool { ProcessInfo.processInfo.environment["FERRY_VIRTUAL_MACHINE"] != nil }
+        /// Where captures and the output of programs go.
+        static let results = setting("FERRY_RESULTS", "/results")
+        /// Where Ferry's own host finds its controller.
+        static let channel = setting("FERRY_CHANNEL", "hci:user:0")
 
         /// Waits for a processor that is emulated.
         static let time = ConformanceTime(timeout: .seconds(30)) { try? await Task.sleep(for: $0) }
@@ -19,13 +28,13 @@
         }
 
         private static let shared = Task {
-            try await BlueZAdapter.open("bluez:hci1", pairing: BlueZPairing())
+            try await BlueZAdapter.open(setting("FERRY_BLUEZ", "bluez:hci1"), pairing: BlueZPairing())
         }
 
         /// The one on bluetoothd, which all tests share.
         static func bluez() async throws -> BlueZAdapter {
             let adapter = try await shared.value
-            try await wait(for: "bluez:hci1 to be powered on") { adapter.state == .poweredOn }
+            try await wait(for: "\(adapter.name) to be powered on") { adapter.state == .poweredOn }
             return adapter
         }
 
@@ -41,53 +50,58 @@
                 count += 1
                 return count
             }
-            configuration.capture = "/results/host-\(number).btsnoop"
+            configuration.capture = "\(results)/host-\(number).btsnoop"
             change(&configuration)
+            let channel = try HCIChannel(channel)
             for _ in 0..<50 {
-                if let adapter = try? await HCIAdapter.open(.user(device: 0), configuration) { return adapter }
+                if let adapter = try? await HCIAdapter.open(channel, configuration) { return adapter }
                 try await Task.sleep(for: .milliseconds(100))
             }
-            return try await HCIAdapter.open(.user(device: 0), configuration)
+            return try await HCIAdapter.open(channel, configuration)
         }
 
-        /// Runs one of BlueZ's programs to its end, and returns what it printed.
-        @discardableResult
-        static func run(_ arguments: String...) async throws -> String {
-            try await Self.output("/usr/sbin/chroot", ["/guest"] + arguments)
+        /// Runs commands of the guest's `bluez.sh`, and requires that they succeed.
+        static func shell(_ script: String) async throws {
+            // Not Foundation's Process: it waits for the daemons that the script starts, too.
+            let command = "/bin/bash -c '. /guest/root/bluez.sh; \(script)' </dev/null"
+            let status = await withCheckedContinuation { continuation in
+                Thread.detachNewThread { continuation.resume(returning: system(command)) }
+            }
+            try #require(status == 0, "\(script) ended with status \(status)")
         }
+    }
 
-        /// Runs a program to its end, and returns what it printed.
-        static func output(_ program: String, _ arguments: [String]) async throws -> String {
+    /// A program that runs beside a test. It prints into a file, so that nobody waits for it who does not want to.
+    final class Program: Sendable {
+        private static let count = Mutex(0)
+        private let process: Mutex<Process>
+        private let output: URL
+
+        init(_ program: String, _ arguments: [String]) throws {
+            let number = Self.count.withLock { count in
+                count += 1
+                return count
+            }
+            output = URL(filePath: "\(Guest.results)/program-\(number).log")
+            try Data().write(to: output)
             let process = Process()
-            let output = Pipe()
             process.executableURL = URL(filePath: program)
             process.arguments = arguments
             process.standardInput = FileHandle.nullDevice
-            process.standardOutput = output
-            process.standardError = output
+            let handle = try FileHandle(forWritingTo: output)
+            process.standardOutput = handle
+            process.standardError = handle
             try process.run()
-            return await withTaskCancellationHandler {
-                await Task.detached {
-                    String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-                }.value
-            } onCancel: {
-                process.terminate()
-            }
+            self.process = Mutex(process)
         }
 
-        /// Ends bluetoothd without a word.
-        static func killBluetoothd() async throws { try await run("killall", "-9", "bluetoothd") }
+        deinit { end() }
 
-        /// Starts bluetoothd again. It must not keep what Foundation knows this process's children by.
-        static func startBluetoothd() async throws {
-            let commands = """
-                for file in /proc/$$/fd/*; do number=${file##*/}; [ $number -le 2 ] || eval "exec $number>&-"; done
-                . /guest/root/bluez.sh
-                start_bluetoothd 1 </dev/null >/dev/null 2>&1
-                """
-            _ = try await output("/bin/bash", ["-c", commands])
-            try await run("btmgmt", "--index", "1", "power", "on")
-        }
+        /// What it has printed so far.
+        var text: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
+        var isRunning: Bool { process.withLock { $0.isRunning } }
+        /// At once: children inherit this process's signal mask, which may block SIGTERM.
+        func end() { process.withLock { if $0.isRunning { kill($0.processIdentifier, SIGKILL) } } }
     }
 
     /// Who serves; the other one visits.

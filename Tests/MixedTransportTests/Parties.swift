@@ -15,7 +15,7 @@
         /// Needs an encrypted link.
         static let secret = uuid(5)
 
-        private static func uuid(_ number: UInt128) -> BluetoothUUID {
+        static func uuid(_ number: UInt128) -> BluetoothUUID {
             BluetoothUUID(0x5A31_0000_2F6C_4B5D_8D0E_1C64_65A9_7200 as UInt128 + number)
         }
 
@@ -31,6 +31,7 @@
             var commands: [[UInt8]] = []
             var subscribed: [Subscription] = []
             var ends: [BluetoothError] = []
+            var states: [AdapterState] = []
             var channels: [any L2CAPChannel] = []
             /// Who subscribes to what, and how many bytes of the pattern have been sent.
             var sent: [AttributeID: (central: PeerID, bytes: Int)] = [:]
@@ -71,6 +72,8 @@
         func close() { record.withLock { $0.role.take() }?.close() }
 
         // MARK: Events
+
+        func peripheralAdapterDidChange(_ state: AdapterState) { record.withLock { $0.states.append(state) } }
 
         func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
             record.withLock { record in

@@ -4,7 +4,7 @@
 #     Tests/VirtualMachine/run Tests/VirtualMachine/two-hosts.sh .build-traits/debug [FILTER]
 set -u
 . /guest/root/bluez.sh
-programs=$1 filter=${2:-^MixedTransportTests}
+programs=$1 filter=${2:-^MixedTransportTests\.MixedTests}
 card=$programs/business-card
 failed=0
 # receive NAME TRANSPORT, serve NAME TRANSPORT: one side of an exchange; what it says is in /results/NAME.log.
@@ -26,13 +26,15 @@ cross() {
 
 configure Policy AutoEnable false # or bluetoothd would switch hci0 on whenever it comes back from the user channel
 start_controllers 2 && start_bluetoothd 2 || exit 1
-in_guest btmon -w /results/btmon.btsnoop >/dev/null 2>&1 &
+"$programs/ferry" capture --transport hci:monitor /results/monitor.btsnoop >/results/monitor.log 2>&1 &
 monitor=$!
+wait_until 100 grep -q recording /results/monitor.log
 in_guest btmgmt --index 1 power on >/dev/null 2>&1 </dev/null
 cross hci:user:0 bluez:hci1
 cross bluez:hci1 hci:user:0
 
 "$programs/ferryPackageTests.xctest" --testing-library swift-testing --filter "$filter" \
     --xunit-output /results/interop-mixed-swift-testing.xml || failed=1
-kill $monitor
+kill -INT $monitor
+wait $monitor
 exit $failed

@@ -34,11 +34,16 @@
             }
         }
 
+        /// The copy that NIO would make of the descriptor is inherited by every process that this one starts, which then
+        /// keeps the adapter from others; so it is made here.
         private static func take(_ descriptor: Int32, _ bootstrap: NIOPipeBootstrap) async throws {
+            let copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
             do {
-                _ = try await bootstrap.takingOwnershipOfDescriptor(inputOutput: descriptor).get()
+                guard copy >= 0 else { throw IOError(errnoCode: errno, reason: "fcntl") }
+                _ = try await bootstrap.takingOwnershipOfDescriptors(input: descriptor, output: copy).get()
             } catch {
                 close(descriptor)
+                if copy >= 0 { close(copy) }
                 throw error
             }
         }

@@ -51,7 +51,8 @@ struct Capture: AsyncParsableCommand {
             } catch {
                 throw ValidationError(error.message)
             }
-            print("recording \(transport) to \(file)")
+            // At once, also to a file, for whoever waits for it.
+            FileHandle.standardOutput.write(Data("recording \(transport) to \(file)\n".utf8))
             await Self.wait(for: seconds) { monitor.failure != nil }
             await monitor.stop()
             let counts = monitor.packetCounts.sorted { $0.key < $1.key }.map { "\($0.value) of hci\($0.key)" }

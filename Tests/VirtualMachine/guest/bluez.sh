@@ -40,6 +40,16 @@ start_controller() {
     }
 }
 
+# start_bridge: hci0 is the controller that `run -c` has connected. It is gone when the process in /run/bridge.pid is killed.
+start_bridge() {
+    (exec chroot /guest bridge "/dev/$(ls /sys/class/virtio-ports)" >>/results/bridge.log 2>&1) &
+    echo $! >/run/bridge.pid
+    wait_until 50 test -e /sys/class/bluetooth/hci0 || {
+        say "there is no hci0: $(cat /results/bridge.log)"
+        return 1
+    }
+}
+
 # wait_until TENTHS COMMAND...: until it succeeds, for so many tenths of a second.
 wait_until() {
     local tenths=$1
