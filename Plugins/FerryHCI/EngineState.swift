@@ -18,6 +18,8 @@
         /// Keeps the event loop reachable once the channel is gone.
         var lastChannel: (any Channel)?
         var isPumpScheduled = false
+        /// When the pump ran last or was scheduled.
+        var now: Int64 = 0
         var timer: Scheduled<Void>?
         var timerDeadline: Int64?
         var startWaiters: [Waiter<Void>] = []
@@ -137,6 +139,17 @@
         /// Who published the characteristic with this handle.
         func owner(of handle: UInt16) -> PeripheralOwner? {
             peripherals.first { $0.services.contains { $0.service <= handle && handle <= $0.end } }
+        }
+
+        /// Whether the role published the characteristic. In place, for it is asked for each value.
+        func isOwner(_ id: UInt64, of handle: UInt16) -> Bool {
+            for place in peripherals.indices where peripherals[place].id == id {
+                for service in peripherals[place].services.indices {
+                    let end = peripherals[place].services[service].end
+                    if peripherals[place].services[service].service <= handle, handle <= end { return true }
+                }
+            }
+            return false
         }
 
         func requirePower() throws(BluetoothError) {

@@ -285,9 +285,12 @@
 
         // MARK: Events, on the event loop
 
-        private func sink(orKeep early: @autoclosure () -> Early) -> (any PeripheralConnectionEvents)? {
+        /// Who is to be told, unless the event is none of theirs or has to be kept for them.
+        private func sink(
+            orKeep early: @autoclosure () -> Early, where isWanted: (borrowing State) -> Bool = { _ in true }
+        ) -> (any PeripheralConnectionEvents)? {
             let (events, isFlood) = state.withLock { state -> ((any PeripheralConnectionEvents)?, Bool) in
-                if state.ended != nil { return (nil, false) }
+                guard state.ended == nil, isWanted(state) else { return (nil, false) }
                 guard state.events == nil else { return (state.events, false) }
                 guard state.early.count < Self.earlyLimit else { return (nil, true) }
                 state.early.append(early())
@@ -298,8 +301,7 @@
         }
 
         func didUpdate(_ handle: UInt16, _ value: RawSpan) {
-            guard isSubscribed(handle) else { return }
-            sink(orKeep: .update(handle, [UInt8](copying: value)))?
+            sink(orKeep: .update(handle, [UInt8](copying: value))) { $0.subscriptions.contains(handle) }?
                 .peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value)
         }
 

@@ -33,7 +33,8 @@
             case .mtuChanged(let id, let mtu):
                 for owner in owners(id) { owner.mtuDidChange(mtu) }
             case .valueReceived(let id, let handle, let bytes):
-                for owner in owners(id) { batch.withBytes(bytes) { owner.didUpdate(handle, $0) } }
+                let owners = owners(id)
+                batch.withBytes(bytes) { value in for owner in owners { owner.didUpdate(handle, value) } }
             case .servicesChanged(let id, let range):
                 let services = state.withLock { state -> [AttributeID] in
                     let gone = state.links[id]?.services.filter { $0.value.overlaps(range) }.map(\.key) ?? []

@@ -29,22 +29,23 @@
 
         static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 
-        /// Changes the host and sees to it that what follows is sent and delivered.
+        /// Changes the host and sees to it that what follows is sent and delivered. What happens before the event loop comes
+        /// to it happens at one time: to read the clock for each value costs more than to queue it.
         func change<Value: Sendable>(
             _ body: (inout EngineState, Int64) throws(BluetoothError) -> Value
         ) throws(BluetoothError) -> Value {
             var loop: (any EventLoop)?
-            let value = try state.withLock { state throws(BluetoothError) in
-                defer {
-                    if !state.isPumpScheduled, let channel = state.channel {
+            defer { loop?.execute { self.pump() } }
+            return try state.withLock { state throws(BluetoothError) in
+                if !state.isPumpScheduled {
+                    state.now = Self.now
+                    if let channel = state.channel {
                         state.isPumpScheduled = true
                         loop = channel.eventLoop
                     }
                 }
-                return try body(&state, Self.now)
+                return try body(&state, state.now)
             }
-            loop?.execute { self.pump() }
-            return value
         }
 
         /// Calls `body` on the event loop, between events.
@@ -151,6 +152,7 @@
                 let (channel, bytes) = state.withLock { state -> ((any Channel)?, ByteBuffer?) in
                     state.isPumpScheduled = true
                     let now = Self.now
+                    state.now = now
                     if let deadline = state.host.deadline, deadline <= now { state.host.wake(at: now) }
                     var output: [UInt8] = []
                     swap(&output, &state.output)

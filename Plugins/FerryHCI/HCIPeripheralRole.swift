@@ -138,7 +138,7 @@
             let handle = UInt16(truncatingIfNeeded: characteristic.rawValue)
             return try engine.change { [id] state, now throws(BluetoothError) in
                 try state.requirePower()
-                guard state.owner(of: handle)?.id == id else {
+                guard state.isOwner(id, of: handle) else {
                     throw BluetoothError(.unknownAttribute, "Characteristic \(handle) is not published by this role.")
                 }
                 guard state.host.hasConfiguration(handle) else {

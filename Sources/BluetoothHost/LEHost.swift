@@ -163,14 +163,18 @@ public struct LEHost: ~Copyable, Sendable {
     // MARK: Time
 
     /// When to call ``wake(at:)``, or nil.
+    ///
+    /// Changes nothing; mutating only so that no connection is copied to be asked.
     public var deadline: Int64? {
-        var earliest = Int64.max
-        if let deadline = commands.deadline { earliest = deadline }
-        if let deadline = initiator.deadline { earliest = min(earliest, deadline) }
-        for index in connections.indices {
-            if let deadline = connections[index].deadline { earliest = min(earliest, deadline) }
+        mutating get {
+            var earliest = Int64.max
+            if let deadline = commands.deadline { earliest = deadline }
+            if let deadline = initiator.deadline { earliest = min(earliest, deadline) }
+            for index in connections.indices {
+                if let deadline = connections[index].deadline { earliest = min(earliest, deadline) }
+            }
+            return earliest == .max ? nil : earliest
         }
-        return earliest == .max ? nil : earliest
     }
 
     /// Lets whatever is overdue end.
@@ -197,8 +201,8 @@ public struct LEHost: ~Copyable, Sendable {
         return lastID
     }
 
-    func index(handle: UInt16) -> Int? { connections.firstIndex { $0.handle == handle } }
-    func index(_ id: ConnectionID) -> Int? { connections.firstIndex { $0.id == id } }
+    func index(handle: UInt16) -> Int? { connections.indices.first { connections[$0].handle == handle } }
+    func index(_ id: ConnectionID) -> Int? { connections.indices.first { connections[$0].id == id } }
 
     /// Sends a command that improves something, unless far too many wait already.
     mutating func tune(_ opcode: Opcode, at now: Int64, _ build: (inout [UInt8]) -> Void) {

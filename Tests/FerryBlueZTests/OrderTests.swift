@@ -10,11 +10,25 @@
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
         .timeLimit(.minutes(5)))
     struct OrderTests {
-        /// Nothing wrong is delivered: every message arrives as it was sent, or the sender is told.
-        @Test func theSequencedFramingDeliversNothingWrong() async throws {
+        /// The sequenced framing puts chunks back into their order: everything arrives.
+        @Test(arguments: [MessageTests.Mix.sequencedBytes, .sequencedJSON, .sequencedPropertyListZlib])
+        func theSequencedFramingMendsTheOrder(_ mix: MessageTests.Mix) async throws {
             let links = try await Links.open()
-            try await Traffic.cross(links, Traffic.sizes(0..<200), BytesCodec(), SequencedFraming(), ZlibCompression())
+            try await mix.cross(links, Traffic.sizes(0..<max(1, MessageTests.count / 3)))
             try await links.end()
+        }
+
+        /// Other framings cannot. With one value at a time on its way there is nothing to put out of order.
+        @Test func oneValueAtATimeKeepsTheOrder() async throws {
+            var configuration = BlueZConfiguration()
+            configuration.window = 1
+            let serving = try await BlueZAdapter.open("bluez:hci0", configuration: configuration)
+            let asking = try await BlueZAdapter.open("bluez:hci1", configuration: configuration)
+            let links = try await Links.open(serving, asking)
+            try await Traffic.cross(links, Traffic.sizes(0..<50), BytesCodec(), LengthPrefixFraming())
+            try await links.end()
+            serving.close()
+            asking.close()
         }
     }
 #endif

@@ -1,6 +1,6 @@
 #if BlueZ
     import Ferry
-    import FerryBlueZ
+    @testable import FerryBlueZ
     import FerryBluetooth
     import FerryTesting
     import Glibc
@@ -98,13 +98,21 @@
         let central: any Link
 
         static func open() async throws -> Links {
-            let (serving, _) = try await Machine.adapters()
-            return try await next(on: try await GATTTransport(adapter: serving, configuration: layout).listen())
+            let (serving, asking) = try await Machine.adapters()
+            return try await open(serving, asking)
+        }
+
+        static func open(_ serving: BlueZAdapter, _ asking: BlueZAdapter) async throws -> Links {
+            let listener = try await GATTTransport(adapter: serving, configuration: layout).listen()
+            return try await next(on: listener, by: asking)
         }
 
         /// The next link that a listener takes.
         static func next(on listener: LinkListener) async throws -> Links {
-            let (_, asking) = try await Machine.adapters()
+            try await next(on: listener, by: try await Machine.adapters().central)
+        }
+
+        private static func next(on listener: LinkListener, by asking: BlueZAdapter) async throws -> Links {
             let central = try await GATTTransport(adapter: asking, configuration: layout).connect(
                 timeout: .seconds(90))
             var incoming = listener.links.makeAsyncIterator()
@@ -123,9 +131,12 @@
             let (_, asking) = try await Machine.adapters()
             let role = asking.openCentral(Nobody())
             defer { role.close() }
-            try await Machine.time.wait("end", for: "the connection to be gone") {
-                role.retrieveConnectedPeripherals(offering: [layout.service]).isEmpty
+            for _ in 0..<300 {
+                let isSilent = role.retrieveConnectedPeripherals(offering: [layout.service]).isEmpty
+                if isSilent, await asking.engine.attempts.isEmpty { return }
+                try await Task.sleep(for: .milliseconds(100))
             }
+            Issue.record("the connection is not gone after 30 s")
         }
     }
 

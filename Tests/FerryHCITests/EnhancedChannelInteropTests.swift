@@ -1,5 +1,4 @@
 #if HCI
-    import Ferry
     import FerryBluetooth
     import FerryHCI
     import Foundation
@@ -39,17 +38,7 @@
             let client = try await Client.open(radio.channels[1]) { $0.capture = file }
             let connection = try await client.connect()
             #expect(await peripheral.hasPrinted("P: refused 2"), "\(peripheral.output)")
-            let channel = try await connection.openL2CAPChannel(PSM(rawValue: 0x80))
-            #expect(channel.maximumChunkSize == 1000)
-            let message = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-            let link = MessageChannel(over: channel, codec: BytesCodec(), framing: LengthPrefixFraming())
-            async let sent: Void = link.send(message)
-            for try await received in link.messages {
-                #expect(received == message)
-                break
-            }
-            try await sent
-            link.close()
+            try await client.exchange(connection)
             await #expect(throws: BluetoothError.self) {
                 try await connection.openL2CAPChannel(PSM(rawValue: 0x98))
             }

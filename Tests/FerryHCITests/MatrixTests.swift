@@ -1,5 +1,4 @@
 #if HCI
-    import Ferry
     import FerryBluetooth
     import FerryHCI
     import Testing
@@ -60,17 +59,7 @@
             #expect(await peripheral.hasPrinted("P: written 20 match = True"), "\(peripheral.output)")
             #expect(try await client.collect(connection, id, .notify) == Layout.pattern(600))
             #expect(try await client.collect(connection, id, .indicate) == Layout.pattern(600))
-            let channel = try await connection.openL2CAPChannel(PSM(rawValue: 0x80))
-            #expect(channel.maximumChunkSize == 1000)
-            let message = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-            let link = MessageChannel(over: channel, codec: BytesCodec(), framing: LengthPrefixFraming())
-            async let sent: Void = link.send(message)
-            for try await received in link.messages {
-                #expect(received == message)
-                break
-            }
-            try await sent
-            link.close()
+            try await client.exchange(connection)
             connection.disconnect()
             await client.journal.wait(for: "disconnected")
             #expect(radio.complaints.isEmpty)
@@ -79,8 +68,9 @@
         }
 
         /// Each central gets values of its own size from one subscription's owner.
-        @Test func twoCentralsHaveTheirOwnMTU() async throws {
-            let radio = try await Radio.start(.bumble(acl: 251), 3)
+        @Test(arguments: RadioKind.two)
+        func twoCentralsHaveTheirOwnMTU(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind, 3)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
             var centrals: [Interop.Script] = []

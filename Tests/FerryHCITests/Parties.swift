@@ -309,6 +309,19 @@
             return received.withLock { $0 }
         }
 
+        /// A message there and back over a channel of `peer.py`'s, which sends back what comes.
+        func exchange(_ connection: any PeripheralConnection) async throws {
+            let channel = try await connection.openL2CAPChannel(PSM(rawValue: 0x80))
+            #expect(channel.maximumChunkSize == 1000)
+            let message = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+            let link = MessageChannel(over: channel, codec: BytesCodec(), framing: LengthPrefixFraming())
+            async let sent: Void = link.send(message)
+            let received = try await link.messages.first { _ in true }
+            #expect(received == message)
+            try await sent
+            link.close()
+        }
+
         func close() { held.withLock { $0.take() }?.close() }
     }
 #endif

@@ -25,8 +25,20 @@
         func leaveAttempt(_ path: String, _ waiter: Waiter<Void>) {
             attempts[path]?.waiters.removeAll { $0 === waiter }
             guard attempts[path]?.waiters.isEmpty == true else { return }
-            if !connections.contains(where: { $0.path == path }) { tell(path, Self.device, "Disconnect") }
+            // Not at once: a peripheral that is there is connected by then, and that can be ended safely (see `part`).
+            // Linux 6.1 loses sight of a connection that is called off while it is being made: it sends the command to
+            // call it off before the one to make it, and then connects to nobody until the peer gives up.
+            thread.schedule(after: Self.patience) { [weak self] in
+                self?.assumeIsolated { engine in
+                    let isConnected = engine.objects[path, Self.device]?["Connected"]?.bool == true
+                    guard engine.attempts[path]?.waiters.isEmpty == true, !isConnected else { return }
+                    engine.tell(path, Self.device, "Disconnect")
+                }
+            }
         }
+
+        /// How long an attempt goes on that nobody waits for.
+        private static let patience = Duration.seconds(5)
 
         private func attempt(_ path: String) async {
             let outcome: Result<Void, BluetoothError>
@@ -44,12 +56,24 @@
         /// Connects and waits for the services, for as long as somebody wants it.
         private func establish(_ path: String) async throws(BluetoothError) {
             let what = "Cannot connect to \(path.split(separator: "/").last ?? "")"
-            while isWanted(path) {
+            while true {
                 try requirePower()
+                guard isWanted(path) else {
+                    if await part(from: path, unless: { self.isWanted(path) }) { continue }
+                    throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
+                }
+                // A connection that is being ended takes two seconds to go, and is of no use.
+                if let deadline = partings[path], BusThread.now < deadline {
+                    await pause(.milliseconds(20))
+                    continue
+                }
                 guard objects.contains(path) else {
                     await lookFor(path)
                     continue
                 }
+                // See `startListening`: what stops meanwhile seems to go on.
+                while discovery.isDirty || discovery.isChanging { await pause(.milliseconds(10)) }
+                guard isWanted(path) else { continue }
                 do throws(BusError) {
                     _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
                 } catch {
@@ -70,8 +94,24 @@
                 }
                 if try await servicesAreResolved(path, what) { return }
             }
+        }
+
+        /// Ends a connection to a device, when its services have been found: bluetoothd 5.66 crashes now and then when it
+        /// is to disconnect in the middle of that.
+        ///
+        /// - Returns: whether it was let be, because of `isWanted`.
+        @discardableResult
+        func part(from path: String, unless isWanted: () -> Bool = { false }) async -> Bool {
+            let deadline = BusThread.now + 10_000_000
+            while let device = objects[path, Self.device], device["Connected"]?.bool == true,
+                device["ServicesResolved"]?.bool == false, BusThread.now < deadline
+            {
+                await pause(.milliseconds(20))
+            }
+            guard !isWanted() else { return true }
+            if objects[path, Self.device]?["Connected"]?.bool == true { partings[path] = BusThread.now + 5_000_000 }
             tell(path, Self.device, "Disconnect")
-            throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
+            return false
         }
 
         /// bluetoothd forgets what it has not heard for half a minute: has it listen until it hears the device again.
@@ -149,7 +189,7 @@
             guard connection.beginLeaving(silently: silently) else { return }
             Task {
                 await self.drain(connection.pipes)
-                self.tell(connection.path, Self.device, "Disconnect")
+                await self.part(from: connection.path)
                 // bluetoothd takes two seconds; a connection that outlives that by far has lost its daemon.
                 await self.pause(.seconds(10))
                 self.didEnd(connection, .endedHere)
@@ -179,6 +219,7 @@
             }
             discovery.isRunning = false
             discovery.isDirty = false
+            partings = [:]
             shared.withLock { $0.connected = [] }
             withdrawEverything(reason)
         }
@@ -216,6 +257,7 @@
         }
 
         private func deviceDidDisconnect(_ path: String, wasConnected: Bool) {
+            partings[path] = nil
             for connection in connections where connection.path == path {
                 didEnd(connection, connection.isLeaving ? .endedHere : .endedByPeer)
             }

@@ -38,8 +38,9 @@
                 do throws(BusError) {
                     if discovery.isRunning {
                         discovery.isRunning = false
-                        _ = try await call(adapterPath, adapter, "StopDiscovery")
-                        await waitForSilence(adapterPath)
+                        // A refusal tells that it has stopped already: see `startListening`.
+                        _ = try? await call(adapterPath, adapter, "StopDiscovery")
+                        _ = await isDiscovering(false, adapterPath)
                     }
                     let scans = scans
                     guard !scans.isEmpty else { continue }
@@ -50,6 +51,7 @@
                     _ = try await call(adapterPath, adapter, "SetDiscoveryFilter", [filter(for: scans)])
                     _ = try await call(adapterPath, adapter, "StartDiscovery")
                     discovery.isRunning = true
+                    try await startListening(adapterPath, scans)
                 } catch {
                     // Another process's discovery may be in the way, or the adapter has just been switched off.
                     guard error.isInProgress, !scans.isEmpty else { continue }
@@ -60,11 +62,25 @@
             discovery.isChanging = false
         }
 
-        /// A discovery that begins while the last one ends finds nothing for seconds. Another process's may go on.
-        private func waitForSilence(_ adapter: String) async {
-            for _ in 0..<25 where objects[adapter, "org.bluez.Adapter1"]?["Discovering"]?.bool == true {
+        /// When a device was connected to while it was to stop a discovery, bluetoothd 5.66 believes that it still listens,
+        /// and does not begin again for the same filter. So it is given another one for a moment.
+        private func startListening(_ adapter: String, _ scans: [ScanRequest]) async throws(BusError) {
+            guard await !isDiscovering(true, adapter) else { return }
+            let nobody = BluetoothUUID(UInt128.random(in: 1 ... .max))
+            for filter in [filter(for: scans, and: nobody), filter(for: scans)] {
+                _ = try await call(adapter, "org.bluez.Adapter1", "SetDiscoveryFilter", [filter])
+                _ = await isDiscovering(true, adapter)
+            }
+        }
+
+        /// Waits a moment for an adapter to listen or not: a discovery that begins while the last one ends finds nothing
+        /// for seconds. Another process's may go on. Returns whether it came to that.
+        private func isDiscovering(_ expected: Bool, _ adapter: String) async -> Bool {
+            for _ in 0..<25 {
+                if objects[adapter, "org.bluez.Adapter1"]?["Discovering"]?.bool == expected { return true }
                 await pause(.milliseconds(20))
             }
+            return false
         }
 
         /// Devices whose signal strength is known are reported when they are heard; of others bluetoothd tells only when
@@ -79,10 +95,10 @@
             }
         }
 
-        private func filter(for scans: [ScanRequest]) -> BusValue {
+        private func filter(for scans: [ScanRequest], and another: BluetoothUUID? = nil) -> BusValue {
             var filter: [String: BusValue] = ["Transport": .string("le")]
-            if scans.allSatisfy({ !$0.services.isEmpty }) {
-                let services = Set(scans.flatMap(\.services))
+            if another != nil || scans.allSatisfy({ !$0.services.isEmpty }) {
+                let services = Set(scans.flatMap(\.services) + [another].compactMap { $0 })
                 filter["UUIDs"] = .strings(services.map(\.longString))
             }
             filter["DuplicateData"] = .bool(scans.contains(where: \.allowsDuplicates))

@@ -85,7 +85,8 @@
                 else { throw connection.notConnected }
                 let descriptor = try Management.open()
                 let question = Management.question(number, device)
-                guard write(descriptor.rawValue, question, question.count) == question.count else {
+                // 0 when the kernel refuses: its answer says why.
+                guard write(descriptor.rawValue, question, question.count) >= 0 else {
                     throw L2CAPSocket.missing(errno)
                 }
                 let finish: (Result<Int, BluetoothError>) -> Void = { [thread] outcome in

@@ -55,10 +55,14 @@
         var applications: [Application] = []
         /// Advertisements that bluetoothd has been asked to end.
         var withdrawing: Task<Void, Never>?
+        /// Advertisements of owners that somebody is subscribed to, by their owners' IDs.
+        var heldBack: [UInt64: Advertisement] = [:]
         var requests: [UInt64: PendingRequest] = [:]
         var discovery = DiscoveryState()
         var agent: PairingAgentExport?
         var channels = ChannelState()
+        /// Devices that bluetoothd has been asked to disconnect, and until when that may take.
+        var partings: [String: UInt64] = [:]
         /// Centrals that this side is disconnecting.
         var leaving: Set<String> = []
         /// While a role is open the engine lives, whether or not anybody refers to it.
@@ -152,11 +156,11 @@
             } catch {
                 guard bus != nil else { return }
                 let advice =
-                    error.name.hasSuffix(".AccessDenied")
-                    ? error.bluetooth("").message
+                    error.isAccessDenied
+                    ? "\(BusError.accessAdvice) (\(error))"
                     : "bluetoothd does not answer on the bus (\(error)). Install and start it: apt-get install bluez; "
                         + "systemctl start bluetooth"
-                change(to: error.name.hasSuffix(".AccessDenied") ? .unauthorized : .resetting, advice)
+                change(to: error.isAccessDenied ? .unauthorized : .resetting, advice)
                 opened(.failure(BluetoothError(.notPoweredOn, "\(name) cannot be opened: \(advice)")))
             }
         }
@@ -362,6 +366,10 @@
         func close() {
             guard !isClosed else { return }
             isClosed = true
+            // Nobody else would end them: they are bluetoothd's.
+            for path in Set(connections.map(\.path)).union(attempts.keys) {
+                tell(path, "org.bluez.Device1", "Disconnect")
+            }
             change(to: .unsupported, "The adapter object has been closed.")
             endChannels(of: nil)
             peripherals = []

@@ -8,6 +8,11 @@
         var isInProgress: Bool { name == "org.bluez.Error.InProgress" }
         var isTimeout: Bool { name.hasSuffix(".Timeout") || name.hasSuffix(".NoReply") || name == "errno.110" }
 
+        var isAccessDenied: Bool { name == "org.freedesktop.DBus.Error.AccessDenied" }
+        static let accessAdvice =
+            "The system bus does not let this user talk to bluetoothd: add it to the group bluetooth (adduser USER "
+            + "bluetooth) and log in again, or see /etc/dbus-1/system.d/bluetooth.conf."
+
         /// In the adapter seam's words, where the meaning does not depend on the request.
         func bluetooth(_ what: String) -> BluetoothError {
             let code: BluetoothError.Code
@@ -21,9 +26,7 @@
             case "org.bluez.Error.NotConnected": code = .notConnected
             case "org.freedesktop.DBus.Error.AccessDenied":
                 code = .notSupported
-                advice =
-                    " The system bus does not let this user talk to bluetoothd: add it to the group bluetooth (adduser "
-                    + "USER bluetooth) and log in again, or see /etc/dbus-1/system.d/bluetooth.conf."
+                advice = " " + Self.accessAdvice
             case _ where isTimeout: code = .timedOut
             case _ where isUnknownObject: code = .unknownAttribute
             default: code = .connectionFailed

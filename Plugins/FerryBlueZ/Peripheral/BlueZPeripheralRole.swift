@@ -73,7 +73,8 @@
                 guard let subscriber, centrals.contains(subscriber.central) else { return true }
             }
             guard let subscriber else { return true }
-            return subscriber.pipe.trySend(value) != .full
+            // A socket that has ended takes nothing: the subscription's end is told next, and then that there is space.
+            return subscriber.pipe.trySend(value) == .taken
         }
 
         func maximumUpdateValueLength(for central: PeerID) -> Int? {
@@ -142,6 +143,9 @@
         func withdrawEverything(_ reason: BluetoothError) {
             let gone = applications
             applications = []
+            for owner in peripherals where heldBack.removeValue(forKey: owner.id) != nil {
+                owner.events.peripheralDidStopAdvertising(reason)
+            }
             for application in gone {
                 if application.isRegistered, let adapterPath {
                     tell(adapterPath, "org.bluez.GattManager1", "UnregisterApplication", [.path(application.path)])

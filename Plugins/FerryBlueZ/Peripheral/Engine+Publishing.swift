@@ -148,12 +148,18 @@
             let report = advertisement.fitted(to: budget)
             // What is being withdrawn still has its place.
             await withdrawing?.value
+            heldBack[owner.id] = nil
             await withdrawAdvertisement(owner)
+            try await place(
+                Advertisement(localName: report.advertised.localName, services: report.advertised.services), owner)
+            reviewAdvertising(of: owner)
+            return report
+        }
+
+        private func place(_ advertisement: Advertisement, _ owner: PeripheralOwner) async throws(BluetoothError) {
             guard let adapterPath else { return try failToAdvertise() }
             let path = "/ferry/advertisement\(shared.withLock { $0.makeID() })"
-            let placed = Advertisement(
-                localName: report.advertised.localName, services: report.advertised.services)
-            exports[path] = .advertisement(placed, owner)
+            exports[path] = .advertisement(advertisement, owner)
             do throws(BusError) {
                 _ = try await call(
                     adapterPath, Self.advertiser, "RegisterAdvertisement", [.path(path), .options([:])])
@@ -165,10 +171,9 @@
                     ? " All of the adapter's advertising sets are in use; stop another one." : ""
                 throw BluetoothError(.advertisingFailed, "bluetoothd refuses to advertise: \(error).\(advice)")
             }
-            return report
         }
 
-        private func failToAdvertise() throws(BluetoothError) -> AdvertisingReport {
+        private func failToAdvertise() throws(BluetoothError) {
             try requirePower()
             throw BluetoothError(.advertisingFailed, "The adapter has gone.")
         }
@@ -184,9 +189,30 @@
 
         func stopAdvertising(_ owner: PeripheralOwner) {
             let earlier = withdrawing
+            heldBack[owner.id] = nil
             withdrawing = Task {
                 await earlier?.value
                 await self.withdrawAdvertisement(owner)
+            }
+        }
+
+        /// Invites nobody while a central is subscribed, and goes on advertising afterwards: BlueZ 5.66 has one socket for
+        /// all centrals, so that a second one would receive what is for the first.
+        func reviewAdvertising(of owner: PeripheralOwner) {
+            let earlier = withdrawing
+            withdrawing = Task {
+                await earlier?.value
+                let isTaken = self.hasSubscriber(owner)
+                if isTaken {
+                    for case .advertisement(let advertisement, let other) in self.exports.values where other === owner {
+                        self.heldBack[owner.id] = advertisement
+                    }
+                    await self.withdrawAdvertisement(owner)
+                } else if let advertisement = self.heldBack.removeValue(forKey: owner.id) {
+                    do throws(BluetoothError) { try await self.place(advertisement, owner) } catch {
+                        owner.events.peripheralDidStopAdvertising(error)
+                    }
+                }
             }
         }
 

@@ -28,6 +28,7 @@
                 $0 = .init(central: central, device: device, pipe: pipe, subscription: subscription)
             }
             watch(pipe, of: local)
+            reviewAdvertising(of: local.owner)
             local.owner.events.peripheral(central, didSubscribeTo: local.id, as: subscription)
         }
 
@@ -78,8 +79,16 @@
         func endSubscription(of local: LocalCharacteristic, tells: Bool) {
             guard let subscriber = local.subscriber.withLock({ $0.take() }) else { return }
             thread.unwatch(subscriber.pipe.descriptor.rawValue)
-            subscriber.pipe.end()
-            if tells { local.owner.events.peripheral(subscriber.central, didUnsubscribeFrom: local.id) }
+            let isAwaited = subscriber.pipe.end()
+            reviewAdvertising(of: local.owner)
+            guard tells else { return }
+            local.owner.events.peripheral(subscriber.central, didUnsubscribeFrom: local.id)
+            // Updates are for nobody now, so that they are taken.
+            if isAwaited { local.owner.events.peripheralIsReadyToUpdate() }
+        }
+
+        func hasSubscriber(_ owner: PeripheralOwner) -> Bool {
+            published.contains { local in local.owner === owner && local.subscriber.withLock { $0 != nil } }
         }
 
         private var published: [LocalCharacteristic] { applications.flatMap { $0.services.flatMap(\.characteristics) } }
@@ -107,7 +116,7 @@
             }
             Task {
                 await self.drain(pipes)
-                self.tell(device, "org.bluez.Device1", "Disconnect")
+                await self.part(from: device)
             }.forget()
         }
     }

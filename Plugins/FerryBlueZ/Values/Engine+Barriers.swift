@@ -7,7 +7,7 @@
             _ descriptor: FileDescriptor, limit: Int, device: String, characteristic: String?,
             onReady: @escaping @Sendable () -> Void
         ) -> ValuePipe {
-            ValuePipe(descriptor, limit: limit, capacity: max(2, configuration.window)) { [weak self] pipe in
+            ValuePipe(descriptor, limit: limit, capacity: max(1, configuration.window)) { [weak self] pipe in
                 self?.perform { $0.runBarrier(behind: pipe, device, characteristic, onReady) }
             } onBlocked: { [weak self] pipe in
                 self?.perform { $0.waitForSpace(in: pipe, onReady) }

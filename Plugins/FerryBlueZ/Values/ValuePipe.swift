@@ -48,7 +48,10 @@
             var isBarrierDue = false
             var isBlocked = false
             let outcome = state.withLock { state -> Outcome in
-                guard !state.isEnded else { return .ended }
+                guard !state.isEnded else {
+                    state.wantsReady = true
+                    return .ended
+                }
                 guard state.window.hasSpace else {
                     state.wantsReady = true
                     return .full
@@ -59,8 +62,8 @@
                         Int32(truncatingIfNeeded: MSG_DONTWAIT) | Int32(truncatingIfNeeded: MSG_NOSIGNAL))
                 }
                 guard sent >= 0 else {
-                    guard errno == EAGAIN || errno == ENOBUFS || errno == EINTR else { return .ended }
                     state.wantsReady = true
+                    guard errno == EAGAIN || errno == ENOBUFS || errno == EINTR else { return .ended }
                     isBlocked = true
                     return .full
                 }
@@ -104,13 +107,15 @@
         /// The socket has space again. Returns whether the sender waits for it.
         func isWritable() -> Bool { state.withLock { $0.takeReady() } }
 
-        /// Nothing is sent any more.
-        func end() {
-            let wasOpen = state.withLock { state in
+        /// Nothing is sent any more. Returns whether the sender still waits for space.
+        @discardableResult
+        func end() -> Bool {
+            let (wasOpen, wantsReady) = state.withLock { state in
                 defer { state.isEnded = true }
-                return !state.isEnded
+                return (!state.isEnded, state.wantsReady)
             }
             if wasOpen { shutdown(descriptor.rawValue, Int32(SHUT_RDWR)) }
+            return wantsReady
         }
     }
 

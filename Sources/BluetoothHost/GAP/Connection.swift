@@ -89,16 +89,20 @@ struct Connection: Sendable {
     }
 
     /// The earliest thing this connection waits for.
+    ///
+    /// Mutating, as ``hasRoom(for:limit:)`` is.
     var deadline: Int64? {
-        // While it is being ended nothing else counts.
-        if let closing { return closing.deadline }
-        var earliest = Int64.max
-        if let deadline = security.deadline { earliest = min(earliest, deadline) }
-        if let requestDeadline { earliest = min(earliest, requestDeadline) }
-        if let indicationDeadline { earliest = min(earliest, indicationDeadline) }
-        for request in signalRequests { earliest = min(earliest, request.deadline) }
-        for channel in channels { earliest = min(earliest, channel.drainDeadline ?? .max) }
-        return earliest == .max ? nil : earliest
+        mutating get {
+            // While it is being ended nothing else counts.
+            if let closing { return closing.deadline }
+            var earliest = Int64.max
+            if let deadline = security.deadline { earliest = min(earliest, deadline) }
+            if let requestDeadline { earliest = min(earliest, requestDeadline) }
+            if let indicationDeadline { earliest = min(earliest, indicationDeadline) }
+            for request in signalRequests { earliest = min(earliest, request.deadline) }
+            for place in channels.indices { earliest = min(earliest, channels[place].drainDeadline ?? .max) }
+            return earliest == .max ? nil : earliest
+        }
     }
 
     /// The next identifier for a signalling request: 1 to 255 (Core Specification 5.4, Vol 3, Part A, 4).

@@ -85,6 +85,13 @@ struct CreditChannel: Sendable {
         return true
     }
 
+    /// Whether whoever was refused is to be told that there is room again: once for each refusal.
+    mutating func takeReady() -> Bool {
+        guard wantsReady, queuedCount <= Self.queueLimit / 2 else { return false }
+        wantsReady = false
+        return true
+    }
+
     enum Received: Equatable {
         case partial
         /// ``takeSDU()`` has it.

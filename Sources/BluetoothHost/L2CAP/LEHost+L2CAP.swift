@@ -82,10 +82,9 @@ extension LEHost {
             for place in connections[index].channels.indices {
                 guard connections[index].pump(channel: place) else { continue }
                 hasMoved = true
-                let channel = connections[index].channels[place]
-                if channel.wantsReady, channel.queuedCount <= CreditChannel.queueLimit / 2 {
-                    connections[index].channels[place].wantsReady = false
-                    pending.events.append(.channelReady(CreditChannelID(rawValue: channel.id)))
+                if connections[index].channels[place].takeReady() {
+                    let id = connections[index].channels[place].id
+                    pending.events.append(.channelReady(CreditChannelID(rawValue: id)))
                 }
             }
         }

@@ -22,8 +22,9 @@
 
 // H4 packet types, opcodes and events (Core Specification 5.4, Vol 4, Part A and Part E, 7).
 enum { COMMAND = 1, ACL = 2, EVENT = 4, VENDOR = 0xff };
-enum { DISCONNECT = 0x0406, RESET = 0x0c03, READ_RSSI = 0x1405, READ_BUFFER_SIZE = 0x2002, SET_SCAN_ENABLE = 0x200c };
+enum { DISCONNECT = 0x0406, RESET = 0x0c03, READ_RSSI = 0x1405, READ_ADDRESS = 0x1009, READ_BUFFER_SIZE = 0x2002, SET_SCAN_ENABLE = 0x200c };
 enum { DISCONNECTED = 0x05, COMMAND_COMPLETE = 0x0e, LE_META = 0x3e };
+enum { PERIPHERAL = 0x01 };
 enum { CONNECTED = 0x01, ADVERTISING_REPORT = 0x02, CONNECTION_TIMEOUT = 0x08 };
 enum { REPEAT = 100, DEAF = 50 };  // ms
 enum { BUFFER_SIZE = 251, BUFFERS = 8 };
@@ -34,8 +35,13 @@ static int64_t scan_began, repeated;
 // Which of the scan commands that btvirt has not answered yet are not the kernel's, oldest first.
 static uint8_t is_ours[64];
 static unsigned asked, answered;
-static uint16_t connections[16];
+static struct {
+    uint16_t handle;
+    uint8_t peer;
+} connections[16];
 static unsigned connected;
+// Of the addresses that btvirt gives, the byte in which they differ.
+static uint8_t own;
 static volatile sig_atomic_t leaves;
 
 static void fail(const char *what) {
@@ -65,18 +71,31 @@ static void set_scan(uint8_t enabled, int ours) {
     send_all(air, command, sizeof command);
 }
 
-static void did_connect(uint16_t handle) {
-    if (connected < sizeof connections / sizeof *connections) connections[connected++] = handle;
+static void did_connect(uint16_t handle, uint8_t peer) {
+    if (connected == sizeof connections / sizeof *connections) return;
+    connections[connected].handle = handle;
+    connections[connected++].peer = peer;
+}
+
+// btvirt counts a controller's connections from here on, but tells a peripheral the number that the central's side has.
+static uint16_t peripheral_handle(void) {
+    uint16_t handle = 42;
+    for (unsigned place = 0; place < connected;) {
+        if (connections[place++].handle != handle) continue;
+        handle++;
+        place = 0;
+    }
+    return handle;
 }
 
 static void did_disconnect(uint16_t handle) {
     for (unsigned place = 0; place < connected; place++)
-        if (connections[place] == handle) connections[place--] = connections[--connected];
+        if (connections[place].handle == handle) connections[place--] = connections[--connected];
 }
 
 static void disconnect_all(void) {
     for (unsigned place = 0; place < connected; place++) {
-        uint16_t handle = connections[place];
+        uint16_t handle = connections[place].handle;
         uint8_t command[] = {COMMAND, DISCONNECT & 0xff, DISCONNECT >> 8, 3, handle, handle >> 8, CONNECTION_TIMEOUT};
         send_all(air, command, sizeof command);
     }
@@ -84,8 +103,30 @@ static void disconnect_all(void) {
 
 static void leave(int signal) { leaves = signal; }
 
+// btvirt passes data on with the sender's number of the connection, whichever the receiver's is. So the sender's address goes
+// with them, behind the last byte.
+static size_t sign(uint8_t *packet, size_t count) {
+    unsigned length = (packet[3] | packet[4] << 8) + 1;
+    packet[3] = length;
+    packet[4] = length >> 8;
+    packet[count] = own;
+    return count + 1;
+}
+
+static size_t unsign(uint8_t *packet, size_t count) {
+    unsigned length = (packet[3] | packet[4] << 8) - 1;
+    packet[3] = length;
+    packet[4] = length >> 8;
+    for (unsigned place = 0; place < connected; place++) {
+        if (connections[place].peer != packet[count - 1]) continue;
+        packet[1] = connections[place].handle;
+        packet[2] = (packet[2] & 0xf0) | connections[place].handle >> 8;
+    }
+    return count - 1;
+}
+
 // A packet from the kernel.
-static void from_host(const uint8_t *packet, size_t count) {
+static void from_host(uint8_t *packet, size_t count) {
     unsigned opcode = count >= 4 && packet[0] == COMMAND ? packet[1] | packet[2] << 8 : 0;
     if (packet[0] == VENDOR) return;
     if (opcode == RESET) scan[0] = 0;
@@ -94,6 +135,7 @@ static void from_host(const uint8_t *packet, size_t count) {
         memcpy(scan, packet + 4, 2);
         is_ours[asked++ % sizeof is_ours] = 0;
     }
+    if (packet[0] == ACL && count >= 5) count = sign(packet, count);
     send_all(air, packet, count);
 }
 
@@ -102,6 +144,7 @@ static void from_air(uint8_t *packet, size_t count) {
     if (packet[0] == EVENT && packet[1] == COMMAND_COMPLETE && count >= 7) {
         unsigned opcode = packet[4] | packet[5] << 8;
         if (opcode == SET_SCAN_ENABLE && asked != answered && is_ours[answered++ % sizeof is_ours]) return;
+        if (opcode == READ_ADDRESS && count >= 13) own = packet[9];
         if (opcode == READ_RSSI && count >= 10) packet[9] = (uint8_t)-52;
         if (opcode == READ_BUFFER_SIZE && count >= 10) {
             packet[7] = BUFFER_SIZE;
@@ -110,12 +153,18 @@ static void from_air(uint8_t *packet, size_t count) {
         }
     }
     if (packet[0] == EVENT && packet[1] == DISCONNECTED && count >= 7) did_disconnect(packet[4] | packet[5] << 8);
-    if (packet[0] == EVENT && packet[1] == LE_META && count >= 7 && packet[3] == CONNECTED && packet[4] == 0)
-        did_connect(packet[5] | packet[6] << 8);
+    if (packet[0] == EVENT && packet[1] == LE_META && count >= 7 && packet[3] == CONNECTED && packet[4] == 0) {
+        if (packet[7] == PERIPHERAL) {
+            packet[5] = peripheral_handle();
+            packet[6] = 0;
+        }
+        did_connect(packet[5] | packet[6] << 8, packet[11]);
+    }
     if (packet[0] == EVENT && packet[1] == LE_META && count > 5 && packet[3] == ADVERTISING_REPORT) {
         if (!scan[0] || now() - scan_began < DEAF) return;
         packet[count - 1] = (uint8_t)(now() / 1000 % 2 ? -52 : -64);
     }
+    if (packet[0] == ACL && count > 5) count = unsign(packet, count);
     send_all(host, packet, count);
 }
 
@@ -139,7 +188,7 @@ int main(void) {
     if (host < 0 || write(host, make, sizeof make) < 0) fail("controller: /dev/vhci");
 
     signal(SIGTERM, leave);
-    static uint8_t packet[65536], stream[65536];
+    static uint8_t packet[65536 + 1], stream[65536];
     size_t held = 0;
     int64_t left = 0;
     for (;;) {
@@ -162,7 +211,7 @@ int main(void) {
             memmove(stream, stream + begin, held -= begin);
         }
         if (sources[1].revents) {
-            ssize_t count = read(host, packet, sizeof packet);
+            ssize_t count = read(host, packet, sizeof packet - 1);
             if (count > 0) from_host(packet, count);
         }
         if (scan[0] && now() - repeated >= REPEAT) {

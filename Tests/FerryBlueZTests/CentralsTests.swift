@@ -1,0 +1,144 @@
+#if BlueZ
+    import Ferry
+    import FerryBlueZ
+    import FerryBluetooth
+    import FerryTesting
+    import Synchronization
+    import Testing
+
+    /// Two centrals and one peripheral: three controllers, of which the third is there for these tests only.
+    @Suite(
+        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
+        .timeLimit(.minutes(3)))
+    struct CentralsTests {
+        private static func withThird(_ body: (BlueZAdapter) async throws -> Void) async throws {
+            try await Machine.shell("start_controller 2")
+            let adapter = try await BlueZAdapter.open("bluez:hci2")
+            let result: Result<Void, any Error>
+            do {
+                try await Machine.wait(for: .poweredOn, of: adapter)
+                try await body(adapter)
+                result = .success(())
+            } catch {
+                result = .failure(error)
+            }
+            adapter.close()
+            try await Machine.shell("kill_controller 2")
+            try result.get()
+        }
+
+        /// Each reads what it has written itself, whatever the other one writes meanwhile.
+        @Test func twoCentralsAreToldApart() async throws {
+            let (serving, asking) = try await Machine.adapters()
+            let desk = Desk()
+            let role = serving.openPeripheral(desk)
+            desk.role.withLock { $0 = role }
+            defer { role.close() }
+            let drawer = CharacteristicDefinition(
+                Visitor.drawer, properties: [.read, .write], permissions: [.readable, .writeable])
+            _ = try await role.publish(ServiceDefinition(Visitor.desk, characteristics: [drawer]))
+            _ = try await role.startAdvertising(Advertisement(localName: nil, services: [Visitor.desk]))
+            try await Self.withThird { third in
+                let visitors = (try await Visitor.connect(asking), try await Visitor.connect(third))
+                async let one: Void = visitors.0.putAndTake(1)
+                async let other: Void = visitors.1.putAndTake(2)
+                _ = try await (one, other)
+                #expect(desk.kept.count == 2, "two centrals, each with a name of its own")
+                for visitor in [visitors.0, visitors.1] { try await visitor.leave() }
+            }
+        }
+
+        /// BlueZ 5.66 has one socket for all subscribers of a characteristic: a second one is not invited, and its turn
+        /// comes when the first has gone.
+        @Test func theSecondSubscriberWaitsForTheFirst() async throws {
+            let (serving, _) = try await Machine.adapters()
+            let transport = GATTTransport(adapter: serving, configuration: Links.layout)
+            let listener = try await transport.listen()
+            let links = try await Links.next(on: listener)
+            try await Self.withThird { third in
+                let second = GATTTransport(adapter: third, configuration: Links.layout)
+                async let crossed: Void = Traffic.cross(links, Traffic.sizes(0..<20), BytesCodec(), SequencedFraming())
+                let error = await #expect(throws: FerryError.self) {
+                    _ = try await second.connect(timeout: .seconds(5))
+                }
+                #expect(error?.code == .timedOut)
+                try await crossed
+                async let coming = second.connect(timeout: .seconds(60))
+                links.central.close()
+                var incoming = listener.links.makeAsyncIterator()
+                let central = try await coming
+                let again = Links(
+                    listener: listener, peripheral: try #require(await incoming.next()), central: central)
+                try await Traffic.cross(again, [1, 300], BytesCodec(), SequencedFraming())
+                central.close()
+                try await again.end()
+            }
+        }
+    }
+
+    /// Keeps for each central what it has written.
+    private final class Desk: PeripheralRoleEvents {
+        let role = Mutex<(any PeripheralRole)?>(nil)
+        private let values = Mutex<[PeerID: [UInt8]]>([:])
+        var kept: [PeerID: [UInt8]] { values.withLock { $0 } }
+
+        func peripheralDidReceive(_ request: WriteRequest) {
+            for part in request.parts { values.withLock { $0[request.central] = part.value } }
+            role.withLock { $0 }?.respond(to: request.id, with: .success([]))
+        }
+
+        func peripheralDidReceive(_ request: ReadRequest) {
+            let value = kept[request.central] ?? []
+            role.withLock { $0 }?.respond(to: request.id, with: .success(Array(value.dropFirst(request.offset))))
+        }
+    }
+
+    /// A central that is connected to the desk.
+    private struct Visitor: Sendable {
+        static let desk = BluetoothUUID(0x6E2A_0031_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128)
+        static let drawer = BluetoothUUID(0x6E2A_0032_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128)
+
+        private let role: any CentralRole
+        private let connection: any PeripheralConnection
+        private let events: Ear
+        private let drawer: AttributeID
+
+        static func connect(_ adapter: BlueZAdapter) async throws -> Visitor {
+            let events = Ear()
+            let role = adapter.openCentral(events)
+            try role.startScan(ScanRequest(services: [desk]))
+            try await Machine.time.wait("scan", for: "the desk to be heard") { events.found != nil }
+            role.stopScan()
+            let connection = try await role.connect(to: try #require(events.found))
+            connection.activate(events)
+            let service = try #require(try await connection.discoverServices([desk]).first)
+            let found = try await connection.discoverCharacteristics([drawer], of: service.id)
+            return Visitor(
+                role: role, connection: connection, events: events, drawer: try #require(found.first).id)
+        }
+
+        /// Writes a few values, and reads each back.
+        func putAndTake(_ own: UInt8) async throws {
+            for number in 0..<20 as Range<UInt8> {
+                let value = [UInt8](repeating: own, count: 10) + [number]
+                try await connection.writeValue(value, to: drawer)
+                #expect(try await connection.readValue(of: drawer) == value)
+            }
+        }
+
+        func leave() async throws {
+            connection.disconnect()
+            try await Machine.time.wait("end", for: "the connection to be gone") { events.isOver }
+            role.close()
+        }
+    }
+
+    private final class Ear: CentralRoleEvents, PeripheralConnectionEvents {
+        private let state = Mutex<(found: PeerID?, isOver: Bool)>((nil, false))
+        var found: PeerID? { state.withLock { $0.found } }
+        var isOver: Bool { state.withLock { $0.isOver } }
+
+        func centralDidDiscover(_ discovery: Discovery) { state.withLock { $0.found = discovery.peripheral } }
+        func peripheralDidDisconnect(_ reason: BluetoothError) { state.withLock { $0.isOver = true } }
+    }
+#endif

@@ -1,0 +1,187 @@
+#if BlueZ
+    import Ferry
+    @testable import FerryBlueZ
+    import FerryBluetooth
+    import Foundation
+    import Glibc
+    import Synchronization
+    import Testing
+
+    /// The speed of notifications beside that of a bare loop over the same subscription's two sockets (`AcquireNotify`), one
+    /// after the other; and the memory of bluetoothd and of this process meanwhile.
+    ///
+    /// `FERRY_MEASURE` is how many megabytes are sent while the memory is looked at: 20 by hand.
+    @Suite(
+        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
+        .timeLimit(.minutes(5)))
+    struct NotificationSpeedTests {
+        private static let count = 1000
+        private static let rounds = 5
+        private static let megabytes = getenv("FERRY_MEASURE").flatMap { Int(String(cString: $0)) } ?? 2
+
+        @Test func notificationsKeepUpWithABareLoop() async throws {
+            let (serving, asking) = try await Machine.adapters()
+            let links = try await Links.open()
+            let meter = Meter(from: links.peripheral, to: links.central)
+            _ = try await meter.send(100)
+            var ratios: [Double] = []
+            for _ in 0..<Self.rounds {
+                let ferry = try await meter.send(Self.count)
+                let bare = try await BareLoop.send(Self.count, meter.size, serving.engine, asking.engine)
+                ratios.append(bare / ferry)
+                print(
+                    "\(meter.size) bytes at a time: Ferry \(rate(ferry, meter.size)), a bare loop \(rate(bare, meter.size))"
+                )
+            }
+            ratios.sort()
+            print("median of the ratios: \(ratios[ratios.count / 2])")
+            #expect(ratios[ratios.count / 2] >= 0.9)
+            try await links.end()
+        }
+
+        private func rate(_ seconds: Double, _ size: Int) -> String {
+            "\(Int(Double(Self.count * size) / seconds / 1000)) kB/s"
+        }
+
+        /// After the first part, in which buffers reach their size, neither grows by more than a megabyte.
+        @Test func memoryStaysFlat() async throws {
+            let links = try await Links.open()
+            let meter = Meter(from: links.peripheral, to: links.central)
+            let steps = 10
+            let step = Self.megabytes * 1_000_000 / steps / meter.size
+            var sizes: [(daemon: Int, own: Int)] = []
+            for _ in 0..<steps {
+                _ = try await meter.send(step)
+                sizes.append((try residentKilobytes("/run/bluetoothd.pid"), try residentKilobytes(nil)))
+            }
+            print(
+                "\(Self.megabytes) MB; resident kB of bluetoothd: \(sizes.map(\.daemon)), of this process: \(sizes.map(\.own))"
+            )
+            for part in [sizes.map(\.daemon), sizes.map(\.own)] {
+                #expect((part.dropFirst(2).max() ?? 0) - part[1] <= 1000)
+            }
+            try await links.end()
+        }
+
+        private func residentKilobytes(_ pidFile: String?) throws -> Int {
+            let process = try pidFile.map { path in
+                try String(contentsOfFile: path, encoding: .utf8).trimmingCharacters(in: .whitespacesAndNewlines)
+            }
+            let status = try String(contentsOfFile: "/proc/\(process ?? "self")/status", encoding: .utf8)
+            let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmRSS:") })
+            return try #require(line.split(separator: " ").dropFirst().first.flatMap { Int($0) })
+        }
+    }
+
+    /// Sends chunks of the largest size through a link as fast as it takes them, and tells how long they took to arrive.
+    private final class Meter: Sendable {
+        let size: Int
+        private let link: any Link
+        private let sender = Witness()
+        private let counter = Counter()
+        private let left = Mutex(0)
+
+        init(from link: any Link, to other: any Link) {
+            self.link = link
+            size = link.maximumChunkSize
+            sender.onReady = { [weak self] in self?.fill() }
+            other.activate(counter)
+            link.activate(sender)
+        }
+
+        private func fill() {
+            let chunk = [UInt8](repeating: 7, count: size)
+            left.withLock { left in
+                while left > 0, (try? link.trySend(chunk.span.bytes)) == true { left -= 1 }
+            }
+        }
+
+        /// Seconds from the first chunk's sending to the last one's arrival.
+        func send(_ count: Int) async throws -> Double {
+            counter.expect(count)
+            left.withLock { $0 = count }
+            let began = SystemTime().now
+            fill()
+            for _ in 0..<12_000 where counter.end == nil { try await Task.sleep(for: .milliseconds(10)) }
+            return (try #require(counter.end, "the chunks did not arrive within two minutes") - began) / .seconds(1)
+        }
+
+        private final class Counter: LinkReceiver, Sendable {
+            private let state = Mutex<(left: Int, end: Timestamp?)>((0, nil))
+            var end: Timestamp? { state.withLock { $0.end } }
+            func expect(_ count: Int) { state.withLock { $0 = (count, nil) } }
+            func linkIsReady() {}
+            func linkDidReceive(_ chunk: RawSpan) {
+                state.withLock { state in
+                    state.left -= 1
+                    if state.left == 0 { state.end = SystemTime().now }
+                }
+            }
+            func linkDidClose(_ reason: FerryError) {}
+        }
+    }
+
+    /// Two threads that do nothing but write to the one socket and read from the other.
+    private enum BareLoop {
+        static func send(_ count: Int, _ size: Int, _ serving: BlueZEngine, _ asking: BlueZEngine) async throws
+            -> Double
+        {
+            let output = try #require(await serving.notifyingSocket).rawValue
+            let input = try #require(await asking.notifiedSocket)
+            await asking.stopReading(input)
+            let began = SystemTime().now
+            async let received = onThread { () -> Timestamp? in
+                var value = [UInt8](repeating: 0, count: 1024)
+                for _ in 0..<count {
+                    var entry = pollfd(fd: input.rawValue, events: Int16(POLLIN), revents: 0)
+                    guard poll(&entry, 1, 30_000) > 0, recv(input.rawValue, &value, value.count, 0) == size else {
+                        return nil
+                    }
+                }
+                return SystemTime().now
+            }
+            async let sent: Void = onThread {
+                let value = [UInt8](repeating: 7, count: size)
+                for _ in 0..<count {
+                    var entry = pollfd(fd: output, events: Int16(POLLOUT), revents: 0)
+                    guard poll(&entry, 1, 30_000) > 0, Glibc.send(output, value, size, 0) == size else { return }
+                }
+            }
+            await sent
+            let end = await received
+            await asking.resumeReading()
+            return (try #require(end, "a bare loop lost values") - began) / .seconds(1)
+        }
+
+        private static func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+            await withCheckedContinuation { continuation in
+                Thread.detachNewThread { continuation.resume(returning: body()) }
+            }
+        }
+    }
+
+    extension BlueZEngine {
+        /// This side's end of the socket that bluetoothd takes notifications from, of the one subscription that there is.
+        fileprivate var notifyingSocket: FileDescriptor? {
+            applications.flatMap { $0.services.flatMap(\.characteristics) }.compactMap { local in
+                local.subscriber.withLock { $0?.pipe.descriptor }
+            }.first
+        }
+
+        private var subscription: (connection: BlueZConnection, remote: RemoteValue)? {
+            for connection in connections {
+                let values = connection.state.withLock { Array($0.values.values) }
+                if let remote = values.first(where: { $0.reading != nil }) { return (connection, remote) }
+            }
+            return nil
+        }
+
+        /// The socket that bluetoothd gives notifications through.
+        fileprivate var notifiedSocket: FileDescriptor? { subscription?.remote.reading }
+
+        fileprivate func resumeReading() {
+            guard let (connection, remote) = subscription, let descriptor = remote.reading else { return }
+            read(descriptor, remote, connection)
+        }
+    }
+#endif
