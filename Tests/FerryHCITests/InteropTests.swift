@@ -2,6 +2,7 @@
     import Ferry
     import FerryBluetooth
     import FerryHCI
+    import Foundation
     import Testing
 
     /// Over virtual controllers that nobody here wrote, with and against a host stack that nobody here wrote.
@@ -173,6 +174,13 @@
             #expect(try await client.collect(connection, id, .notify) == Layout.pattern(600))
             try await connection.writeValue(Layout.pattern(500), to: id)
             #expect(try await connection.readValue(of: id) == Layout.pattern(500))
+            // A process that this one starts must not keep the line.
+            let device = try FileManager.default.destinationOfSymbolicLink(atPath: line)
+            let held = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").filter { number in
+                (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) == device
+            }
+            #expect(!held.isEmpty)
+            #expect(held.allSatisfy { fcntl(Int32($0) ?? -1, F_GETFD) & FD_CLOEXEC != 0 }, "\(held)")
             client.close()
             controllers.stop()
             await server.journal.wait(for: "state poweredOff")

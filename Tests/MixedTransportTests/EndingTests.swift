@@ -38,6 +38,8 @@
                     if phase == .collecting {
                         connection.disconnect()
                     } else {
+                        // bluetoothd 5.66 dies now and then when it is to disconnect while it looks for services itself.
+                        if way == .bluezServes { try await Guest.shell("wait_until 200 has_resolved") }
                         let visitor = try #require(server.get { $0.sent.values.first?.central })
                         server.role?.disconnect(visitor)
                     }

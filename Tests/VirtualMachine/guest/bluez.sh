@@ -18,6 +18,12 @@ adapters() {
         2>/dev/null | grep -o 'object path "/org/bluez/hci[0-9]*"' | sort -u | wc -l
 }
 
+# Whether bluetoothd has looked through the services of a device that is connected.
+has_resolved() {
+    in_guest dbus-send --system --dest=org.bluez --print-reply / org.freedesktop.DBus.ObjectManager.GetManagedObjects \
+        2>/dev/null | grep -A 1 ServicesResolved | grep -q true
+}
+
 # start_controllers N: so many LE controllers on one virtual radio. The process of hci0 is in /run/controller0.pid, and so on:
 # when it is killed the adapter is gone.
 start_controllers() {
