@@ -5,8 +5,8 @@
         /// `DBUS_SYSTEM_BUS_ADDRESS` may name.
         public var busAddress: String?
         /// How many values may be on their way to one peer before one that comes later has shown that they passed.
-        /// Default 64; at least 1, with which nothing can overtake anything.
-        public var window = 64
+        /// Default 128; at least 1, with which nothing can overtake anything.
+        public var window = 128
         /// How many bytes a second values towards a central are assumed to pass with, where the central offers nothing
         /// that tells. Default 40 000, what a phone with 15 ms between connection events takes.
         public var assumedRate = 40_000

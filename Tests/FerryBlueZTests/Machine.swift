@@ -15,10 +15,8 @@
 
         /// The same two for all tests, so that what one test ends has ended when the next one begins.
         private static let shared = Task {
-            var configuration = BlueZConfiguration()
-            configuration.window = 32
-            let peripheral = try await BlueZAdapter.open("bluez:hci0", configuration: configuration)
-            return (peripheral, try await BlueZAdapter.open("bluez:hci1", configuration: configuration))
+            let peripheral = try await BlueZAdapter.open("bluez:hci0")
+            return (peripheral, try await BlueZAdapter.open("bluez:hci1"))
         }
 
         static func adapters() async throws -> (peripheral: BlueZAdapter, central: BlueZAdapter) {

@@ -29,6 +29,8 @@
 
         // Of the thread alone.
         nonisolated(unsafe) private var sources: [Int32: (events: Int16, handler: (Int16) -> Void)] = [:]
+        /// What is polled: made anew when the sources have changed.
+        nonisolated(unsafe) private var polled: [pollfd] = []
         nonisolated(unsafe) private var timers: [Timer] = []
         nonisolated(unsafe) private var nextTimer: UInt64 = 1
         /// Called before each wait; returns the next time, in microseconds of `CLOCK_MONOTONIC`, to be called again.
@@ -106,9 +108,13 @@
         /// Calls `handler` with poll's events until ``unwatch(_:)``; a second call replaces the first.
         func watch(_ descriptor: Int32, _ events: Int32, handler: @escaping (Int16) -> Void) {
             sources[descriptor] = (Int16(truncatingIfNeeded: events), handler)
+            polled = []
         }
 
-        func unwatch(_ descriptor: Int32) { sources[descriptor] = nil }
+        func unwatch(_ descriptor: Int32) {
+            sources[descriptor] = nil
+            polled = []
+        }
 
         /// Calls `body` once, after `delay`.
         @discardableResult
@@ -125,29 +131,33 @@
 
         private func run() {
             identity.store(Self.current, ordering: .relaxed)
-            var polled: [pollfd] = []
             while true {
                 let isStopped = runJobs()
                 if isStopped { break }
                 runTimers()
                 let next = beforeWaiting()
                 guard state.withLock({ $0.jobs.isEmpty && !$0.isStopped }) else { continue }
-                let deadline = min(next ?? .max, timers.map(\.deadline).min() ?? .max)
+                var deadline = next ?? .max
+                for timer in timers { deadline = min(deadline, timer.deadline) }
                 let now = Self.now
                 let wait: Int32 =
                     deadline == .max ? -1 : deadline <= now ? 0 : Int32(min((deadline - now + 999) / 1000, 60_000))
-                polled.removeAll(keepingCapacity: true)
-                polled.append(pollfd(fd: wakeReader, events: Int16(POLLIN), revents: 0))
-                for (descriptor, source) in sources {
-                    polled.append(pollfd(fd: descriptor, events: source.events, revents: 0))
+                if polled.isEmpty {
+                    polled.append(pollfd(fd: wakeReader, events: Int16(POLLIN), revents: 0))
+                    for (descriptor, source) in sources {
+                        polled.append(pollfd(fd: descriptor, events: source.events, revents: 0))
+                    }
                 }
                 guard poll(&polled, nfds_t(polled.count), wait) > 0 else { continue }
-                if polled[0].revents != 0 { drainWake() }
-                for entry in polled.dropFirst() where entry.revents != 0 {
+                // Handlers change what is watched.
+                let entries = polled
+                if entries[0].revents != 0 { drainWake() }
+                for entry in entries.dropFirst() where entry.revents != 0 {
                     sources[entry.fd]?.handler(entry.revents)
                 }
             }
             sources = [:]
+            polled = []
             timers = []
             beforeWaiting = { nil }
         }
@@ -177,8 +187,8 @@
         private func runTimers() {
             guard !timers.isEmpty else { return }
             let now = Self.now
+            guard timers.contains(where: { $0.deadline <= now }) else { return }
             let due = timers.filter { $0.deadline <= now }.sorted { $0.deadline < $1.deadline }
-            guard !due.isEmpty else { return }
             timers.removeAll { $0.deadline <= now }
             for timer in due { timer.body() }
         }

@@ -339,8 +339,9 @@
 
         /// Throws unless the adapter is powered on.
         nonisolated func requirePower() throws(BluetoothError) {
-            let (state, trouble) = shared.withLock { ($0.adapterState, $0.trouble) }
-            guard state == .poweredOn else {
+            let isOn = shared.withLock { $0.adapterState == .poweredOn }
+            guard isOn else {
+                let trouble = shared.withLock { $0.trouble }
                 throw BluetoothError(.notPoweredOn, "Adapter \(name) is not powered on. \(trouble)")
             }
         }

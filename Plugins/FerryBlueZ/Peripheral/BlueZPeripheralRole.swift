@@ -78,10 +78,14 @@
         }
 
         func maximumUpdateValueLength(for central: PeerID) -> Int? {
+            // Asked for with every chunk, so without an array.
             owner.state.withLock { state in
-                state.characteristics.values.compactMap { local in
-                    local.subscriber.withLock { $0?.central == central ? $0?.pipe.limit : nil }
-                }.min()
+                var least: Int?
+                for local in state.characteristics.values {
+                    let limit = local.subscriber.withLock { $0?.central == central ? $0?.pipe.limit : nil }
+                    if let limit { least = min(limit, least ?? limit) }
+                }
+                return least
             }
         }
 

@@ -20,7 +20,10 @@
             behind pipe: ValuePipe, _ device: String, _ characteristic: String?,
             _ onReady: @escaping @Sendable () -> Void
         ) {
-            guard let bus, let target = barrierTarget(device, characteristic) else {
+            if pipe.barrier.map({ objects[$0.path, $0.interface] == nil }) ?? true {
+                pipe.barrier = barrierTarget(device, characteristic)
+            }
+            guard let bus, let target = pipe.barrier else {
                 return pass(pipe, after: .seconds(1) * pipe.markedBytes / max(1, configuration.assumedRate), onReady)
             }
             bus.call(
@@ -52,12 +55,12 @@
 
         /// What to read from a device so that it answers: the subscription's own descriptor, which everyone may read
         /// (Core Specification 5.4, Vol 3, Part G, 3.3.3.3), or what the Device Information service tells.
-        private func barrierTarget(_ device: String, _ characteristic: String?) -> (path: String, interface: String)? {
+        private func barrierTarget(_ device: String, _ characteristic: String?) -> BarrierTarget? {
             let descriptor = "org.bluez.GattDescriptor1", value = "org.bluez.GattCharacteristic1"
             if let characteristic {
                 for path in objects.paths(below: characteristic, with: descriptor)
                 where objects[path, descriptor]?["UUID"]?.text?.hasPrefix("00002902-") == true {
-                    return (path, descriptor)
+                    return BarrierTarget(path: path, interface: descriptor)
                 }
             }
             for path in objects.paths(below: device, with: value) {
@@ -65,7 +68,7 @@
                     let service = object["Service"]?.text,
                     objects[service, "org.bluez.GattService1"]?["UUID"]?.text?.hasPrefix("0000180a-") == true
                 else { continue }
-                return (path, value)
+                return BarrierTarget(path: path, interface: value)
             }
             return nil
         }

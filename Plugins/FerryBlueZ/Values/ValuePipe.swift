@@ -2,6 +2,12 @@
     import Glibc
     import Synchronization
 
+    /// An object that is read so that the peer answers.
+    struct BarrierTarget: Sendable {
+        let path: String
+        let interface: String
+    }
+
     /// A socket that `AcquireNotify` or `AcquireWrite` made: one packet is one value (org.bluez.GattCharacteristic(5)).
     ///
     /// bluetoothd reads at once into a queue without bound, so that a writable socket says nothing about the radio; a
@@ -13,6 +19,7 @@
             var window: FlowWindow
             var wantsReady = false
             var isEnded = false
+            var barrier: BarrierTarget?
 
             mutating func takeReady() -> Bool {
                 guard wantsReady, window.hasSpace, !isEnded else { return false }
@@ -80,6 +87,12 @@
 
         /// The bytes that the barrier is behind.
         var markedBytes: Int { state.withLock { $0.window.markedBytes } }
+
+        /// What the barriers read, once it has been looked for.
+        var barrier: BarrierTarget? {
+            get { state.withLock { $0.barrier } }
+            set { state.withLock { $0.barrier = newValue } }
+        }
 
         /// Asks for a barrier behind everything, unless there is nothing to wait for or one is under way.
         func requestLastBarrier() {
