@@ -100,7 +100,7 @@
                     var random = SplitMix64(seed: 5)
                     return (0..<times).map { _ in .connecting(.milliseconds(Int.random(in: 0...4000, using: &random))) }
                 }
-                return [50, 1000, 2500].map { .connecting(.milliseconds($0)) }
+                return [50, 1000].map { .connecting(.milliseconds($0)) }
                     + [true, false].flatMap { [.idle(byCentral: $0), .sending(byCentral: $0)] }
             }()
         }

@@ -23,6 +23,7 @@
 // H4 packet types, opcodes and events (Core Specification 5.4, Vol 4, Part A and Part E, 7).
 enum { COMMAND = 1, ACL = 2, EVENT = 4, VENDOR = 0xff };
 enum { DISCONNECT = 0x0406, RESET = 0x0c03, READ_RSSI = 0x1405, READ_ADDRESS = 0x1009, READ_BUFFER_SIZE = 0x2002, SET_SCAN_ENABLE = 0x200c };
+enum { SET_ADVERTISE_ENABLE = 0x200a };
 enum { DISCONNECTED = 0x05, COMMAND_COMPLETE = 0x0e, LE_META = 0x3e };
 enum { PERIPHERAL = 0x01 };
 enum { CONNECTED = 0x01, ADVERTISING_REPORT = 0x02, CONNECTION_TIMEOUT = 0x08 };
@@ -32,9 +33,12 @@ enum { BUFFER_SIZE = 251, BUFFERS = 8 };
 static int host, air;
 static uint8_t scan[2];  // enabled, filters duplicates
 static int64_t scan_began, repeated;
-// Which of the scan commands that btvirt has not answered yet are not the kernel's, oldest first.
-static uint8_t is_ours[64];
-static unsigned asked, answered;
+// Which of the commands to scan, and to advertise, that btvirt has not answered yet are not the kernel's, oldest first.
+struct asked {
+    uint8_t is_ours[64];
+    unsigned asked, answered;
+};
+static struct asked scans, advertisements;
 static struct {
     uint16_t handle;
     uint8_t peer;
@@ -65,9 +69,22 @@ static void send_all(int to, const uint8_t *bytes, size_t count) {
     }
 }
 
+static void did_ask(struct asked *which, int ours) { which->is_ours[which->asked++ % sizeof which->is_ours] = ours; }
+
+static int answers_us(struct asked *which) {
+    return which->asked != which->answered && which->is_ours[which->answered++ % sizeof which->is_ours];
+}
+
+// A connection ends a peripheral's advertising, as the kernel knows, and btvirt does not.
+static void stop_advertising(void) {
+    uint8_t command[] = {COMMAND, SET_ADVERTISE_ENABLE & 0xff, SET_ADVERTISE_ENABLE >> 8, 1, 0};
+    did_ask(&advertisements, 1);
+    send_all(air, command, sizeof command);
+}
+
 static void set_scan(uint8_t enabled, int ours) {
     uint8_t command[] = {COMMAND, SET_SCAN_ENABLE & 0xff, SET_SCAN_ENABLE >> 8, 2, enabled, scan[1]};
-    is_ours[asked++ % sizeof is_ours] = ours;
+    did_ask(&scans, ours);
     send_all(air, command, sizeof command);
 }
 
@@ -133,8 +150,9 @@ static void from_host(uint8_t *packet, size_t count) {
     if (opcode == SET_SCAN_ENABLE && count >= 6) {
         if (packet[4] && !scan[0]) scan_began = repeated = now();
         memcpy(scan, packet + 4, 2);
-        is_ours[asked++ % sizeof is_ours] = 0;
+        did_ask(&scans, 0);
     }
+    if (opcode == SET_ADVERTISE_ENABLE) did_ask(&advertisements, 0);
     if (packet[0] == ACL && count >= 5) count = sign(packet, count);
     send_all(air, packet, count);
 }
@@ -143,7 +161,8 @@ static void from_host(uint8_t *packet, size_t count) {
 static void from_air(uint8_t *packet, size_t count) {
     if (packet[0] == EVENT && packet[1] == COMMAND_COMPLETE && count >= 7) {
         unsigned opcode = packet[4] | packet[5] << 8;
-        if (opcode == SET_SCAN_ENABLE && asked != answered && is_ours[answered++ % sizeof is_ours]) return;
+        if (opcode == SET_SCAN_ENABLE && answers_us(&scans)) return;
+        if (opcode == SET_ADVERTISE_ENABLE && answers_us(&advertisements)) return;
         if (opcode == READ_ADDRESS && count >= 13) own = packet[9];
         if (opcode == READ_RSSI && count >= 10) packet[9] = (uint8_t)-52;
         if (opcode == READ_BUFFER_SIZE && count >= 10) {
@@ -157,6 +176,7 @@ static void from_air(uint8_t *packet, size_t count) {
         if (packet[7] == PERIPHERAL) {
             packet[5] = peripheral_handle();
             packet[6] = 0;
+            stop_advertising();
         }
         did_connect(packet[5] | packet[6] << 8, packet[11]);
     }
