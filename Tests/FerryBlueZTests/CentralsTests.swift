@@ -6,25 +6,15 @@
     import Synchronization
     import Testing
 
-    /// Two centrals and one peripheral: three controllers, of which the third is there for these tests only.
+    /// Two centrals and one peripheral: three controllers.
     @Suite(
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
         .timeLimit(.minutes(3)))
     struct CentralsTests {
-        private static func withThird(_ body: (BlueZAdapter) async throws -> Void) async throws {
-            try await Machine.shell("start_controller 2")
+        private static func third() async throws -> BlueZAdapter {
             let adapter = try await BlueZAdapter.open("bluez:hci2")
-            let result: Result<Void, any Error>
-            do {
-                try await Machine.wait(for: .poweredOn, of: adapter)
-                try await body(adapter)
-                result = .success(())
-            } catch {
-                result = .failure(error)
-            }
-            adapter.close()
-            try await Machine.shell("kill_controller 2")
-            try result.get()
+            try await Machine.wait(for: .poweredOn, of: adapter)
+            return adapter
         }
 
         /// Each reads what it has written itself, whatever the other one writes meanwhile.
@@ -38,14 +28,14 @@
                 Visitor.drawer, properties: [.read, .write], permissions: [.readable, .writeable])
             _ = try await role.publish(ServiceDefinition(Visitor.desk, characteristics: [drawer]))
             _ = try await role.startAdvertising(Advertisement(localName: nil, services: [Visitor.desk]))
-            try await Self.withThird { third in
-                let visitors = (try await Visitor.connect(asking), try await Visitor.connect(third))
-                async let one: Void = visitors.0.putAndTake(1)
-                async let other: Void = visitors.1.putAndTake(2)
-                _ = try await (one, other)
-                #expect(desk.kept.count == 2, "two centrals, each with a name of its own")
-                for visitor in [visitors.0, visitors.1] { try await visitor.leave() }
-            }
+            let third = try await Self.third()
+            defer { third.close() }
+            let visitors = (try await Visitor.connect(asking), try await Visitor.connect(third))
+            async let one: Void = visitors.0.putAndTake(1)
+            async let other: Void = visitors.1.putAndTake(2)
+            _ = try await (one, other)
+            #expect(desk.kept.count == 2, "two centrals, each with a name of its own")
+            for visitor in [visitors.0, visitors.1] { try await visitor.leave() }
         }
 
         /// BlueZ 5.66 has one socket for all subscribers of a characteristic: a second one is not invited, and its turn
@@ -55,23 +45,23 @@
             let transport = GATTTransport(adapter: serving, configuration: Links.layout)
             let listener = try await transport.listen()
             let links = try await Links.next(on: listener)
-            try await Self.withThird { third in
-                let second = GATTTransport(adapter: third, configuration: Links.layout)
-                let error = await #expect(throws: FerryError.self) {
-                    _ = try await second.connect(timeout: .seconds(5))
-                }
-                #expect(error?.code == .timedOut)
-                // The first link is as it was; its end is the second one's turn.
-                try await Traffic.cross(links, Traffic.sizes(0..<20), BytesCodec(), SequencedFraming())
-                async let coming = second.connect(timeout: .seconds(60))
-                var incoming = listener.links.makeAsyncIterator()
-                let central = try await coming
-                let again = Links(
-                    listener: listener, peripheral: try #require(await incoming.next()), central: central)
-                try await Traffic.cross(again, [1, 300], BytesCodec(), SequencedFraming())
-                central.close()
-                try await again.end()
+            let third = try await Self.third()
+            defer { third.close() }
+            let second = GATTTransport(adapter: third, configuration: Links.layout)
+            let error = await #expect(throws: FerryError.self) {
+                _ = try await second.connect(timeout: .seconds(5))
             }
+            #expect(error?.code == .timedOut)
+            // The first link is as it was; its end is the second one's turn.
+            try await Traffic.cross(links, Traffic.sizes(0..<20), BytesCodec(), SequencedFraming())
+            async let coming = second.connect(timeout: .seconds(60))
+            var incoming = listener.links.makeAsyncIterator()
+            let central = try await coming
+            let again = Links(
+                listener: listener, peripheral: try #require(await incoming.next()), central: central)
+            try await Traffic.cross(again, [1, 300], BytesCodec(), SequencedFraming())
+            central.close()
+            try await again.end()
         }
     }
 

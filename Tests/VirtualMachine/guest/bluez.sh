@@ -28,7 +28,8 @@ has_resolved() {
 # when it is killed the adapter is gone.
 start_controllers() {
     local number
-    in_guest btvirt -s >/results/btvirt.log 2>&1 &
+    (exec chroot /guest btvirt -s >/results/btvirt.log 2>&1) &
+    echo $! >/run/btvirt.pid
     wait_until 50 test -S /guest/tmp/bt-server-le || {
         say "btvirt does not serve: $(cat /results/btvirt.log)"
         return 1
@@ -45,6 +46,18 @@ start_controller() {
         return 1
     }
 }
+
+# kill_controllers: the radio and all that is on it.
+kill_controllers() {
+    local file
+    for file in /run/controller*.pid /run/btvirt.pid; do
+        [ ! -f "$file" ] || end "$(basename "$file" .pid)"
+        rm -f "$file"
+    done
+    rm -f /guest/tmp/bt-server-*
+    wait_until 100 no_adapters
+}
+no_adapters() { [ -z "$(ls /sys/class/bluetooth)" ]; }
 
 # start_bridge: hci0 is the controller that `run -c` has connected. It is gone when the process in /run/bridge.pid is killed.
 start_bridge() {
