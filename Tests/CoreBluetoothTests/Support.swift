@@ -5,9 +5,9 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Waits for something that happens on another queue or the main one; throws when it has not after ten seconds.
+/// Waits for something that happens on another queue or the main one; throws when it has not after half a minute.
 @MainActor func until(_ what: String = "the condition", _ condition: @MainActor () -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(30)
     while !condition() {
         guard ContinuousClock.now < deadline else { throw NotInTime(what: what) }
         try await Task.sleep(for: .milliseconds(1))
@@ -33,7 +33,7 @@ final class Journal: Sendable {
 
     /// Waits until a line with this beginning has come so many times.
     func wait(for prefix: String, _ times: Int = 1) async throws {
-        let deadline = ContinuousClock.now + .seconds(10)
+        let deadline = ContinuousClock.now + .seconds(30)
         while count(prefix) < times {
             guard ContinuousClock.now < deadline else {
                 throw NotInTime(what: "\(times) x \(prefix) among \(all.suffix(20))")

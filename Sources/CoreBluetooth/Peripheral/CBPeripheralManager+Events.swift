@@ -66,7 +66,7 @@ extension CBPeripheralManager {
 
     /// Forgets a service, and opens it for changes again. One at a time: a removal and a loss of power may meet.
     func withdraw(_ service: CBMutableService) -> AttributeID? {
-        withdrawal { _ in
+        withdrawal.withLock {
             let publication = service.publication.current
             guard publication.manager === self else { return nil }
             progress { $0.services.removeAll { $0 === service } }

@@ -12,7 +12,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     let role: any PeripheralRole
     let centrals = WeakTable<PeerID, CBCentral>()
     let progress = Guarded(PeripheralProgress())
-    let withdrawal = Guarded(())
+    let withdrawal = NSLock()
     private let tasks = SerialTasks()
 
     /// A manager without a delegate, on the main queue.

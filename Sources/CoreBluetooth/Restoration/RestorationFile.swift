@@ -4,7 +4,7 @@ public import Foundation
 final class RestorationFile: Sendable {
     let url: URL
     /// Whoever writes holds it from looking at the state on, so that the last state is what stays.
-    private let turn = Guarded(())
+    private let turn = NSLock()
 
     /// - Parameter role: `central` or `peripheral`, since both kinds of manager may use one identifier.
     init(identifier: String, role: String) {
@@ -22,7 +22,7 @@ final class RestorationFile: Sendable {
     }
 
     func write(_ snapshot: () -> some Encodable) {
-        turn { _ in write(now: snapshot()) }
+        turn.withLock { write(now: snapshot()) }
     }
 
     private func write(now snapshot: some Encodable) {
