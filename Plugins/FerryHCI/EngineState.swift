@@ -95,6 +95,8 @@
             var characteristics: [UInt16: DiscoveredCharacteristic] = [:]
             /// This peer's subscriptions to local characteristics.
             var subscriptions: [UInt16: UInt64] = [:]
+            /// Whether this side has asked for its end.
+            var isEnding = false
         }
 
         var adapterState: AdapterState {
@@ -152,6 +154,12 @@
             return false
         }
 
+        /// Ends a connection for an owner.
+        mutating func disconnect(_ id: ConnectionID, at now: Int64) {
+            links[id]?.isEnding = true
+            host.disconnect(id, at: now)
+        }
+
         func requirePower() throws(BluetoothError) {
             guard case .ready = host.state else {
                 throw BluetoothError(.notPoweredOn, "The HCI controller is \(adapterState), not powered on.")
@@ -161,14 +169,14 @@
 
     /// A host's words in the seam's.
     extension BluetoothError {
-        init(_ reason: HCIErrorCode, isLocal: Bool = false) {
+        /// - Parameter isWanted: whether this side has asked for the end, which a peer that is gone already does not confirm.
+        init(_ reason: HCIErrorCode, isWanted: Bool = false) {
             let code: Code =
                 switch reason {
-                case .connectionTimeout: .connectionTimeout
                 case .terminatedByLocalHost: .disconnectedLocally
                 case .failedToBeEstablished: .connectionFailed
                 case .remoteUserTerminated, .remoteLowResources, .remotePowerOff: .disconnectedByPeer
-                default: isLocal ? .disconnectedLocally : .connectionTimeout
+                default: isWanted ? .disconnectedLocally : .connectionTimeout
                 }
             self.init(code, "The connection has ended: \(reason).")
         }

@@ -270,11 +270,11 @@
                 guard state.links[id]?.owners.count == 1, state.links[id]?.isCentral == true, !silently else {
                     state.links[id]?.owners.remove(at: place)
                     if state.links[id]?.owners.isEmpty == true, state.links[id]?.isCentral == true {
-                        state.host.disconnect(id, at: now)
+                        state.disconnect(id, at: now)
                     }
                     return
                 }
-                state.host.disconnect(id, at: now)  // this owner learns of it like of any other end
+                state.disconnect(id, at: now)  // this owner learns of it like of any other end
             }
             let isLinkUp = engine.state.withLock { $0.links[id]?.owners.contains { $0 === self } ?? false }
             if !silently, !isLinkUp {

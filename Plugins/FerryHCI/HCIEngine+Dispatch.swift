@@ -130,7 +130,7 @@
                 )
             }
             guard let link else { return }
-            let error = BluetoothError(reason)
+            let error = BluetoothError(reason, isWanted: link.isEnding)
             for waiter in waiters { waiter.resume(.failure(error)) }
             for owner in link.owners { owner.didDisconnect(error) }
             for owner in subscribers {

@@ -71,7 +71,7 @@
         func close() {
             let channel = state.withLock { state in
                 state.isClosing = true
-                for id in state.links.keys { state.host.disconnect(id, at: Self.now) }
+                for id in state.links.keys { state.disconnect(id, at: Self.now) }
                 return state.channel
             }
             guard let channel else { return }

@@ -180,7 +180,7 @@
 
         func disconnect(_ central: PeerID) {
             try? engine.change { state, now in
-                if let connection = state.connection(central) { state.host.disconnect(connection, at: now) }
+                if let connection = state.connection(central) { state.disconnect(connection, at: now) }
             }
         }
 

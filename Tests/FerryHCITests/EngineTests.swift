@@ -22,5 +22,15 @@
             channel.embeddedEventLoop.run()
             #expect(try channel.readOutbound(as: ByteBuffer.self) != nil, "Reset, again")
         }
+
+        /// A peer that is gone already does not confirm the end that was asked for.
+        @Test(arguments: [
+            (HCIErrorCode.connectionTimeout, false, BluetoothError.Code.connectionTimeout),
+            (.connectionTimeout, true, .disconnectedLocally), (.terminatedByLocalHost, false, .disconnectedLocally),
+            (.remoteUserTerminated, true, .disconnectedByPeer), (.failedToBeEstablished, true, .connectionFailed),
+        ])
+        func theReasonOfAnEnd(reason: HCIErrorCode, isWanted: Bool, code: BluetoothError.Code) {
+            #expect(BluetoothError(reason, isWanted: isWanted).code == code)
+        }
     }
 #endif
