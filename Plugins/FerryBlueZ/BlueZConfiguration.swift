@@ -4,9 +4,11 @@
         /// The bus's address (D-Bus Specification, "Server Addresses"); nil for the system bus, which
         /// `DBUS_SYSTEM_BUS_ADDRESS` may name.
         public var busAddress: String?
-        /// How many values may be on their way to one peer before one that comes later has shown that they passed.
-        /// Default 128; at least 1, with which nothing can overtake anything.
-        public var window = 128
+        /// The most values that may be on their way to one peer before one that comes later has shown that they passed.
+        ///
+        /// As many are on their way as have lately passed in a second, at least 32 and at most this. Default 1024; at least
+        /// 1, with which nothing can overtake anything.
+        public var window = 1024
         /// How many bytes a second values towards a central are assumed to pass with, where the central offers nothing
         /// that tells. Default 40 000, what a phone with 15 ms between connection events takes.
         public var assumedRate = 40_000

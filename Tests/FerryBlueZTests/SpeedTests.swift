@@ -15,7 +15,7 @@
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
         .timeLimit(.minutes(5)))
     struct SpeedTests {
-        private static let count = 1000
+        private static let count = 4000
         private static let rounds = 5
         private static let megabytes = getenv("FERRY_MEASURE").flatMap { Int(String(cString: $0)) } ?? 2
 

@@ -16,6 +16,9 @@
         private var nextCall: UInt = 1
         private var watched: (descriptor: Int32, events: Int32)?
         private(set) var isClosed = false
+        /// Whether there may be something to process: something came, was sent, or is due by time.
+        private var isDue = true
+        private var deadline: UInt64 = .max
 
         /// Told of signals and of calls to this side's objects; returns whether the message was for it.
         var onMessage: (BusMessage) -> Bool = { _ in false }
@@ -66,6 +69,9 @@
         /// `CLOCK_MONOTONIC`.
         func process() -> UInt64? {
             guard !isClosed else { return nil }
+            // Most waits are for values, which the bus has no part in.
+            guard isDue || BusThread.now >= deadline else { return deadline == .max ? nil : deadline }
+            isDue = false
             var result: Int32
             repeat { result = sd_bus_process(raw, nil) } while result > 0 && !isClosed
             guard !isClosed else { return nil }
@@ -78,11 +84,10 @@
             let descriptor = sd_bus_get_fd(raw)
             if watched?.events != events || watched?.descriptor != descriptor {
                 watched = (descriptor, events)
-                thread.watch(descriptor, events) { _ in }
+                thread.watch(descriptor, events) { [weak self] _ in self?.isDue = true }
             }
-            var timeout: UInt64 = .max
-            guard sd_bus_get_timeout(raw, &timeout) >= 0, timeout != .max else { return nil }
-            return timeout
+            if sd_bus_get_timeout(raw, &deadline) < 0 { deadline = .max }
+            return deadline == .max ? nil : deadline
         }
 
         /// Ends the connection; calls that wait fail.
@@ -124,6 +129,7 @@
         private func send(
             _ message: BusMessage, _ timeout: Duration, _ reply: @escaping (Result<BusMessage, BusError>) -> Void
         ) throws(BusError) {
+            isDue = true
             let call = PendingCall(self, nextCall, reply)
             nextCall += 1
             let handler: sd_bus_message_handler_t = { message, context, _ in
@@ -178,6 +184,7 @@
         private func send(
             _ values: [BusValue], _ make: (inout OpaquePointer?) -> Int32
         ) throws(BusError) {
+            isDue = true
             var made: OpaquePointer?
             let result = make(&made)
             guard result >= 0, let made else { throw BusError("No message can be made", result) }

@@ -20,7 +20,7 @@
             let pipe =
                 subscription == .notify
                 ? makePipe(own, limit: limit, device: device, characteristic: nil, onReady: onReady)
-                : ValuePipe(own, limit: limit, capacity: 1) { _ in
+                : ValuePipe(own, limit: limit, window: 1) { _ in
                 } onBlocked: { _ in
                 }
             bus?.reply(to: call, [.descriptor(theirs), .uint16(UInt16(mtu))])

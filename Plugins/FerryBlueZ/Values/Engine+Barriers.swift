@@ -2,12 +2,12 @@
     import Glibc
 
     extension BlueZEngine {
-        /// Makes the sending end of a socket: a barrier behind every half window, and ready signals to `onReady`.
+        /// Makes the sending end of a socket: a barrier behind every full window, and ready signals to `onReady`.
         func makePipe(
             _ descriptor: FileDescriptor, limit: Int, device: String, characteristic: String?,
             onReady: @escaping @Sendable () -> Void
         ) -> ValuePipe {
-            ValuePipe(descriptor, limit: limit, capacity: max(1, configuration.window)) { [weak self] pipe in
+            ValuePipe(descriptor, limit: limit, window: configuration.window) { [weak self] pipe in
                 self?.perform { $0.runBarrier(behind: pipe, device, characteristic, onReady) }
             } onBlocked: { [weak self] pipe in
                 self?.perform { $0.waitForSpace(in: pipe, onReady) }

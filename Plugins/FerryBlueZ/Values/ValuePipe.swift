@@ -36,15 +36,16 @@
         private let onBlocked: @Sendable (ValuePipe) -> Void
 
         /// - Parameters:
+        ///   - window: the most values on their way.
         ///   - onBarrierDue: called on the sender's thread when a barrier is due; ``barrierPassed()`` follows it.
         ///   - onBlocked: called on the sender's thread when the socket is full; ``isWritable()`` follows it.
         init(
-            _ descriptor: FileDescriptor, limit: Int, capacity: Int,
+            _ descriptor: FileDescriptor, limit: Int, window: Int,
             onBarrierDue: @escaping @Sendable (ValuePipe) -> Void, onBlocked: @escaping @Sendable (ValuePipe) -> Void
         ) {
             self.descriptor = descriptor
             self.limit = limit
-            state = Mutex(State(window: FlowWindow(capacity: capacity)))
+            state = Mutex(State(window: FlowWindow(maximum: window)))
             self.onBarrierDue = onBarrierDue
             self.onBlocked = onBlocked
             _ = fcntl(descriptor.rawValue, F_SETFL, O_NONBLOCK)
@@ -102,17 +103,21 @@
 
         /// The values before the barrier have passed. Returns whether the sender waits for space.
         func barrierPassed() -> Bool {
-            state.withLock { state in
-                state.window.barrierPassed()
-                return state.takeReady()
+            let now = BusThread.now
+            let (isReady, isBarrierDue) = state.withLock { state in
+                state.window.barrierPassed(at: now, isAwaited: state.wantsReady)
+                // What was sent after the barrier may fill a window that has become smaller.
+                return (state.takeReady(), !state.isEnded && state.window.beginBarrier())
             }
+            if isBarrierDue { onBarrierDue(self) }
+            return isReady
         }
 
         /// The one value on its way is confirmed. Returns whether the sender waits for space.
         func confirmed() -> Bool {
             state.withLock { state in
                 if !state.window.hasBarrier { _ = state.window.beginBarrier(isLast: true) }
-                state.window.barrierPassed()
+                state.window.barrierPassed(at: 0, isAwaited: false)
                 return state.takeReady()
             }
         }

@@ -173,6 +173,8 @@
             try process.run()
         }
 
+        var hasEnded: Bool { !process.isRunning }
+
         /// Not by SIGTERM, which a process started from a thread of Swift's concurrency does not hear.
         func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
     }
