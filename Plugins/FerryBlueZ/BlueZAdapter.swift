@@ -66,6 +66,20 @@
             engine.shared.withLock { $0.adapterState == .poweredOn ? nil : $0.trouble }
         }
 
+        /// What could be better and how; nil when there is nothing to say.
+        ///
+        /// bluetoothd with several ATT bearers does not keep the order of values, see
+        /// ``BlueZConfiguration/allowsReordering``.
+        public var advice: String? {
+            let bearers = engine.shared.withLock { $0.bearers }
+            guard bearers > 1, !engine.configuration.allowsReordering else { return nil }
+            return
+                "bluetoothd may use \(bearers) ATT bearers for one connection, over which it does not keep the order of "
+                + "values. So one value at a time is sent, which is slow, and what a program that does not do so sends may "
+                + "arrive out of order. Set Channels = 1 under [GATT] in \(engine.configuration.daemonConfiguration) and "
+                + "restart bluetoothd (systemctl restart bluetooth)."
+        }
+
         /// Switches the adapter on.
         ///
         /// - Throws: `notPoweredOn` with the reason: it is blocked by rfkill, missing, or this user may not.

@@ -9,6 +9,15 @@
         /// As many are on their way as have lately passed in a second, at least 32 and at most this. Default 1024; at least
         /// 1, with which nothing can overtake anything.
         public var window = 1024
+        /// Whether values may overtake one another. Default false.
+        ///
+        /// bluetoothd with several ATT bearers, which is what BlueZ 5.54 to 5.66 has unless it is configured otherwise, delivers
+        /// values in another order than they were sent in. While this is false, only one is on its way at a time there, which
+        /// is slow. Set it when the order does not matter: `SequencedFraming` puts chunks back into theirs.
+        public var allowsReordering = false
+        /// Where bluetoothd's own configuration is, which says how many ATT bearers there are (`Channels` under `[GATT]`).
+        /// Default `/etc/bluetooth/main.conf`. Where it cannot be read or does not say, BlueZ's version tells.
+        public var daemonConfiguration = "/etc/bluetooth/main.conf"
         /// How many bytes a second values towards a central are assumed to pass with, where the central offers nothing
         /// that tells. Default 40 000, what a phone with 15 ms between connection events takes.
         public var assumedRate = 40_000

@@ -25,6 +25,7 @@ import FerryBluetooth
                                 throw BluetoothError(
                                     .notPoweredOn, "Adapter \(specification) cannot be used. \(trouble)")
                             }
+                            if let advice = adapter.advice { Console.complain("\(specification): \(advice)") }
                             return adapter
                         }
                     }

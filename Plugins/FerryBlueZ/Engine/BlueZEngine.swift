@@ -12,6 +12,8 @@
             var adapterState = AdapterState.unknown
             /// Why the adapter is not powered on, and what to do.
             var trouble = "It is not known yet whether it is switched on."
+            /// How many ATT bearers bluetoothd may use for one connection.
+            var bearers = 1
             var paths: [PeerID: String] = [:]
             var peers: [String: PeerID] = [:]
             var connected: Set<String> = []
@@ -304,6 +306,10 @@
                         : "bluetoothd has no adapter \(wanted ?? ""); there is \(there).")
                 return
             }
+            let bearers = Bearers.count(
+                configuration: Bearers.read(configuration.daemonConfiguration),
+                modalias: adapterPath.flatMap { objects[$0, "org.bluez.Adapter1"]?["Modalias"]?.text })
+            shared.withLock { $0.bearers = bearers }
             powerDidChange()
         }
 

@@ -1,5 +1,6 @@
 #if BlueZ
     import Glibc
+    import Synchronization
 
     extension BlueZEngine {
         /// Makes the sending end of a socket: a barrier behind every full window, and ready signals to `onReady`.
@@ -7,12 +8,15 @@
             _ descriptor: FileDescriptor, limit: Int, device: String, characteristic: String?,
             onReady: @escaping @Sendable () -> Void
         ) -> ValuePipe {
-            ValuePipe(descriptor, limit: limit, window: configuration.window) { [weak self] pipe in
+            ValuePipe(descriptor, limit: limit, window: mayOvertake ? configuration.window : 1) { [weak self] pipe in
                 self?.perform { $0.runBarrier(behind: pipe, device, characteristic, onReady) }
             } onBlocked: { [weak self] pipe in
                 self?.perform { $0.waitForSpace(in: pipe, onReady) }
             }
         }
+
+        /// Whether more than one value may be on its way: bluetoothd keeps their order, or nobody minds.
+        private var mayOvertake: Bool { configuration.allowsReordering || shared.withLock { $0.bearers } == 1 }
 
         /// Something that the peer answers, sent behind the values: bluetoothd sends what needs no response first, so the
         /// answer says that the peer has them all. Where there is nothing to ask, the time that they are assumed to take.

@@ -84,6 +84,7 @@ struct BenchAdapter: Sendable, CustomStringConvertible {
             BenchAdapter(description: text) { (_) throws(FerryError) -> Opened in
                 do throws(BluetoothError) {
                     let adapter = try await BlueZAdapter.open(text)
+                    if let advice = adapter.advice { note("\(text): \(advice)") }
                     return (adapter, { adapter.close() })
                 } catch {
                     throw FerryError(.transportUnavailable, error.message)

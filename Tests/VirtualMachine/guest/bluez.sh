@@ -2,6 +2,8 @@
 export DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket
 say() { echo "[guest $(cut -d' ' -f1 /proc/uptime)] $*"; }
 in_guest() { chroot /guest "$@"; }
+# Where programs outside of /guest look for it.
+ln -sfn /guest/etc/bluetooth /etc/bluetooth
 
 # check WHAT TEXT FILE: whether the file has the text; sets `failed` when it has not.
 check() {
