@@ -10,18 +10,18 @@
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
         .timeLimit(.minutes(15)))
     struct OrderTests {
-        /// How many messages each mix sends each way: 120, or half of `FERRY_MESSAGES`.
-        private static let count = getenv("FERRY_MESSAGES") == nil ? 120 : max(1, MessageTests.count / 2)
+        private static let isLong = getenv("FERRY_MESSAGES") != nil
 
-        /// What does not mend the order, and how many messages of it.
-        private static let plain: [MessageTests.Mix] =
-            getenv("FERRY_MESSAGES") == nil
-            ? [.lengthJSON, .endOfMessageXML]
-            : MessageTests.Mix.allCases.filter { !$0.rawValue.hasPrefix("sequenced") }
-        private static let plainCount = getenv("FERRY_MESSAGES") == nil ? count : max(1, MessageTests.count / plain.count)
+        /// What mends the order, and what does not: 120 messages of each each way, or `FERRY_MESSAGES` of each kind together.
+        private static let mending: [MessageTests.Mix] =
+            isLong ? [.sequencedBytes, .sequencedPropertyListZlib] : [.sequencedBytes]
+        private static let plain = MessageTests.Mix.allCases.filter {
+            isLong ? !$0.rawValue.hasPrefix("sequenced") : [.lengthJSON, .endOfMessageXML].contains($0)
+        }
 
-        private static let mixes: [MessageTests.Mix] =
-            getenv("FERRY_MESSAGES") == nil ? [.sequencedBytes] : [.sequencedBytes, .sequencedPropertyListZlib]
+        private static func sizes(_ mixes: [MessageTests.Mix]) -> [Int] {
+            Traffic.sizes(0..<(isLong ? max(1, MessageTests.count / mixes.count) : 120))
+        }
 
         /// That is noticed, and said; one value at a time is on its way then, and everything arrives.
         @Test(arguments: plain)
@@ -31,12 +31,12 @@
                 #expect(try #require(adapter.advice).contains("Channels = 1"))
             }
             let links = try await Links.open(serving, asking)
-            try await mix.cross(links, Traffic.sizes(0..<Self.plainCount))
+            try await mix.cross(links, Self.sizes(Self.plain))
             try await links.end()
         }
 
         /// The sequenced framing puts chunks back into their order, however many are on their way.
-        @Test(arguments: mixes)
+        @Test(arguments: mending)
         func theSequencedFramingMendsTheOrder(_ mix: MessageTests.Mix) async throws {
             var configuration = BlueZConfiguration()
             configuration.allowsReordering = true
@@ -44,7 +44,7 @@
             let asking = try await BlueZAdapter.open("bluez:hci1", configuration: configuration)
             #expect(serving.advice == nil)
             let links = try await Links.open(serving, asking)
-            try await mix.cross(links, Traffic.sizes(0..<Self.count))
+            try await mix.cross(links, Self.sizes(Self.mending))
             try await links.end()
             serving.close()
             asking.close()
