@@ -31,13 +31,13 @@
                 while window.hasSpace {
                     window.take(512)
                     sent += 1
-                    _ = window.beginBarrier()
+                    _ = window.beginBarrier(at: now)
                 }
                 queued += sent
                 longest = max(longest, radio.time(queued))
                 now += radio.time(queued) + radio.answer
                 queued = 0
-                window.barrierPassed(at: now, isAwaited: true)
+                window.barrierPassed(at: now)
                 return sent
             }
 
@@ -105,22 +105,37 @@
             #expect(sent == FlowWindow.beginning)
         }
 
-        /// What a sender does not wait for tells nothing of the link, however quickly it is answered.
+        /// How quickly a window is answered that a slow sender has filled tells nothing of the link, and neither does the time
+        /// that the sender took.
         @Test func aSlowSenderChangesNothing() {
             var window = FlowWindow(maximum: 1024)
             var now: UInt64 = 0
-            for round in 0..<1000 {
-                for _ in 0..<FlowWindow.beginning {
-                    window.take(512)
-                    now += 100_000
-                    if window.beginBarrier() {
-                        now += 5000
-                        // Now and then it waits.
-                        window.barrierPassed(at: now, isAwaited: round.isMultiple(of: 3))
+            for pause: UInt64 in [100_000, 5000, 3_000_000] {
+                for _ in 0..<10 {
+                    now += pause
+                    for _ in 0..<FlowWindow.beginning {
+                        window.take(512)
+                        now += 20_000
+                        if window.beginBarrier(at: now) {
+                            now += 5000
+                            window.barrierPassed(at: now)
+                        }
                     }
                 }
             }
             #expect(window.capacity == FlowWindow.beginning)
+        }
+
+        /// A pause between two bursts does not count as time that the link took.
+        @Test func aPauseChangesNothing() {
+            let radio = Radio(rate: 1200, answer: 25_000)
+            var sender = Sender(window: FlowWindow(maximum: 1024))
+            sender.run(5, over: radio)
+            for _ in 0..<10 {
+                sender.now += 2_000_000
+                sender.cycle(over: radio)
+                #expect(sender.window.capacity == 1024)
+            }
         }
 
         @Test(arguments: [1, 2, 3, 31, 32, 33, 64, 65, 1024])
@@ -137,9 +152,9 @@
             for now: UInt64 in [0, .max, 0, 0, 0, 0, 0, 0] {
                 while sender.window.hasSpace {
                     sender.window.take(512)
-                    _ = sender.window.beginBarrier()
+                    _ = sender.window.beginBarrier(at: now)
                 }
-                sender.window.barrierPassed(at: now, isAwaited: true)
+                sender.window.barrierPassed(at: now)
                 #expect((min(FlowWindow.minimum, maximum)...maximum).contains(sender.window.capacity))
             }
         }
@@ -148,11 +163,11 @@
         @Test func aBarrierPassesWhatIsBeforeIt() {
             var window = FlowWindow(maximum: 1024)
             for _ in 0..<5 { window.take(100) }
-            let begun = [window.beginBarrier(), window.beginBarrier(isLast: true), window.beginBarrier(isLast: true)]
+            let begun = [false, true, true].map { window.beginBarrier(at: 0, isLast: $0) }
             #expect(begun == [false, true, false], "the window is not full, and then one is under way")
             #expect(window.markedBytes == 500)
             for _ in 0..<3 { window.take(100) }
-            window.barrierPassed(at: 1, isAwaited: false)
+            window.barrierPassed(at: 1)
             #expect(window.inFlight == 3 && window.bytes == 300 && window.markedBytes == 0)
         }
 
@@ -162,16 +177,16 @@
             for now in 0..<1000 {
                 #expect(window.hasSpace)
                 window.take(512)
-                let isDue = window.beginBarrier()
+                let isDue = window.beginBarrier(at: UInt64(now))
                 #expect(isDue && !window.hasSpace)
-                window.barrierPassed(at: UInt64(now), isAwaited: true)
+                window.barrierPassed(at: UInt64(now))
             }
         }
 
         /// A barrier that nobody began, and windows that make no sense.
         @Test func takesWhatDoesNotFit() {
             var window = FlowWindow(maximum: -5)
-            window.barrierPassed(at: 1, isAwaited: true)
+            window.barrierPassed(at: 1)
             #expect(window.capacity == 1 && window.hasSpace && window.inFlight == 0)
         }
     }

@@ -16,7 +16,7 @@
         .timeLimit(.minutes(5)))
     struct SpeedTests {
         private static let count = 4000
-        private static let rounds = 5
+        private static let rounds = 9
         private static let megabytes = getenv("FERRY_MEASURE").flatMap { Int(String(cString: $0)) } ?? 2
 
         @Test func notificationsKeepUpWithABareLoop() async throws {

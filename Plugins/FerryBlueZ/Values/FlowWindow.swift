@@ -20,8 +20,10 @@
         private var sent: UInt64 = 0
         private var passed: UInt64 = 0
         private var mark: UInt64?
-        /// When the last answer came, where the sender waited for it.
-        private var awaited: UInt64?
+        /// When the window was full and the barrier began.
+        private var full: UInt64?
+        /// When the last answer came.
+        private var answered: UInt64?
         /// The bytes on their way, and those of them that the barrier is behind.
         private(set) var bytes = 0
         private(set) var markedBytes = 0
@@ -43,35 +45,44 @@
 
         /// Begins a barrier behind what is on its way, when the window is full and none is under way.
         ///
-        /// - Parameter isLast: whether one is due although the window is not full.
-        mutating func beginBarrier(isLast: Bool = false) -> Bool {
+        /// - Parameters:
+        ///   - now: the time, in microseconds from anywhere.
+        ///   - isLast: whether one is due although the window is not full.
+        mutating func beginBarrier(at now: @autoclosure () -> UInt64, isLast: Bool = false) -> Bool {
             guard mark == nil, inFlight > 0, isLast || !hasSpace else { return false }
             mark = sent
+            full = hasSpace ? nil : now()
             markedBytes = bytes
             return true
         }
 
         /// The barrier was answered.
         ///
-        /// - Parameters:
-        ///   - now: the time, in microseconds from anywhere.
-        ///   - isAwaited: whether the sender waits for space. Only between two answers that it waited for the link was never
-        ///     short of values, so that what has passed tells its speed.
-        mutating func barrierPassed(at now: UInt64, isAwaited: Bool) {
+        /// - Parameter now: the time, in microseconds from anywhere.
+        mutating func barrierPassed(at now: UInt64) {
             guard let mark else { return }
-            if isAwaited, let awaited { adapt(to: mark - passed, in: now > awaited ? now - awaited : 0) }
-            awaited = isAwaited ? now : nil
+            if let full { adapt(to: mark - passed, answered: answered, full: full, now: now) }
+            answered = now
             passed = mark
             self.mark = nil
             bytes -= markedBytes
             markedBytes = 0
         }
 
+        /// The link is as quick at least as what has passed since the last answer, and as slow at least as what has passed
+        /// since the window was full; between the two the sender may have had nothing to send, which tells nothing.
         /// Becomes smaller at once, and larger by doubling, so that one quick answer does not fill a slow link's queue.
-        private mutating func adapt(to count: UInt64, in time: UInt64) {
-            let product = Double(count) * Double(Self.delay) / Double(max(1, time))
-            let most = min(capacity * 2, maximum)
-            capacity = product >= Double(most) ? most : max(Int(product), min(Self.minimum, maximum))
+        private mutating func adapt(to count: UInt64, answered: UInt64?, full: UInt64, now: UInt64) {
+            func product(since time: UInt64) -> Int {
+                let product = Double(count) * Double(Self.delay) / Double(now > time ? now - time : 1)
+                return Int(min(product, Double(maximum)))
+            }
+            let most = product(since: full)
+            if most < capacity {
+                capacity = max(most, min(Self.minimum, maximum))
+            } else if let answered {
+                capacity = max(capacity, min(product(since: answered), capacity > maximum / 2 ? maximum : capacity * 2))
+            }
         }
     }
 #endif

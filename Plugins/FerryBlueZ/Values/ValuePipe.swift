@@ -76,7 +76,7 @@
                     return .full
                 }
                 state.window.take(sent)
-                isBarrierDue = state.window.beginBarrier()
+                isBarrierDue = state.window.beginBarrier(at: BusThread.now)
                 return .taken
             }
             if isBarrierDue { onBarrierDue(self) }
@@ -97,7 +97,7 @@
 
         /// Asks for a barrier behind everything, unless there is nothing to wait for or one is under way.
         func requestLastBarrier() {
-            let isDue = state.withLock { !$0.isEnded && $0.window.beginBarrier(isLast: true) }
+            let isDue = state.withLock { !$0.isEnded && $0.window.beginBarrier(at: BusThread.now, isLast: true) }
             if isDue { onBarrierDue(self) }
         }
 
@@ -105,9 +105,9 @@
         func barrierPassed() -> Bool {
             let now = BusThread.now
             let (isReady, isBarrierDue) = state.withLock { state in
-                state.window.barrierPassed(at: now, isAwaited: state.wantsReady)
+                state.window.barrierPassed(at: now)
                 // What was sent after the barrier may fill a window that has become smaller.
-                return (state.takeReady(), !state.isEnded && state.window.beginBarrier())
+                return (state.takeReady(), !state.isEnded && state.window.beginBarrier(at: now))
             }
             if isBarrierDue { onBarrierDue(self) }
             return isReady
@@ -116,8 +116,8 @@
         /// The one value on its way is confirmed. Returns whether the sender waits for space.
         func confirmed() -> Bool {
             state.withLock { state in
-                if !state.window.hasBarrier { _ = state.window.beginBarrier(isLast: true) }
-                state.window.barrierPassed(at: 0, isAwaited: false)
+                if !state.window.hasBarrier { _ = state.window.beginBarrier(at: BusThread.now, isLast: true) }
+                state.window.barrierPassed(at: BusThread.now)
                 return state.takeReady()
             }
         }

@@ -149,9 +149,9 @@
         }
 
         @Test func theKernelTellsTheStrength() async throws {
-            let rig = try await ChannelRig.connected
+            let connection = try await ChannelRig.connected.connection
             do {
-                let strength = try await rig.connection.readRSSI()
+                let strength = try await connection.readRSSI()
                 #expect((-127...20).contains(strength))
             } catch {
                 // btvirt's controllers know no Read RSSI: the kernel has asked one, and says 3, "Failed".
