@@ -16,7 +16,8 @@
         .timeLimit(.minutes(5)))
     struct SpeedTests {
         private static let count = 4000
-        private static let rounds = 9
+        /// Rounds differ by a quarter, so that the median of few says little.
+        private static let rounds = getenv("FERRY_MEASURE") == nil ? 9 : 21
         private static let megabytes = getenv("FERRY_MEASURE").flatMap { Int(String(cString: $0)) } ?? 2
 
         @Test func notificationsKeepUpWithABareLoop() async throws {
@@ -27,12 +28,16 @@
             var ratios: [Double] = []
             for _ in 0..<Self.rounds {
                 let ferry = try await meter.send(Self.count)
-                let bare = try await BareLoop.send(Self.count, meter.size, serving.engine, asking.engine)
+                guard let bare = try await BareLoop.send(Self.count, meter.size, serving.engine, asking.engine) else {
+                    print("a bare loop lost values: bluetoothd drops what a socket does not hold")
+                    continue
+                }
                 ratios.append(bare / ferry)
                 print(
                     "\(meter.size) bytes at a time: Ferry \(rate(ferry, meter.size)), a bare loop \(rate(bare, meter.size))"
                 )
             }
+            try #require(ratios.count > Self.rounds / 2)
             ratios.sort()
             print("median of the ratios: \(ratios[ratios.count / 2])")
             // Ferry's part is not optimised in tests; what is (-Xswiftc -O) keeps up.
@@ -122,10 +127,10 @@
         }
     }
 
-    /// Two threads that do nothing but write to the one socket and read from the other.
+    /// Two threads that do nothing but write to the one socket and read from the other. Nil when values were lost.
     private enum BareLoop {
         static func send(_ count: Int, _ size: Int, _ serving: BlueZEngine, _ asking: BlueZEngine) async throws
-            -> Double
+            -> Double?
         {
             let output = try #require(await serving.notifyingSocket).rawValue
             let input = try #require(await asking.notifiedSocket)
@@ -151,7 +156,7 @@
             await sent
             let end = await received
             await asking.resumeReading()
-            return (try #require(end, "a bare loop lost values") - began) / .seconds(1)
+            return end.map { ($0 - began) / .seconds(1) }
         }
 
         private static func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
