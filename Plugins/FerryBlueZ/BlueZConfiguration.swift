@@ -6,8 +6,8 @@
         public var busAddress: String?
         /// The most values that may be on their way to one peer before one that comes later has shown that they passed.
         ///
-        /// As many are on their way as have lately passed in a second, at least 32 and at most this. Default 1024; at least
-        /// 1, with which nothing can overtake anything.
+        /// As many are on their way as have lately passed in a second, at least 32 and at most this; of writes at most 60,
+        /// more than which a peripheral on BlueZ may lose. Default 1024; at least 1, with which nothing can overtake anything.
         public var window = 1024
         /// Whether values may overtake one another. Default false.
         ///

@@ -8,12 +8,17 @@
             _ descriptor: FileDescriptor, limit: Int, device: String, characteristic: String?,
             onReady: @escaping @Sendable () -> Void
         ) -> ValuePipe {
-            ValuePipe(descriptor, limit: limit, window: mayOvertake ? configuration.window : 1) { [weak self] pipe in
+            let most = characteristic == nil ? configuration.window : min(configuration.window, Self.mostWrites)
+            return ValuePipe(descriptor, limit: limit, window: mayOvertake ? most : 1) { [weak self] pipe in
                 self?.perform { $0.runBarrier(behind: pipe, device, characteristic, onReady) }
             } onBlocked: { [weak self] pipe in
                 self?.perform { $0.waitForSpace(in: pipe, onReady) }
             }
         }
+
+        /// The most writes on their way. A peripheral on BlueZ gets them as D-Bus calls, of which dbus-daemon keeps 128 without
+        /// a reply and drops the rest, and the answer to a barrier may overtake those of one window.
+        private static var mostWrites: Int { 60 }
 
         /// Whether more than one value may be on its way: bluetoothd keeps their order, or nobody minds.
         private var mayOvertake: Bool { configuration.allowsReordering || shared.withLock { $0.bearers } == 1 }
