@@ -36,8 +36,8 @@
                 over: links.peripheral, codec: codec, framing: framing, compression: compression)
             let central = MessageChannel(over: links.central, codec: codec, framing: framing, compression: compression)
             let began = SystemTime().now
-            async let down: Void = send(sizes, from: peripheral, to: central)
-            async let up: Void = send(sizes, from: central, to: peripheral)
+            async let down: Void = send(sizes, "notified", from: peripheral, to: central)
+            async let up: Void = send(sizes, "written", from: central, to: peripheral)
             _ = try await (down, up)
             print("\(sizes.count) messages, \(sizes.reduce(0, +)) bytes, each way in \(SystemTime().now - began)")
             central.close()
@@ -45,7 +45,7 @@
         }
 
         private static func send<Message: Sample>(
-            _ sizes: [Int], from sender: MessageChannel<Message>, to receiver: MessageChannel<Message>
+            _ sizes: [Int], _ way: String, from sender: MessageChannel<Message>, to receiver: MessageChannel<Message>
         ) async throws {
             async let sent: Void = {
                 for (index, size) in sizes.enumerated() {
@@ -60,7 +60,7 @@
                     break
                 }
                 guard message == .sample(index, size) else {
-                    Issue.record("message \(index) is not the one that was sent")
+                    Issue.record("message \(index), \(way), is not the one that was sent")
                     break
                 }
             }
