@@ -14,13 +14,18 @@
         static let time = ConformanceTime(timeout: .seconds(30)) { try? await Task.sleep(for: $0) }
 
         /// The same two for all tests, so that what one test ends has ended when the next one begins.
-        private static let shared = Task {
-            let peripheral = try await BlueZAdapter.open("bluez:hci0")
-            return (peripheral, try await BlueZAdapter.open("bluez:hci1"))
-        }
+        private static let shared = Task { try await open(BlueZConfiguration()) }
 
         static func adapters() async throws -> (peripheral: BlueZAdapter, central: BlueZAdapter) {
             try await shared.value
+        }
+
+        /// Two of a test's own, which closes them.
+        static func open(
+            _ configuration: BlueZConfiguration
+        ) async throws -> (peripheral: BlueZAdapter, central: BlueZAdapter) {
+            let peripheral = try await BlueZAdapter.open("bluez:hci0", configuration: configuration)
+            return (peripheral, try await BlueZAdapter.open("bluez:hci1", configuration: configuration))
         }
 
         /// Runs commands of the guest's `bluez.sh`, and requires that they succeed.

@@ -40,8 +40,7 @@
         func theSequencedFramingMendsTheOrder(_ mix: MessageTests.Mix) async throws {
             var configuration = BlueZConfiguration()
             configuration.allowsReordering = true
-            let serving = try await BlueZAdapter.open("bluez:hci0", configuration: configuration)
-            let asking = try await BlueZAdapter.open("bluez:hci1", configuration: configuration)
+            let (serving, asking) = try await Machine.open(configuration)
             #expect(serving.advice == nil)
             let links = try await Links.open(serving, asking)
             try await mix.cross(links, Self.sizes(Self.mending))

@@ -24,8 +24,7 @@
             // A bare loop has no bound at all; the default is smaller for the sake of programs that stand still.
             var configuration = BlueZConfiguration()
             configuration.window = 1024
-            let serving = try await BlueZAdapter.open("bluez:hci0", configuration: configuration)
-            let asking = try await BlueZAdapter.open("bluez:hci1", configuration: configuration)
+            let (serving, asking) = try await Machine.open(configuration)
             let links = try await Links.open(serving, asking)
             let meter = Meter(from: links.peripheral, to: links.central)
             _ = try await meter.send(100)

@@ -18,7 +18,7 @@
         private(set) var isClosed = false
         /// Whether there may be something to process: something came, was sent, or is due by time.
         private var isDue = true
-        private var deadline: UInt64 = .max
+        private var deadline: UInt64?
 
         /// Told of signals and of calls to this side's objects; returns whether the message was for it.
         var onMessage: (BusMessage) -> Bool = { _ in false }
@@ -70,7 +70,7 @@
         func process() -> UInt64? {
             guard !isClosed else { return nil }
             // Most waits are for values, which the bus has no part in.
-            guard isDue || BusThread.now >= deadline else { return deadline == .max ? nil : deadline }
+            guard isDue || deadline.map({ BusThread.now >= $0 }) == true else { return deadline }
             isDue = false
             var result: Int32
             repeat { result = sd_bus_process(raw, nil) } while result > 0 && !isClosed
@@ -86,8 +86,9 @@
                 watched = (descriptor, events)
                 thread.watch(descriptor, events) { [weak self] _ in self?.isDue = true }
             }
-            if sd_bus_get_timeout(raw, &deadline) < 0 { deadline = .max }
-            return deadline == .max ? nil : deadline
+            var timeout: UInt64 = .max
+            deadline = sd_bus_get_timeout(raw, &timeout) >= 0 && timeout != .max ? timeout : nil
+            return deadline
         }
 
         /// Ends the connection; calls that wait fail.
