@@ -74,6 +74,20 @@
             try await again.end()
         }
 
+        /// Everything is open when both leave the bus, as when a program ends. bluetoothd 5.66 crashes when it hears of that
+        /// before it has heard that the subscription is over: without Ferry's telling it, once in a few times.
+        @Test func bluetoothdOutlivesAdaptersThatClose() async throws {
+            _ = try await Machine.adapters()
+            for _ in 0..<4 {
+                let (serving, asking) = try await Machine.open()
+                _ = try await Links.open(serving, asking)
+                serving.close()
+                asking.close()
+                try await Links.waitForSilence()
+                try await Machine.shell("! has_ended $(cat /run/bluetoothd.pid)")
+            }
+        }
+
         private func channel(_ link: any Link) -> MessageChannel<[UInt8]> {
             MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
         }

@@ -4,7 +4,7 @@
 
     // What waits for the peer.
     extension BlueZConnection {
-        private static let characteristic = "org.bluez.GattCharacteristic1"
+        fileprivate static let characteristic = "org.bluez.GattCharacteristic1"
         private static let descriptor = "org.bluez.GattDescriptor1"
         private static let service = "org.bluez.GattService1"
 
@@ -174,19 +174,12 @@
         }
 
         private func unsubscribe(_ remote: RemoteValue) async throws(BluetoothError) {
-            if remote.isSubscribedByProperty {
-                remote.isSubscribedByProperty = false
-                _ = try await ask(remote.path, Self.characteristic, "StopNotify", [])
-            }
-            guard let descriptor = remote.reading else { return }
+            guard remote.isSubscribedByProperty || remote.reading != nil else { return }
+            remote.isSubscribedByProperty = false
+            let descriptor = remote.reading
             remote.reading = nil
-            let done = Waiter<Void>()
-            engine.perform { engine in
-                engine.stopReading(descriptor)
-                done.resume(.success(()))
-            }
-            try await done.wait()
-            await engine.waitForEnd(ofNotifyingBy: remote.path)
+            if let descriptor { engine.perform { $0.stopReading(descriptor) } }
+            _ = try await ask(remote.path, Self.characteristic, "StopNotify", [])
         }
 
         // MARK: Others
@@ -269,13 +262,12 @@
 
         func stopReading(_ descriptor: FileDescriptor) { thread.unwatch(descriptor.rawValue) }
 
-        /// bluetoothd notices the socket's end a little later.
-        func waitForEnd(ofNotifyingBy path: String) async {
-            for _ in 0..<100 {
-                let value = objects[path, "org.bluez.GattCharacteristic1"]
-                guard value?["NotifyAcquired"]?.bool == true || value?["Notifying"]?.bool == true else { return }
-                await pause(.milliseconds(10))
-            }
+        /// Ends a connection's subscriptions.
+        ///
+        /// Their sockets' end would tell bluetoothd too, but it looks at that when it has nothing else to do. When it hears
+        /// before that this program has left the bus, 5.66 uses what it has freed, and crashes.
+        func endSubscriptions(of connection: BlueZConnection) {
+            for path in connection.subscribed { tell(path, BlueZConnection.characteristic, "StopNotify") }
         }
 
         /// Values that come as changes of a property, and ATT_MTU.

@@ -46,6 +46,8 @@
         var attMTU: Int { state.withLock { $0.mtu } }
         var isLeaving: Bool { state.withLock { $0.isLeaving } }
         var pipes: [ValuePipe] { state.withLock { $0.values.values.compactMap(\.pipe) } }
+        /// The objects whose notifications come through a socket.
+        var subscribed: [String] { state.withLock { $0.values.values.filter { $0.reading != nil }.map(\.path) } }
 
         func maximumWriteLength(_ type: WriteType) -> Int {
             min(attMTU - 3, Self.writeLimit)

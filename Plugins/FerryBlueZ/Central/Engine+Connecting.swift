@@ -184,6 +184,7 @@
             let isLast = connections.filter { $0.path == connection.path }.count == 1
             guard isLast else {
                 connections.remove(at: place)
+                endSubscriptions(of: connection)
                 return connection.didEnd(.endedHere, silently: silently)
             }
             guard connection.beginLeaving(silently: silently) else { return }

@@ -373,6 +373,7 @@
         func close() {
             guard !isClosed else { return }
             isClosed = true
+            for connection in connections { endSubscriptions(of: connection) }
             // Nobody else would end them: they are bluetoothd's.
             for path in Set(connections.map(\.path)).union(attempts.keys) {
                 tell(path, "org.bluez.Device1", "Disconnect")
