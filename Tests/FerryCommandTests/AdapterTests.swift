@@ -13,7 +13,8 @@ import Testing
         configuration.connectionInterval = .milliseconds(10)
         let radio = try LoopbackRadio(configuration: configuration)
         return (0..<count).map { index in
-            BenchAdapter(description: "air:\(index)") { (_) throws(FerryError) in (radio.makeAdapter(), {}) }
+            BenchAdapter(description: "air:\(index)", attMTU: nil) { (_) throws(FerryError) in (radio.makeAdapter(), {})
+            }
         }
     }
 
@@ -33,6 +34,13 @@ import Testing
             _ = try await BenchRun.adapters(settings { $0.centrals = 2 }, try adapters(2))
         }
         #expect(error?.message.contains("need 3 adapters, comma-separated; --transport names 2") == true)
+    }
+
+    @Test("What an adapter leaves no choice of is not swept") func onlyMTU() throws {
+        #expect(BenchTransport.sim.defaultMTUs.count == 4)
+        #expect(BenchTransport.adapters(try adapters(2)).defaultMTUs.count == 4)
+        let stubborn = BenchAdapter(description: "air", attMTU: 517, open: try adapters(1)[0].open)
+        #expect(BenchTransport.adapters([stubborn, stubborn]).defaultMTUs == [517])
     }
 
     @Test("Points that need no adapters need none") func others() throws {

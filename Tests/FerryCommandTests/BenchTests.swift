@@ -183,7 +183,7 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
         let command = try #require(
             try FerryCommand.parseAsRoot(["bench", "--mtu", "23, 185,23", "--interval", "7.5,15", "--phy", "1M,2M"])
                 as? Bench)
-        let points = try command.sweep.points(defaultSeconds: 1)
+        let points = try command.sweep.points(defaultSeconds: 1, defaultMTUs: [517])
         #expect(points.count == 8)
         #expect(Set(points).count == 8)
     }

@@ -64,7 +64,7 @@ struct Advise: AsyncParsableCommand {
             let advice = try adviser().advise()
             print(json ? try JSONFile.text(advice) : advice.text(), terminator: "")
         } catch let error as FerryError {
-            throw ValidationError(error.message)
+            throw CommandFailure(error.message)
         }
     }
 

@@ -16,6 +16,8 @@ struct BenchAdapter: Sendable, CustomStringConvertible {
 
     /// Its name.
     let description: String
+    /// The ATT_MTU that it asks for, whatever an app would like; nil where an app chooses.
+    let attMTU: Int?
     /// Opens it as a point's settings ask, as far as it lets an app choose.
     let open: @Sendable (BenchSettings) async throws(FerryError) -> Opened
 
@@ -63,7 +65,8 @@ struct BenchAdapter: Sendable, CustomStringConvertible {
             do throws(BluetoothError) { channel = try HCIChannel(text) } catch {
                 throw FerryError(.invalidConfiguration, error.message)
             }
-            return BenchAdapter(description: channel.description) { (settings) throws(FerryError) -> Opened in
+            return BenchAdapter(description: channel.description, attMTU: nil) {
+                (settings) throws(FerryError) -> Opened in
                 var configuration = HCIConfiguration()
                 configuration.maximumMTU = settings.attMTU
                 let interval = UInt16(clamping: Int((settings.interval / 1.25).rounded()))
@@ -81,7 +84,7 @@ struct BenchAdapter: Sendable, CustomStringConvertible {
     #if BlueZ
         /// One that bluetoothd serves.
         private static func bluez(_ text: String) -> BenchAdapter {
-            BenchAdapter(description: text) { (_) throws(FerryError) -> Opened in
+            BenchAdapter(description: text, attMTU: 517) { (_) throws(FerryError) -> Opened in
                 do throws(BluetoothError) {
                     let adapter = try await BlueZAdapter.open(text)
                     if let advice = adapter.advice { note("\(text): \(advice)") }

@@ -52,7 +52,7 @@ struct Bench: AsyncParsableCommand {
     func validate() throws {
         if json && csv { throw ValidationError("Choose one of --json and --csv.") }
         do {
-            let points = try sweep.points(defaultSeconds: 10)
+            let points = try self.points()
             for point in points { try transport.check(point) }
             if let report { try JSONFile.checkFolder(of: report) }
             if let compare { let _: BenchReport = try JSONFile.read(compare, "result of ferry bench --json") }
@@ -64,14 +64,30 @@ struct Bench: AsyncParsableCommand {
         do {
             try await measure()
         } catch let error as FerryError {
-            throw ValidationError(error.message)
+            throw CommandFailure(error.message)
         }
     }
 
+    private func points() throws(FerryError) -> [BenchSettings] {
+        try sweep.points(defaultSeconds: transport.isSimulated ? 10 : 1, defaultMTUs: transport.defaultMTUs)
+    }
+
     private func measure() async throws {
-        let points = try sweep.points(defaultSeconds: transport.isSimulated ? 10 : 1)
+        let points = try self.points()
         let started = (ContinuousClock.now, cpuSeconds())
+        var result = BenchReport(transport: transport.name, results: try await results(of: points))
+        let elapsed = started.0.duration(to: .now) / .seconds(1)
+        note("\(points.count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
+        if let report {
+            try addPictures(to: &result)
+            try JSONFile.write(ReportPage(report: result).html(), to: report)
+        }
+        try print(result)
+    }
+
+    private func results(of points: [BenchSettings]) async throws -> [BenchResult] {
         let progress = ProgressBar(total: points.count)
+        defer { progress.finish() }
         var results: [BenchResult] = []
         for point in points {
             progress.show(results.count)
@@ -82,15 +98,7 @@ struct Bench: AsyncParsableCommand {
             }
             results.append(result)
         }
-        progress.finish()
-        var result = BenchReport(transport: transport.name, results: results)
-        let elapsed = started.0.duration(to: .now) / .seconds(1)
-        note("\(points.count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
-        if let report {
-            try addPictures(to: &result)
-            try JSONFile.write(ReportPage(report: result).html(), to: report)
-        }
-        try print(result)
+        return results
     }
 
     private func measure(_ point: BenchSettings) async throws -> BenchOutcome {

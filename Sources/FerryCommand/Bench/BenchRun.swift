@@ -164,7 +164,7 @@ final class BenchRun: Sendable {
         guard log.received > 0 else {
             throw FerryError(
                 .timedOut,
-                "No message of \(settings.messageSize) bytes arrived within \(settings.seconds * 101) s; "
+                "No message of \(settings.messageSize) bytes arrived within \(number(settings.seconds * 101, 0)) s; "
                     + "choose smaller messages or a better link.")
         }
     }

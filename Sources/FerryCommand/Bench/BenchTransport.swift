@@ -21,6 +21,12 @@ enum BenchTransport: Sendable {
         }
     }
 
+    /// The ATT_MTUs to measure unless others are asked for.
+    var defaultMTUs: [Int] {
+        if case .adapters(let adapters) = self, let only = adapters.lazy.compactMap(\.attMTU).first { return [only] }
+        return [23, 185, 247, 517]
+    }
+
     /// What can be named, for help.
     static let forms = ["sim", "loopback"] + BenchAdapter.forms.map { "\($0),\($0)" }
 

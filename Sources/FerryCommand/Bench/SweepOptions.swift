@@ -5,8 +5,8 @@ import FoundationEssentials
 
 /// What to measure: each option takes one value or several, separated by commas; every combination is a point.
 struct SweepOptions: ParsableArguments {
-    @Option(name: .long, help: "ATT_MTU in bytes, 23 to 517.")
-    var mtu = CommaList([23, 185, 247, 517])
+    @Option(name: .long, help: "ATT_MTU in bytes, 23 to 517. (default: 23,185,247,517; over BlueZ 517)")
+    var mtu: CommaList<Int>?
 
     @Option(name: .long, help: "Connection interval in ms, 7.5 to 4000 in steps of 1.25.")
     var interval = CommaList([30.0])
@@ -54,9 +54,10 @@ struct SweepOptions: ParsableArguments {
     private static let mostPoints = 10_000
 
     /// Every combination, checked.
-    func points(defaultSeconds: Double) throws(FerryError) -> [BenchSettings] {
+    func points(defaultSeconds: Double, defaultMTUs: [Int]) throws(FerryError) -> [BenchSettings] {
+        let mtus = mtu?.elements ?? defaultMTUs
         let counts = [
-            ("mtu", mtu.elements.count), ("interval", interval.elements.count), ("phy", phy.elements.count),
+            ("mtu", mtus.count), ("interval", interval.elements.count), ("phy", phy.elements.count),
             ("data-length", dataLength.elements.count), ("framing", framing.elements.count),
             ("compression", compression.elements.count), ("message-size", messageSize.elements.count),
             ("queue-depth", queueDepth.elements.count), ("centrals", centrals.elements.count),
@@ -79,7 +80,7 @@ struct SweepOptions: ParsableArguments {
         var points: [BenchSettings] = []
         for phy in phy.elements {
             for interval in interval.elements {
-                for mtu in mtu.elements {
+                for mtu in mtus {
                     for length in dataLength.elements {
                         for framing in framing.elements {
                             for compression in compression.elements {

@@ -49,7 +49,7 @@ struct Capture: AsyncParsableCommand {
             do throws(BluetoothError) {
                 monitor = try await HCIMonitor.start(try HCIMonitor.Source(transport), to: file)
             } catch {
-                throw ValidationError(error.message)
+                throw CommandFailure(error.message)
             }
             // At once, also to a file, for whoever waits for it.
             FileHandle.standardOutput.write(Data("recording \(transport) to \(file)\n".utf8))
@@ -57,7 +57,7 @@ struct Capture: AsyncParsableCommand {
             await monitor.stop()
             let counts = monitor.packetCounts.sorted { $0.key < $1.key }.map { "\($0.value) of hci\($0.key)" }
             print("packets: \(counts.isEmpty ? "none" : counts.joined(separator: ", "))")
-            if let failure = monitor.failure { throw ValidationError(failure) }
+            if let failure = monitor.failure { throw CommandFailure(failure) }
         }
 
         /// Until the time is up, somebody interrupts, or something has gone wrong.

@@ -1,0 +1,7 @@
+/// What went wrong while a command ran, for people. What is wrong with its arguments is a `ValidationError`, which shows the
+/// usage as well.
+struct CommandFailure: Error, CustomStringConvertible {
+    let description: String
+
+    init(_ description: String) { self.description = description }
+}
