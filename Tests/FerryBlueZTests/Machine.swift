@@ -22,7 +22,7 @@
 
         /// Two of a test's own, which closes them.
         static func open(
-            _ configuration: BlueZConfiguration
+            _ configuration: BlueZConfiguration = BlueZConfiguration()
         ) async throws -> (peripheral: BlueZAdapter, central: BlueZAdapter) {
             let peripheral = try await BlueZAdapter.open("bluez:hci0", configuration: configuration)
             return (peripheral, try await BlueZAdapter.open("bluez:hci1", configuration: configuration))

@@ -17,45 +17,14 @@
         private static let count = 250
         private static let rounds = 7
 
-        private final class Counter: LinkReceiver, Sendable {
-            private let left: Mutex<Int>
-            private let done = Mutex<Timestamp?>(nil)
-            var end: Timestamp? { done.withLock { $0 } }
-            init(_ count: Int) { left = Mutex(count) }
-            func linkIsReady() {}
-            func linkDidReceive(_ chunk: RawSpan) {
-                let isLast = left.withLock { left in
-                    left -= chunk.byteCount
-                    return left == 0
-                }
-                if isLast { done.withLock { $0 = SystemTime().now } }
-            }
-            func linkDidClose(_ reason: FerryError) {}
-        }
-
         /// Bytes a second through Ferry's two ends.
         private func ferry(_ rig: ChannelRig) async throws -> Double {
             let psm = try await rig.peripheral.publishL2CAPChannel(encryptionRequired: false)
             let (near, far) = try await rig.open(psm)
-            let counter = Counter(Self.size * Self.count)
-            far.activate(counter)
-            let chunk = [UInt8](repeating: 0x7F, count: Self.size)
-            let left = Mutex(Self.count)
-            let fill: @Sendable () -> Void = {
-                left.withLock { left in
-                    while left > 0, (try? near.trySend(chunk.span.bytes)) == true { left -= 1 }
-                }
-            }
-            let sender = Witness()
-            sender.onReady = fill
-            near.activate(sender)
-            let began = SystemTime().now
-            fill()
-            for _ in 0..<6000 where counter.end == nil { try await Task.sleep(for: .milliseconds(10)) }
-            let took = try #require(counter.end) - began
+            let seconds = try await Meter(from: near, to: far, size: Self.size).send(Self.count)
             near.close()
             try rig.peripheral.unpublishL2CAPChannel(psm)
-            return Double(Self.size * Self.count) / (took / .seconds(1))
+            return Double(Self.size * Self.count) / seconds
         }
 
         /// Bytes a second between two bare sockets.
