@@ -14,7 +14,7 @@
         static let time = ConformanceTime(timeout: .seconds(30)) { try? await Task.sleep(for: $0) }
 
         /// The same two for all tests, so that what one test ends has ended when the next one begins.
-        private static let shared = Task { try await open(BlueZConfiguration()) }
+        private static let shared = Task { try await open() }
 
         static func adapters() async throws -> (peripheral: BlueZAdapter, central: BlueZAdapter) {
             try await shared.value
