@@ -120,6 +120,7 @@ let package = Package(
             name: "FerryBlueZ",
             dependencies: [
                 "Ferry", "FerryBluetooth",
+                .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["BlueZ"])),
                 .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
             ],
             path: "Plugins/FerryBlueZ"

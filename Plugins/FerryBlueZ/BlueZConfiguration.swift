@@ -7,11 +7,12 @@
         /// The most values that may be on their way to one peer before one that comes later has shown that they passed.
         ///
         /// As many are on their way as have lately passed in a second, at least 32 and at most this; of writes at most 60,
-        /// more than which a peripheral on BlueZ may lose. Default 128; at least 1, with which nothing can overtake anything.
+        /// more than which a peripheral on BlueZ may lose. Default 512; at least 1, with which nothing can overtake anything.
         ///
-        /// A central on BlueZ loses what does not fit into a socket, some 160 values of 512 bytes, while its program stands
-        /// still. A larger window is quicker where values pass by the hundred in a second, and risks that.
-        public var window = 128
+        /// A larger window is quicker where values pass by the hundred in a second. A smaller one bounds what a central on
+        /// BlueZ is given at once after its bluetoothd has stood still: some 160 values of 512 bytes, or 270 small ones, fit
+        /// into the socket to its program, and what does not is lost unless the program reads meanwhile, as Ferry does.
+        public var window = 512
         /// Whether values may overtake one another. Default false.
         ///
         /// bluetoothd with several ATT bearers, which is what BlueZ 5.54 to 5.66 has unless it is configured otherwise, delivers

@@ -51,5 +51,14 @@
             try await mix.cross(links, Traffic.sizes(part * count..<(part + 1) * count))
             try await links.end()
         }
+
+        /// bluetoothd drops what a subscription's socket does not hold, some 160 values of 512 bytes.
+        @Test(.timeLimit(.minutes(2))) func aSlowReceiverLosesNothing() async throws {
+            let links = try await Links.open()
+            let meter = Meter(from: links.peripheral, to: links.central, delay: 3000)
+            let seconds = try await meter.send(2000)
+            #expect(seconds > 2000 * 0.003)
+            try await links.end()
+        }
     }
 #endif

@@ -1,5 +1,6 @@
 #if BlueZ
     import Ferry
+    import Glibc
     import Synchronization
     import Testing
 
@@ -8,12 +9,15 @@
         let size: Int
         private let link: any Link
         private let sender = Witness()
-        private let counter = Counter()
+        private let counter: Counter
         private let left = Mutex(0)
 
-        /// - Parameter size: in bytes; the most that the link takes unless given.
-        init(from link: any Link, to other: any Link, size: Int? = nil) {
+        /// - Parameters:
+        ///   - size: in bytes; the most that the link takes unless given.
+        ///   - delay: how long the receiver takes for each chunk, in microseconds.
+        init(from link: any Link, to other: any Link, size: Int? = nil, delay: UInt32 = 0) {
             self.link = link
+            counter = Counter(delay)
             self.size = size ?? link.maximumChunkSize
             sender.onReady = { [weak self] in self?.fill() }
             other.activate(counter)
@@ -40,7 +44,10 @@
         }
 
         private final class Counter: LinkReceiver, Sendable {
+            private let delay: UInt32
             private let state = Mutex<(left: Int, end: AsyncStream<Timestamp>.Continuation?)>((0, nil))
+
+            init(_ delay: UInt32) { self.delay = delay }
 
             /// The time at which the last of so many bytes arrives.
             func expect(_ count: Int) -> AsyncStream<Timestamp> {
@@ -51,6 +58,7 @@
 
             func linkIsReady() {}
             func linkDidReceive(_ chunk: RawSpan) {
+                if delay > 0 { usleep(delay) }
                 state.withLock { state in
                     state.left -= chunk.byteCount
                     if state.left == 0 { state.end?.yield(SystemTime().now) }

@@ -31,6 +31,8 @@
         nonisolated(unsafe) private var sources: [Int32: (events: Int16, handler: (Int16) -> Void)] = [:]
         /// What is polled: made anew when the sources have changed.
         nonisolated(unsafe) private var polled: [pollfd] = []
+        /// The sources whose handlers are called in any case.
+        nonisolated(unsafe) private var due: Set<Int32> = []
         nonisolated(unsafe) private var timers: [Timer] = []
         nonisolated(unsafe) private var nextTimer: UInt64 = 1
         /// Called before each wait; returns the next time, in microseconds of `CLOCK_MONOTONIC`, to be called again.
@@ -114,7 +116,11 @@
         func unwatch(_ descriptor: Int32) {
             sources[descriptor] = nil
             polled = []
+            due.remove(descriptor)
         }
+
+        /// Calls a source's handler again, whatever its descriptor says, after all others have had their turn.
+        func callAgain(_ descriptor: Int32) { due.insert(descriptor) }
 
         /// Calls `body` once, after `delay`.
         @discardableResult
@@ -148,16 +154,19 @@
                         polled.append(pollfd(fd: descriptor, events: source.events, revents: 0))
                     }
                 }
-                guard poll(&polled, nfds_t(polled.count), wait) > 0 else { continue }
-                // Handlers change what is watched.
-                let entries = polled
+                let count = poll(&polled, nfds_t(polled.count), due.isEmpty ? wait : 0)
+                guard count > 0 || (count == 0 && !due.isEmpty) else { continue }
+                // Handlers change what is watched, and what is due.
+                let (entries, due) = (polled, due)
+                self.due = []
                 if entries[0].revents != 0 { drainWake() }
-                for entry in entries.dropFirst() where entry.revents != 0 {
+                for entry in entries.dropFirst() where entry.revents != 0 || due.contains(entry.fd) {
                     sources[entry.fd]?.handler(entry.revents)
                 }
             }
             sources = [:]
             polled = []
+            due = []
             timers = []
             beforeWaiting = { nil }
         }

@@ -150,17 +150,18 @@
             guard remote.properties.contains(subscription == .indicate ? .indicate : .notify) else {
                 throw BluetoothError(.notSupported, "\(what) does not offer that kind of subscription.")
             }
-            guard remote.reading == nil, !remote.isSubscribedByProperty else { return }
+            guard remote.reader == nil, !remote.isSubscribedByProperty else { return }
             let result = try await ask(remote.path, Self.characteristic, "AcquireNotify", [.options([:])])
             switch result {
             case .success(let values):
                 guard let descriptor = values.first?.descriptor else {
                     throw BluetoothError(.connectionFailed, "\(what): AcquireNotify gave no socket.")
                 }
-                remote.reading = descriptor
+                let reader = ValueReader(descriptor) { [weak self] in self?.didUpdate(remote.id, $0) }
+                remote.reader = reader
                 engine.perform { engine in
                     if let mtu = values.last?.number { self.mtuDidChange(mtu) }
-                    engine.read(descriptor, remote, self)
+                    engine.read(reader, of: remote)
                 }
             case .failure(let error)
             where error.name == "org.bluez.Error.NotSupported" || error.name == "org.bluez.Error.NotPermitted":
@@ -174,11 +175,11 @@
         }
 
         private func unsubscribe(_ remote: RemoteValue) async throws(BluetoothError) {
-            guard remote.isSubscribedByProperty || remote.reading != nil else { return }
+            guard remote.isSubscribedByProperty || remote.reader != nil else { return }
             remote.isSubscribedByProperty = false
-            let descriptor = remote.reading
-            remote.reading = nil
-            if let descriptor { engine.perform { $0.stopReading(descriptor) } }
+            let reader = remote.reader
+            remote.reader = nil
+            if let reader { engine.perform { $0.stopReading(reader) } }
             _ = try await ask(remote.path, Self.characteristic, "StopNotify", [])
         }
 
@@ -251,16 +252,11 @@
         }
 
         /// Delivers what comes from a socket of notifications until it ends.
-        func read(_ descriptor: FileDescriptor, _ remote: RemoteValue, _ connection: BlueZConnection) {
-            thread.watch(descriptor.rawValue, 1) { [weak self] _ in
-                let goesOn = readValues(from: descriptor.rawValue) { connection.didUpdate(remote.id, $0) }
-                guard !goesOn, let self else { return }
-                self.assumeIsolated { $0.stopReading(descriptor) }
-                if remote.reading === descriptor { remote.reading = nil }
-            }
+        func read(_ reader: ValueReader, of remote: RemoteValue) {
+            thread.watch(reader) { if remote.reader === reader { remote.reader = nil } }
         }
 
-        func stopReading(_ descriptor: FileDescriptor) { thread.unwatch(descriptor.rawValue) }
+        func stopReading(_ reader: ValueReader) { thread.unwatch(reader.descriptor.rawValue) }
 
         /// Ends a connection's subscriptions.
         ///

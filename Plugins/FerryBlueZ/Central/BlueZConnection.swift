@@ -47,7 +47,7 @@
         var isLeaving: Bool { state.withLock { $0.isLeaving } }
         var pipes: [ValuePipe] { state.withLock { $0.values.values.compactMap(\.pipe) } }
         /// The objects whose notifications come through a socket.
-        var subscribed: [String] { state.withLock { $0.values.values.filter { $0.reading != nil }.map(\.path) } }
+        var subscribed: [String] { state.withLock { $0.values.values.filter { $0.reader != nil }.map(\.path) } }
 
         func maximumWriteLength(_ type: WriteType) -> Int {
             min(attMTU - 3, Self.writeLimit)
@@ -224,7 +224,7 @@
             }
             for value in values {
                 // What had come before the end, for the bus may be faster than the socket.
-                if let reading = value.reading { _ = readValues(from: reading.rawValue) { didUpdate(value.id, $0) } }
+                value.reader?.readRest()
                 value.end()
             }
             guard let events = sink(orKeep: .end(reason)) else {

@@ -14,7 +14,7 @@
             var writing: ValuePipe?
             var isAcquiring = false
             var refusal: BluetoothError?
-            var reading: FileDescriptor?
+            var reader: ValueReader?
             var isSubscribed = false
             var isEnded = false
         }
@@ -72,21 +72,21 @@
             set { state.withLock { $0.isSubscribed = newValue } }
         }
 
-        /// The socket that notifications come from.
-        var reading: FileDescriptor? {
-            get { state.withLock { $0.reading } }
-            set { state.withLock { $0.reading = newValue } }
+        /// What reads the socket that notifications come through.
+        var reader: ValueReader? {
+            get { state.withLock { $0.reader } }
+            set { state.withLock { $0.reader = newValue } }
         }
 
         /// The connection or the characteristic has ended.
         func end() {
-            let (pipe, reading) = state.withLock { state in
+            let (pipe, reader) = state.withLock { state in
                 state.isEnded = true
                 state.isSubscribed = false
-                return (state.writing, state.reading)
+                return (state.writing, state.reader)
             }
             pipe?.end()
-            if let reading { shutdown(reading.rawValue, Int32(SHUT_RDWR)) }
+            if let reader { shutdown(reader.descriptor.rawValue, Int32(SHUT_RDWR)) }
         }
     }
 

@@ -45,13 +45,11 @@
 
         /// A byte says that an indication was confirmed (BlueZ 5.80), the end that the central does not listen any more.
         private func watch(_ pipe: ValuePipe, of local: LocalCharacteristic) {
-            let descriptor = pipe.descriptor.rawValue
-            thread.watch(descriptor, POLLIN) { [weak self] _ in
-                guard let self else { return }
-                self.assumeIsolated { engine in
-                    let goesOn = readValues(from: descriptor) { _ in engine.confirmed(local) }
-                    if !goesOn { engine.socketDidEnd(pipe, local) }
-                }
+            let confirmations = ValueReader(pipe.descriptor) { [weak self] _ in
+                self?.assumeIsolated { $0.confirmed(local) }
+            }
+            thread.watch(confirmations) { [weak self] in
+                self?.assumeIsolated { $0.socketDidEnd(pipe, local) }
             }
         }
 
@@ -63,7 +61,6 @@
         }
 
         private func socketDidEnd(_ pipe: ValuePipe, _ local: LocalCharacteristic) {
-            thread.unwatch(pipe.descriptor.rawValue)
             pipe.end()
             // Whether the central has disconnected as well bluetoothd has heard by now, for the kernel tells that first. It
             // may not have told us yet, so it is asked.

@@ -84,18 +84,26 @@
 
         /// The socket is full: bluetoothd is behind with reading.
         private func waitForSpace(in pipe: ValuePipe, _ onReady: @escaping @Sendable () -> Void) {
-            thread.waitForSpace(in: pipe.descriptor.rawValue) {
+            thread.waitForSpace(in: pipe.descriptor) {
                 if pipe.isWritable() { onReady() }
             }
         }
     }
 
     extension BusThread {
-        /// Calls `body` once when a descriptor can be written, or has ended. Its reader goes on.
-        func waitForSpace(in descriptor: Int32, _ body: @escaping () -> Void) {
-            var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            guard poll(&state, 1, 0) == 0 else { return body() }
-            schedule(after: .milliseconds(1)) { [weak self] in self?.waitForSpace(in: descriptor, body) }
+        /// Calls `body` once when a socket has space for a good many values (unix(7): a quarter is taken at most), or has ended.
+        func waitForSpace(in descriptor: FileDescriptor, _ body: @escaping () -> Void) {
+            // A descriptor of its own, for the other one's reader goes on.
+            let copy = dup(descriptor.rawValue)
+            guard copy >= 0 else {
+                schedule(after: .milliseconds(1), body)
+                return
+            }
+            let writer = FileDescriptor(owning: copy)
+            watch(writer.rawValue, Int32(POLLOUT)) { [weak self] _ in
+                self?.unwatch(writer.rawValue)
+                body()
+            }
         }
     }
 #endif

@@ -136,22 +136,4 @@
             return wantsReady
         }
     }
-
-    /// Reads the values that wait in a socket, each as one span. Returns false at its end.
-    func readValues(from descriptor: Int32, _ body: (RawSpan) -> Void) -> Bool {
-        withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
-            while true {
-                let count = recv(descriptor, buffer.baseAddress, buffer.count, Int32(truncatingIfNeeded: MSG_DONTWAIT))
-                if count > 0 {
-                    body(
-                        RawSpan(
-                            _unsafeBytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])))
-                } else if count == 0 || (errno != EAGAIN && errno != EINTR) {
-                    return false
-                } else if errno == EAGAIN {
-                    return true
-                }
-            }
-        }
-    }
 #endif
