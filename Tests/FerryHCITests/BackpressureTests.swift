@@ -20,11 +20,10 @@
         @Test func valuesAreRefusedUntilTheControllerHasCompletedPackets() async throws {
             let radio = try await Radio.start(.bumble(acl: 251), 2, ["--interval", "--acl-num", "\(Self.buffers)"])
             defer { radio.stop() }
-            let folder = Interop.folder()
-            defer { try? FileManager.default.removeItem(atPath: folder) }
+            let capture = Interop.file("capture")
             var configuration = HCIConfiguration()
-            configuration.capture = folder + "capture"
-            let sender = Sender(capture: folder + "capture", total: Self.total)
+            configuration.capture = capture
+            let sender = Sender(capture: capture, total: Self.total)
             let adapter = try await HCIAdapter.open(radio.channels[0], configuration)
             let role = adapter.openPeripheral(sender)
             let published = try await role.publish(

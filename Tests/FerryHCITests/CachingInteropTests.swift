@@ -34,18 +34,13 @@
                 .split(separator: "\n").filter { $0.hasPrefix("0x") }
         }
 
-        private func temporary(_ name: String) -> String {
-            FileManager.default.temporaryDirectory.appending(path: "ferry-\(name)-\(UInt64.random(in: 0 ... .max))")
-                .path
-        }
-
         @Test(arguments: [RadioKind.rootCanal])
         func bumblesServicesAreFoundOnce(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let peripheral = try Interop.Script("peer.py", ["peripheral", radio.peers[0]])
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
-            let file = temporary("cache")
+            let file = Interop.file("cache")
             let client = try await Client.open(radio.channels[1]) { $0.capture = file }
             for round in 1...2 {
                 let connection = try await client.connect()
@@ -70,7 +65,7 @@
             let radio = try await Radio.start(.rootCanal, 3)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
-            let (bonds, file) = (temporary("bonds"), temporary("second"))
+            let (bonds, file) = (Interop.file("bonds"), Interop.file("second"))
             for round in 1...2 {
                 let client = try await Client.open(radio.channels[round]) {
                     $0.pairing?.bondFile = bonds
@@ -123,7 +118,7 @@
         func smallValuesShareNotifications(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
-            let file = temporary("multiple")
+            let file = Interop.file("multiple")
             let (adapter, server) = try await Server.open(radio.channels[0]) { $0.capture = file }
             server.limitValues(to: 20)
             let client = try await Client.open(radio.channels[1])

@@ -14,11 +14,7 @@
         func tsharkExtractsWhatWasSent(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
-            let files = ["server", "client"].map {
-                FileManager.default.temporaryDirectory.appending(
-                    path: "ferry-\($0)-\(UInt64.random(in: 0 ... .max)).btsnoop"
-                ).path
-            }
+            let files = ["server", "client"].map { Interop.file($0) + ".btsnoop" }
             let (adapter, server) = try await Server.open(radio.channels[0]) { $0.capture = files[0] }
             let client = try await Client.open(radio.channels[1]) { $0.capture = files[1] }
             let connection = try await client.connect()

@@ -1,7 +1,6 @@
 #if HCI
     import FerryBluetooth
     import FerryHCI
-    import Foundation
     import Testing
 
     /// Channels opened by the request for several, with Bumble's host in both roles.
@@ -32,9 +31,7 @@
             defer { radio.stop() }
             let peripheral = try Interop.Script("peer.py", ["peripheral", radio.peers[0], "--enhanced"])
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
-            let file = FileManager.default.temporaryDirectory.appending(
-                path: "ferry-enhanced-\(UInt64.random(in: 0 ... .max))"
-            ).path
+            let file = Interop.file("enhanced")
             let client = try await Client.open(radio.channels[1]) { $0.capture = file }
             let connection = try await client.connect()
             #expect(await peripheral.hasPrinted("P: refused 2"), "\(peripheral.output)")

@@ -1,7 +1,6 @@
 #if HCI
     import FerryBluetooth
     import FerryHCI
-    import Foundation
     import Testing
 
     /// Several peripherals that are awaited at once.
@@ -30,9 +29,7 @@
                 #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
                 peripherals.append(peripheral)
             }
-            let file = FileManager.default.temporaryDirectory.appending(
-                path: "ferry-list-\(UInt64.random(in: 0 ... .max))"
-            ).path
+            let file = Interop.file("list")
             var configuration = HCIConfiguration()
             configuration.capture = file
             let adapter = try await HCIAdapter.open(radio.channels[2], configuration)

@@ -159,12 +159,25 @@
             func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
         }
 
-        /// A new folder, with a slash at its end.
-        static func folder() -> String {
+        /// What this process's tests leave, which goes with it.
+        private static let leavings: URL = {
+            atexit { try? FileManager.default.removeItem(at: Interop.leavings) }
             let folder = FileManager.default.temporaryDirectory.appending(
                 path: "ferry-\(UInt64.random(in: 0 ... .max))")
             try? FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            return folder.path + "/"
+            return folder
+        }()
+
+        /// The path of a new file, which is not there yet.
+        static func file(_ name: String) -> String {
+            leavings.appending(path: "\(name)-\(UInt32.random(in: 0 ... .max))").path
+        }
+
+        /// A new folder, with a slash at its end.
+        static func folder() -> String {
+            let folder = file("folder")
+            try? FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
+            return folder + "/"
         }
 
         /// Controllers on one virtual radio, each on a Unix socket of its own.

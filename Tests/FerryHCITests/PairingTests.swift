@@ -134,8 +134,7 @@
         @Test func keysOutliveTheAdapter() async throws {
             let radio = try await Radio.start()
             defer { radio.stop() }
-            let file = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UInt64.random(in: 0 ... .max))")
-                .path
+            let file = Interop.file("bonds")
             let (adapter, server) = try await Server.open(radio.channels[0]) { $0.pairing?.bondFile = file }
             let central = try Interop.Script(
                 "peer.py",

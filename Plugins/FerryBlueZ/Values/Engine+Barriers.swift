@@ -91,7 +91,7 @@
     }
 
     extension BusThread {
-        /// Calls `body` once when a socket has space for a good many values (unix(7): a quarter is taken at most), or has ended.
+        /// Calls `body` once when a socket has space for a good many values (Linux says so below a quarter), or has ended.
         func waitForSpace(in descriptor: FileDescriptor, _ body: @escaping () -> Void) {
             // A descriptor of its own, for the other one's reader goes on.
             let copy = dup(descriptor.rawValue)
