@@ -10,7 +10,8 @@
             getenv("DBUS_SYSTEM_BUS_ADDRESS").map { String(cString: $0) } ?? "unix:path=/run/dbus/system_bus_socket"
         }
 
-        private let raw: OpaquePointer
+        /// For messages that only ``send(_:_:)`` makes.
+        let raw: OpaquePointer
         private let thread: BusThread
         private var pending: [UInt: PendingCall] = [:]
         private var nextCall: UInt = 1
@@ -154,7 +155,7 @@
             if let error = message.error { call.reply(.failure(error)) } else { call.reply(.success(message)) }
         }
 
-        // MARK: Answers and signals
+        // MARK: Answers
 
         /// Answers a call.
         func reply(to call: BusMessage, _ values: [BusValue]) {
@@ -182,7 +183,7 @@
         }
 
         /// Makes a message, fills it and sends it.
-        private func send(
+        func send(
             _ values: [BusValue], _ make: (inout OpaquePointer?) -> Int32
         ) throws(BusError) {
             isDue = true

@@ -153,11 +153,13 @@
 
         /// Asks for a device's properties, as if they had changed.
         func refresh(_ path: String) async {
-            let reply = try? await call(
-                path, "org.freedesktop.DBus.Properties", "GetAll", [.string(Self.device)])
-            guard let properties = reply?.first?.properties, objects.contains(path) else { return }
-            objects.change(path, Self.device, properties, invalidated: [])
-            deviceDidChange(path, heard: [:])
+            try? await call(
+                path, "org.freedesktop.DBus.Properties", "GetAll", [.string(Self.device)]
+            ) { [self] message throws(BusError) in
+                guard let properties = try message.read().first?.properties, objects.contains(path) else { return }
+                objects.change(path, Self.device, properties, invalidated: [])
+                deviceDidChange(path, heard: [:])
+            }
         }
 
         func makeConnection(

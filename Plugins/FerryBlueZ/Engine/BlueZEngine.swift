@@ -71,6 +71,8 @@
         private var itself: BlueZEngine?
         private var isOpening: Waiter<Void>?
         private var isClosed = false
+        /// How many times bluetoothd has been met: starting it by asking it makes two, of which the last one counts.
+        private var meetings = 0
         private var reconnectDelay = Duration.milliseconds(250)
 
         init(name: String, wanted: String?, _ configuration: BlueZConfiguration) throws(BluetoothError) {
@@ -132,7 +134,7 @@
                     "type='signal',sender='org.bluez'",
                     "type='signal',sender='\(bus)',member='NameOwnerChanged',arg0='org.bluez'",
                 ] {
-                    _ = try await call(bus, "/org/freedesktop/DBus", bus, "AddMatch", [.string(rule)])
+                    try await call(to: bus, "/org/freedesktop/DBus", bus, "AddMatch", [.string(rule)]) { _ in }
                 }
                 reconnectDelay = .milliseconds(250)
             } catch {
@@ -144,19 +146,22 @@
         }
 
         /// Learns what bluetoothd has; starts it where the bus can.
-        func meetDaemon() async {
+        private func meetDaemon() async {
+            meetings += 1
+            let meeting = meetings
             do throws(BusError) {
-                let managed = try await call("/", "org.freedesktop.DBus.ObjectManager", "GetManagedObjects")
-                let reply = try await call(
-                    "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "GetNameOwner",
-                    [.string(Self.service)])
-                owner = reply.first?.text
-                objects.replace(managed.first ?? .bool(false))
-                findAdapter()
+                try await call("/", "org.freedesktop.DBus.ObjectManager", "GetManagedObjects") {
+                    [self] message throws(BusError) in
+                    let managed = try message.read()
+                    owner = message.sender
+                    objects.replace(managed.first ?? .bool(false))
+                    findAdapter()
+                }
+                guard meeting == meetings else { return }
                 await registerAgent()
                 opened(.success(()))
             } catch {
-                guard bus != nil else { return }
+                guard bus != nil, meeting == meetings else { return }
                 let advice =
                     error.isAccessDenied
                     ? "\(BusError.accessAdvice) (\(error))"
@@ -173,20 +178,25 @@
             _ path: String, _ interface: String, _ member: String, _ arguments: [BusValue] = [],
             timeout: Duration? = nil
         ) async throws(BusError) -> [BusValue] {
-            try await call(Self.service, path, interface, member, arguments, timeout: timeout)
+            try await call(path, interface, member, arguments, timeout: timeout) { message throws(BusError) in
+                try message.read()
+            }
         }
 
-        func call(
-            _ destination: String, _ path: String, _ interface: String, _ member: String, _ arguments: [BusValue],
-            timeout: Duration? = nil
-        ) async throws(BusError) -> [BusValue] {
-            let result: Result<[BusValue], BusError> = await withCheckedContinuation { continuation in
+        /// Calls, and takes the reply the moment that it comes: after an `await` it may be older than a signal that was
+        /// sent later and has been handled meanwhile.
+        func call<Value: Sendable>(
+            to destination: String = service, _ path: String, _ interface: String, _ member: String,
+            _ arguments: [BusValue] = [], timeout: Duration? = nil,
+            taking take: @escaping (BusMessage) throws(BusError) -> Value
+        ) async throws(BusError) -> Value {
+            let result: Result<Value, BusError> = await withCheckedContinuation { continuation in
                 guard let bus else { return continuation.resume(returning: .failure(.closed)) }
                 bus.call(
                     destination, path, interface, member, arguments, timeout: timeout ?? configuration.callTimeout
                 ) { reply in
                     continuation.resume(
-                        returning: reply.flatMap { message in Result { () throws(BusError) in try message.read() } })
+                        returning: reply.flatMap { message in Result { () throws(BusError) in try take(message) } })
                 }
             }
             return try result.get()

@@ -64,37 +64,22 @@
             while waiting.count < Self.mostWaiting, receive({ waiting.append($0.withUnsafeBytes { Array($0) }) }) {}
         }
 
+        /// Receives the next packet, unless there is none.
         private func receive(_ body: (RawSpan) -> Void) -> Bool {
-            guard !isEnded else { return false }
-            switch receiveValue(from: descriptor, body) {
-            case .value: return true
-            case .nothing: return false
-            case .end:
-                isEnded = true
+            withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
+                while !isEnded {
+                    let count = recv(
+                        descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(truncatingIfNeeded: MSG_DONTWAIT))
+                    if count > 0 {
+                        let value = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])
+                        body(RawSpan(_unsafeBytes: value))
+                        return true
+                    }
+                    if count < 0, errno == EINTR { continue }
+                    if count < 0, errno == EAGAIN { return false }
+                    isEnded = true
+                }
                 return false
-            }
-        }
-    }
-
-    enum Received { case value, nothing, end }
-
-    /// Receives the next packet of a socket, if there is one, as a span.
-    func receiveValue(from descriptor: FileDescriptor, _ body: (RawSpan) -> Void) -> Received {
-        withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
-            while true {
-                let count = recv(
-                    descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(truncatingIfNeeded: MSG_DONTWAIT))
-                if count > 0 {
-                    let value = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])
-                    body(RawSpan(_unsafeBytes: value))
-                    return .value
-                }
-                if count == 0 { return .end }
-                switch errno {
-                case EINTR: continue
-                case EAGAIN: return .nothing
-                default: return .end
-                }
             }
         }
     }

@@ -1,4 +1,5 @@
 #if BlueZ
+    import CSystemd
     @testable import FerryBlueZ
     import Foundation
     import Glibc
@@ -12,18 +13,31 @@
 
         let address: String
         private let process = Process()
+        private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-bus-\(UUID().uuidString)")
+        private let note: URL
+
+        /// Whether somebody called org.bluez while it was not there.
+        var startsBluetoothd: Bool { FileManager.default.fileExists(atPath: note.path()) }
 
         init() throws {
+            note = folder.appending(path: "asked")
             let configuration = """
                 <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
                  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
                 <busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><policy context="default">
                 <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/>
-                </policy></busconfig>
+                </policy><servicedir>\(folder.path())</servicedir></busconfig>
                 """
-            let file = FileManager.default.temporaryDirectory.appending(path: "ferry-bus-\(UUID().uuidString).conf")
+            let service = """
+                [D-BUS Service]
+                Name=org.bluez
+                Exec=/usr/bin/touch \(note.path())
+
+                """
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            let file = folder.appending(path: "bus.conf")
             try configuration.write(to: file, atomically: true, encoding: .utf8)
-            defer { try? FileManager.default.removeItem(at: file) }
+            try service.write(to: folder.appending(path: "org.bluez.service"), atomically: true, encoding: .utf8)
             process.executableURL = URL(filePath: Self.program)
             process.arguments = ["--config-file=\(file.path())", "--nofork", "--print-address"]
             let output = Pipe()
@@ -39,7 +53,10 @@
         }
 
         // Not `terminate`: a process started from a thread of Swift's concurrency does not hear SIGTERM.
-        deinit { kill(process.processIdentifier, SIGKILL) }
+        deinit {
+            kill(process.processIdentifier, SIGKILL)
+            try? FileManager.default.removeItem(at: folder)
+        }
     }
 
     /// An org.bluez on a private bus: one adapter, one device, and whatever a test has it answer.
@@ -61,7 +78,11 @@
             calls.withLock { $0.last { $0.member == member }?.arguments ?? [] }
         }
 
-        init(_ address: String) async throws {
+        /// Whether the adapter comes right after the answer to what there is.
+        private let comesLate: Bool
+
+        init(_ address: String, adapterComesLate comesLate: Bool = false) async throws {
+            self.comesLate = comesLate
             thread = try BusThread()
             let name = await withCheckedContinuation { continuation in
                 thread.execute { [self] in
@@ -103,7 +124,17 @@
             let arguments = (try? call.read()) ?? []
             calls.withLock { $0.append((call.member, call.sender, arguments)) }
             if call.member == "GetManagedObjects" {
-                bus.reply(to: call, [Self.objects])
+                guard comesLate else {
+                    bus.reply(to: call, [.dictionary("o", "a{sa{sv}}", Self.objects)])
+                    return true
+                }
+                bus.reply(to: call, [.dictionary("o", "a{sa{sv}}", [])])
+                for object in Self.objects {
+                    try? bus.send([object.key, object.value]) { signal in
+                        let interface = "org.freedesktop.DBus.ObjectManager"
+                        return sd_bus_message_new_signal(bus.raw, &signal, "/", interface, "InterfacesAdded")
+                    }
+                }
                 return true
             }
             switch answers.withLock({ $0[call.member] }) {
@@ -119,7 +150,7 @@
             .dictionary("s", "a{sv}", interfaces.map { BusEntry(key: .string($0), value: .options($1)) })
         }
 
-        private static var objects: BusValue {
+        private static var objects: [BusEntry] {
             let adapter: ObjectTree.Properties = [
                 "Powered": .bool(true), "Address": .string("00:AA:01:00:00:00"), "AddressType": .string("public"),
             ]
@@ -127,14 +158,12 @@
                 "Address": .string("00:AA:01:00:00:42"), "AddressType": .string("public"), "Paired": .bool(false),
                 "Connected": .bool(true),
             ]
-            return .dictionary(
-                "o", "a{sa{sv}}",
-                [
-                    BusEntry(
-                        key: .path(Self.adapter),
-                        value: interfaces(["org.bluez.Adapter1": adapter, "org.bluez.GattManager1": [:]])),
-                    BusEntry(key: .path(Self.device), value: interfaces(["org.bluez.Device1": device])),
-                ])
+            return [
+                BusEntry(
+                    key: .path(Self.adapter),
+                    value: interfaces(["org.bluez.Adapter1": adapter, "org.bluez.GattManager1": [:]])),
+                BusEntry(key: .path(Self.device), value: interfaces(["org.bluez.Device1": device])),
+            ]
         }
 
         /// Calls the agent that was registered, as bluetoothd does.
