@@ -1,6 +1,8 @@
 #if BlueZ
+    import Dispatch
     import Ferry
     @testable import FerryBlueZ
+    import FerryBluetooth
     import Glibc
     import Synchronization
     import Testing
@@ -16,6 +18,12 @@
 
             var sent: Int { state.withLock { $0.sent } }
             var lost: Int { state.withLock { $0.lost } }
+
+            /// Whether the other end has taken everything (unix(7), SIOCOUTQ).
+            var isTaken: Bool {
+                var count: Int32 = 0
+                return ioctl(descriptor.rawValue, UInt(TIOCOUTQ), &count) == 0 && count == 0
+            }
 
             /// Sends one value, its number in four bytes and 508 more, or loses it.
             func send() {
@@ -76,6 +84,7 @@
             var parts = 0
             while reader.read(now: { receiver.now }) == .behind {
                 parts += 1
+                _ = reader.takeOut()
                 // Others have their turn.
                 #expect(receiver.numbers.count <= 5 * parts)
             }
@@ -89,14 +98,15 @@
             let sender = Sender(theirs)
             let receiver = Receiver(cost: ValueReader.part)
             let reader = ValueReader(ours) { receiver.take($0) }
-            // Each part delivers one value and takes out all that it may.
+            // Each part delivers one value.
             while sender.lost == 0 {
                 try #require(sender.sent < 2 * ValueReader.mostWaiting, "what waits has no bound")
                 for _ in 0..<50 { sender.send() }
                 #expect(reader.read(now: { receiver.now }) == .behind)
+                _ = reader.takeOut()
             }
             #expect(sender.sent - receiver.numbers.count >= ValueReader.mostWaiting)
-            reader.readRest()
+            while reader.read(now: { receiver.now }) == .behind {}
             #expect(receiver.numbers.count == sender.sent - sender.lost)
             #expect(receiver.numbers == receiver.numbers.sorted())
         }
@@ -146,6 +156,82 @@
             }
             #expect(await end.first { _ in true } == 50)
             #expect(others.withLock { $0 } >= 50)
+        }
+
+        /// Another thread empties the socket while the one that delivers stands still; what it takes out is delivered in its turn.
+        @Test func aBusyThreadLosesNothing() async throws {
+            let (ours, theirs) = try makeSockets()
+            let sender = Sender(theirs)
+            let (thread, standIn) = (try BusThread(), try BusThread())
+            defer {
+                thread.stop()
+                standIn.stop()
+            }
+            let receiver = Receiver()
+            let reader = ValueReader(ours) { receiver.take($0) }
+            let isBusy = DispatchSemaphore(value: 0)
+            thread.execute { thread.watch(reader) {} }
+            standIn.execute { standIn.relieve(thread, of: reader) }
+            thread.execute { isBusy.wait() }
+            for _ in 0..<20 {
+                for _ in 0..<100 { sender.send() }
+                try await until { sender.isTaken }
+            }
+            #expect(sender.lost == 0)
+            #expect(receiver.numbers.isEmpty)
+            isBusy.signal()
+            try await until { receiver.numbers.count == 2000 }
+            #expect(receiver.numbers == Array(0..<2000))
+        }
+
+        /// A connection ends while its receiver is behind: all that had come is delivered before the end is told, and the
+        /// thread does other things meanwhile.
+        @Test func aConnectionsEndWaitsForASlowReceiver() async throws {
+            let (ours, theirs) = try makeSockets()
+            let sender = Sender(theirs)
+            let engine = try BlueZEngine(name: "bluez", wanted: nil, BlueZConfiguration())
+            defer { engine.thread.stop() }
+            let connection = BlueZConnection(
+                engine, "/org/bluez/hci0/dev_00", PeerID(rawValue: 1), CentralOwner(id: 1, NoRole()))
+            let id = AttributeID(rawValue: 7)
+            let value = RemoteValue(
+                id: id, uuid: BluetoothUUID(0x2A00 as UInt16), path: "char0007", properties: [.notify])
+            value.reader = ValueReader(ours) { [weak connection] in connection?.didUpdate(id, $0) }
+            connection.state.withLock { $0.values[id.rawValue] = value }
+            let central = SlowCentral()
+            connection.activate(central)
+            for _ in 0..<50 { sender.send() }
+            let others = Mutex(0)
+            engine.perform { engine in
+                @Sendable func other() {
+                    others.withLock { $0 += 1 }
+                    engine.thread.schedule(after: .zero, other)
+                }
+                other()
+                connection.didEnd(.endedByPeer, silently: false)
+                // It has ended for whoever asks, before its end is told.
+                #expect(throws: BluetoothError.self) { try connection.value(id) }
+            }
+            #expect(await central.ends.first { _ in true } == 50)
+            #expect(others.withLock { $0 } >= 50)
+        }
+
+        private final class NoRole: CentralRoleEvents {}
+
+        /// Counts values, each of which takes it longer than a part.
+        private final class SlowCentral: PeripheralConnectionEvents {
+            /// How many values had come at the end.
+            let ends: AsyncStream<Int>
+            private let continuation: AsyncStream<Int>.Continuation
+            private let count = Mutex(0)
+
+            init() { (ends, continuation) = AsyncStream.makeStream() }
+
+            func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
+                usleep(UInt32(ValueReader.part))
+                count.withLock { $0 += 1 }
+            }
+            func peripheralDidDisconnect(_ reason: BluetoothError) { continuation.yield(count.withLock { $0 }) }
         }
     }
 #endif

@@ -254,9 +254,14 @@
         /// Delivers what comes from a socket of notifications until it ends.
         func read(_ reader: ValueReader, of remote: RemoteValue) {
             thread.watch(reader) { if remote.reader === reader { remote.reader = nil } }
+            standIn.execute { [standIn, thread] in standIn.relieve(thread, of: reader) }
         }
 
-        func stopReading(_ reader: ValueReader) { thread.unwatch(reader.descriptor.rawValue) }
+        func stopReading(_ reader: ValueReader) {
+            thread.unwatch(reader.descriptor.rawValue)
+            reader.stop()
+            reader.end()
+        }
 
         /// Ends a connection's subscriptions.
         ///

@@ -220,12 +220,23 @@
         func didEnd(_ reason: BluetoothError, silently: Bool) {
             let values = state.withLock { state in
                 if silently { state.isSilent = true }
+                state.isLeaving = true
                 return Array(state.values.values)
             }
-            for value in values {
-                // What had come before the end, for the bus may be faster than the socket.
-                value.reader?.readRest()
-                value.end()
+            let readers = values.compactMap(\.reader)
+            for value in values { value.end() }
+            deliverRest(of: readers[...], then: reason)
+        }
+
+        /// Delivers what had come before the end, of which the bus may tell sooner than a socket, and then the end.
+        private func deliverRest(of readers: ArraySlice<ValueReader>, then reason: BluetoothError) {
+            var readers = readers
+            while let reader = readers.first {
+                guard reader.read() != .behind else {
+                    engine.thread.schedule(after: .zero) { [readers] in self.deliverRest(of: readers, then: reason) }
+                    return
+                }
+                readers.removeFirst()
             }
             guard let events = sink(orKeep: .end(reason)) else {
                 return state.withLock { state in if state.early.isEmpty { state.ended = state.ended ?? reason } }

@@ -1,6 +1,5 @@
 #if BlueZ
     import FerryBluetooth
-    import Glibc
     import Synchronization
 
     /// A peer's characteristic on one connection, with the sockets to and from it.
@@ -86,7 +85,7 @@
                 return (state.writing, state.reader)
             }
             pipe?.end()
-            if let reader { shutdown(reader.descriptor.rawValue, Int32(SHUT_RDWR)) }
+            reader?.end()
         }
     }
 

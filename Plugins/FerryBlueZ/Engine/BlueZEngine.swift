@@ -38,6 +38,8 @@
 
         nonisolated let name: String
         nonisolated let thread: BusThread
+        /// Takes values out of sockets while the thread is busy.
+        nonisolated let standIn: BusThread
         nonisolated let shared = Mutex(Shared())
         nonisolated let configuration: BlueZConfiguration
         /// `hci1`, or nil for the first adapter there is.
@@ -79,10 +81,17 @@
             self.name = name
             self.wanted = wanted
             self.configuration = configuration
-            do { thread = try BusThread() } catch { throw error.bluetooth("\(name) cannot be opened") }
+            do throws(BusError) { thread = try BusThread() } catch { throw error.bluetooth("\(name) cannot be opened") }
+            do throws(BusError) { standIn = try BusThread() } catch {
+                thread.stop()
+                throw error.bluetooth("\(name) cannot be opened")
+            }
         }
 
-        deinit { thread.stop() }
+        deinit {
+            thread.stop()
+            standIn.stop()
+        }
 
         // MARK: Opening
 

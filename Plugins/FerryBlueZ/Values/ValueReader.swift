@@ -1,18 +1,20 @@
 #if BlueZ
     import DequeModule
     import Glibc
+    import Synchronization
 
     /// Delivers the values that bluetoothd gives through a socket.
     ///
-    /// bluetoothd drops what the socket does not hold, some 160 values of 512 bytes. So it is emptied every few milliseconds,
-    /// however slow the receiver is, and what the receiver is behind with waits here.
-    ///
-    /// Belongs to the bus thread, which has other things to do between two parts.
+    /// bluetoothd drops what the socket does not hold, some 160 values of 512 bytes. So when it has not been empty for a few
+    /// milliseconds, another thread empties it, however slow the receiver is and whatever else keeps the bus thread busy.
+    /// What the receiver is behind with waits here.
     final class ValueReader: Sendable {
         /// How many values wait at most; more stay in the socket.
         static let mostWaiting = 4096
         /// How long a part takes, unless a single value takes longer, in microseconds.
         static let part: UInt64 = 5000
+        /// How long values are left in the socket.
+        static let patience = Duration.milliseconds(5)
 
         enum Outcome {
             /// Everything has been delivered.
@@ -23,64 +25,94 @@
             case ended
         }
 
+        private struct State {
+            var waiting = Deque<[UInt8]>()
+            /// Whether the socket was found empty since the last ``takeOut()``.
+            var wasEmpty = false
+            var isEnded = false
+        }
+
         let descriptor: FileDescriptor
-        private let deliver: @Sendable (RawSpan) -> Void
-        // Of the bus thread alone.
-        nonisolated(unsafe) private var waiting = Deque<[UInt8]>()
-        nonisolated(unsafe) private var isEnded = false
+        let deliver: @Sendable (RawSpan) -> Void
+        private let state = Mutex(State())
 
         init(_ descriptor: FileDescriptor, deliver: @escaping @Sendable (RawSpan) -> Void) {
             self.descriptor = descriptor
             self.deliver = deliver
         }
 
-        /// Delivers a part of what has come.
+        /// Delivers a part of what has come; on one thread alone, which has other things to do between two parts.
         ///
         /// - Parameter now: the time, in microseconds from anywhere.
         func read(now: () -> UInt64 = { BusThread.now }) -> Outcome {
             let end = now() + Self.part
-            while deliverNext() {
-                guard now() >= end else { continue }
-                takeOut()
-                return .behind
-            }
-            return isEnded ? .ended : .done
-        }
-
-        /// Delivers everything that has come.
-        func readRest() {
-            while deliverNext() {}
+            while deliverNext() { if now() >= end { return .behind } }
+            return state.withLock(\.isEnded) ? .ended : .done
         }
 
         /// Delivers one value, unless there is none.
         private func deliverNext() -> Bool {
-            guard let value = waiting.popFirst() else { return receive(deliver) }
-            deliver(value.span.bytes)
-            return true
-        }
-
-        /// Takes out of the socket what it holds, as far as there is room.
-        private func takeOut() {
-            while waiting.count < Self.mostWaiting, receive({ waiting.append($0.withUnsafeBytes { Array($0) }) }) {}
-        }
-
-        /// Receives the next packet, unless there is none.
-        private func receive(_ body: (RawSpan) -> Void) -> Bool {
-            withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8) { buffer in
-                while !isEnded {
-                    let count = recv(
-                        descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(truncatingIfNeeded: MSG_DONTWAIT))
-                    if count > 0 {
-                        let value = UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])
-                        body(RawSpan(_unsafeBytes: value))
-                        return true
-                    }
-                    if count < 0, errno == EINTR { continue }
-                    if count < 0, errno == EAGAIN { return false }
-                    isEnded = true
+            withBuffer { buffer in
+                let (value, count) = state.withLock { state in
+                    let value = state.waiting.popFirst()
+                    return (value, value == nil ? receive(buffer, &state) : 0)
                 }
-                return false
+                if let value {
+                    deliver(value.span.bytes)
+                } else if count > 0 {
+                    deliver(RawSpan(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+                } else {
+                    return false
+                }
+                return true
             }
+        }
+
+        /// Takes out of the socket what it holds, as far as there is room, unless it has been found empty since the last
+        /// time. On any thread.
+        ///
+        /// - Returns: whether something waits that did not before, and whether nothing comes any more.
+        func takeOut() -> (isNew: Bool, isEnded: Bool) {
+            withBuffer { buffer in
+                state.withLock { state in
+                    let waited = !state.waiting.isEmpty
+                    while !state.wasEmpty, state.waiting.count < Self.mostWaiting {
+                        let count = receive(buffer, &state)
+                        if count > 0 { state.waiting.append(Array(buffer[..<count])) }
+                    }
+                    state.wasEmpty = false
+                    return (!waited && !state.waiting.isEmpty, state.isEnded)
+                }
+            }
+        }
+
+        /// Ends the socket: nothing more comes, but what has come.
+        func end() { shutdown(descriptor.rawValue, Int32(SHUT_RDWR)) }
+
+        /// Nothing is wanted any more.
+        func stop() {
+            state.withLock { state in
+                state.waiting = []
+                state.isEnded = true
+            }
+        }
+
+        /// Receives the next packet; 0 if there is none.
+        private func receive(_ buffer: UnsafeMutableRawBufferPointer, _ state: inout State) -> Int {
+            while !state.isEnded {
+                let count = recv(
+                    descriptor.rawValue, buffer.baseAddress, buffer.count, Int32(truncatingIfNeeded: MSG_DONTWAIT))
+                if count > 0 { return count }
+                if count < 0, errno == EINTR { continue }
+                if count < 0, errno == EAGAIN { break }
+                state.isEnded = true
+            }
+            state.wasEmpty = true
+            return 0
+        }
+
+        private func withBuffer<Result>(_ body: (UnsafeMutableRawBufferPointer) -> Result) -> Result {
+            withUnsafeTemporaryAllocation(byteCount: 1024, alignment: 8, body)
         }
     }
 
@@ -95,6 +127,21 @@
                 case .ended:
                     self.unwatch(reader.descriptor.rawValue)
                     onEnd()
+                }
+            }
+        }
+
+        /// Empties a reader's socket when `busy`, which delivers what comes, has not done so for a while. Until
+        /// ``ValueReader/stop()`` or the socket's end.
+        func relieve(_ busy: BusThread, of reader: ValueReader) {
+            let descriptor = reader.descriptor.rawValue
+            watch(descriptor, Int32(POLLIN)) { [weak self] _ in
+                self?.unwatch(descriptor)
+                self?.schedule(after: ValueReader.patience) {
+                    let (isNew, isEnded) = reader.takeOut()
+                    // Its poll finds nothing in the socket any more.
+                    if isNew { busy.execute { busy.callAgain(reader.descriptor.rawValue) } }
+                    if !isEnded { self?.relieve(busy, of: reader) }
                 }
             }
         }
