@@ -47,7 +47,11 @@
         func read(now: () -> UInt64 = { BusThread.now }) -> Outcome {
             let end = now() + Self.part
             while deliverNext() { if now() >= end { return .behind } }
-            return state.withLock(\.isEnded) ? .ended : .done
+            return state.withLock { state in
+                // Something may have been taken out meanwhile.
+                guard state.waiting.isEmpty else { return .behind }
+                return state.isEnded ? .ended : .done
+            }
         }
 
         /// Delivers one value, unless there is none.
