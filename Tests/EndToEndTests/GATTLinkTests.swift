@@ -7,6 +7,7 @@ import Testing
 /// Channels over GATT links on the virtual radio, in real time and at full speed.
 @Suite(.timeLimit(.minutes(1))) struct GATTLinkTests {
     private static let service = BluetoothUUID(0xFE01 as UInt16)
+    private static let other = BluetoothUUID(0xFE04 as UInt16)
     private static let characteristic = BluetoothUUID(0xFE02 as UInt16)
     private static let writeCharacteristic = BluetoothUUID(0xFE03 as UInt16)
 
@@ -76,6 +77,25 @@ import Testing
         while (try? await messages.next()) != nil {}
         #expect(far.maximumChunkSize == size)
         channel.close()
+    }
+
+    /// Another part of the peripheral's program publishes and withdraws what it likes.
+    @Test func otherServicesComeAndGo() async throws {
+        let rig = try await Rig()
+        let (near, far) = try await rig.connect()
+        let client = MessageChannel(over: near, codec: BytesCodec())
+        let server = MessageChannel(over: far, codec: BytesCodec())
+        let other = rig.server.openPeripheral(Bystander())
+        let added = try await other.publish(ServiceDefinition(Self.other, characteristics: []))
+        other.unpublish(added.id)
+        var messages = client.messages.makeAsyncIterator()
+        for index in 0..<3 as Range<UInt8> {
+            try await server.send([index])
+            #expect(try await messages.next() == [index])
+        }
+        client.close()
+        server.close()
+        other.close()
     }
 
     @Test func carriesMessagesBothWays() async throws {
@@ -317,3 +337,5 @@ import Testing
 func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 131 &+ ($0 >> 8)) }
 }
+
+private final class Bystander: PeripheralRoleEvents {}

@@ -121,7 +121,7 @@ final class GATTCentral: CentralRoleEvents {
         let outbound = found.first { $0.uuid == writeUUID } ?? inbound
         let writeType = writeType(for: outbound)
         let link = GATTCentralLink(
-            connection, inbound: inbound.id, outbound: outbound.id, writeType: writeType,
+            connection, service: service.id, inbound: inbound.id, outbound: outbound.id, writeType: writeType,
             limit: writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max)
         connection.activate(link)
         try await connection.setSubscription(try subscription(for: inbound), to: inbound.id)

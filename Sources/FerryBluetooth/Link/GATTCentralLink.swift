@@ -4,6 +4,7 @@ import Synchronization
 /// The central's end of a GATT link: writes towards the peripheral, notifications or indications from it.
 final class GATTCentralLink: Link, PeripheralConnectionEvents {
     private let connection: any PeripheralConnection
+    private let service: AttributeID
     private let inbound: AttributeID
     private let outbound: AttributeID
     private let writeType: WriteType
@@ -13,10 +14,11 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
 
     /// - Parameter limit: the most bytes of a chunk, whatever the connection takes.
     init(
-        _ connection: any PeripheralConnection, inbound: AttributeID, outbound: AttributeID, writeType: WriteType,
-        limit: Int
+        _ connection: any PeripheralConnection, service: AttributeID, inbound: AttributeID, outbound: AttributeID,
+        writeType: WriteType, limit: Int
     ) {
         self.connection = connection
+        self.service = service
         self.inbound = inbound
         self.outbound = outbound
         self.writeType = writeType
@@ -66,6 +68,7 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
     }
 
     func peripheralDidModifyServices(_ services: [AttributeID]) {
+        guard services.contains(service) else { return }
         gate.close(FerryError(.disconnected, "The peripheral withdrew its service; connect again to find it anew."))
         connection.disconnect()
     }
