@@ -24,7 +24,14 @@ final class LoopbackPeripheralRole: PeripheralRole {
             let node = radio.nodes[node]
             try node.requirePower()
             try node.database.validate(service)
-            return node.database.add(service, owner: id)
+            let published = node.database.add(service, owner: id)
+            for link in node.links.compactMap({ radio.links[$0] }) {
+                for client in link.clients {
+                    radio.events.append(.client(client) { $0.peripheralDidModifyServices([]) })
+                }
+            }
+            radio.wake()
+            return published
         }
     }
 

@@ -74,6 +74,8 @@ public struct AdapterConformance: Sendable {
         case peripheralsDisconnect
         /// Withdrawn services are told, and their attributes not valid any more.
         case withdrawnServicesAreTold
+        /// A service that is published while a central is connected is told, and found.
+        case addedServicesAreTold
         /// Definitions that cannot be published are refused.
         case wrongDefinitionsAreRefused
         /// No event comes from within a call of the owner's, and none overlaps another of the same role.

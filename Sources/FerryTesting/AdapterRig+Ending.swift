@@ -71,6 +71,41 @@ extension AdapterRig {
         peripheral.unpublish(published.id)
     }
 
+    func addedServicesAreTold() async throws {
+        let (published, remote) = try await connect()
+        let connection = remote.connection
+        let peripheral = peripheral
+        let before = connectionWitness.get { $0.modifications }
+        let added = try await run("publishing") {
+            try await peripheral.publish(
+                ServiceDefinition(
+                    Self.added,
+                    characteristics: [
+                        CharacteristicDefinition(
+                            Self.fixed, properties: .read, permissions: .readable, value: [1, 2, 3])
+                    ]))
+        }
+        try await wait(for: "peripheralDidModifyServices") { connectionWitness.get { $0.modifications > before } }
+        let services = try await run("discovery") { try await connection.discoverServices([Self.added]) }
+        guard let service = services.first, services.count == 1 else {
+            throw ConformanceFailure(name, "the service that was published last was found \(services.count) times")
+        }
+        let serviceID = service.id  // see `subscribe(_:to:as:)`
+        let found = try await run("discovery") { try await connection.discoverCharacteristics(nil, of: serviceID) }
+        guard let id = found.first?.id, found.count == 1 else {
+            throw ConformanceFailure(name, "its characteristic was found \(found.count) times")
+        }
+        let value = try await run("reading") { try await connection.readValue(of: id) }
+        try require(value == [1, 2, 3], "its value is \(value)")
+        // What was there before is as it was.
+        try require(connectionWitness.get { $0.modified.isEmpty }, "a service that is as it was was called modified")
+        let fixed = remote.fixed.id
+        let old = try await run("reading what was there before") { try await connection.readValue(of: fixed) }
+        try require(!old.isEmpty, "the value that was there before is empty")
+        peripheral.unpublish(added.id)
+        peripheral.unpublish(published.id)
+    }
+
     func wrongDefinitionsAreRefused() async throws {
         try await wait(for: "the adapter to be powered on") { peripheralAdapter.state == .poweredOn }
         let peripheral = peripheral

@@ -31,6 +31,7 @@ extension AdapterRig {
         case .centralsDisconnect: try await disconnects(byCentral: true)
         case .peripheralsDisconnect: try await disconnects(byCentral: false)
         case .withdrawnServicesAreTold: try await withdrawnServicesAreTold()
+        case .addedServicesAreTold: try await addedServicesAreTold()
         case .wrongDefinitionsAreRefused: try await wrongDefinitionsAreRefused()
         case .eventsComeFromOutside: try await eventsComeFromOutside()
         case .closedRolesAreSilent: try await closedRolesAreSilent()

@@ -20,6 +20,7 @@ final class AdapterRig: Sendable {
 
     static let service = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0001 as UInt128)
     static let secondary = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0002 as UInt128)
+    static let added = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0008 as UInt128)
     static let fixed = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0003 as UInt128)
     static let free = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0004 as UInt128)
     static let indicated = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0005 as UInt128)

@@ -93,6 +93,7 @@ final class ConnectionWitness: PeripheralConnectionEvents {
         var values: [[UInt8]] = []
         var readies = 0
         var results: [Result<Void, BluetoothError>] = []
+        var modifications = 0
         var modified: [AttributeID] = []
         var reasons: [BluetoothError] = []
         var afterEnd = 0
@@ -128,7 +129,10 @@ final class ConnectionWitness: PeripheralConnectionEvents {
     }
     func peripheralDidChangeMTU(_ attMTU: Int) { note("peripheralDidChangeMTU") { _ in } }
     func peripheralDidModifyServices(_ services: [AttributeID]) {
-        note("peripheralDidModifyServices") { $0.modified += services }
+        note("peripheralDidModifyServices") {
+            $0.modifications += 1
+            $0.modified += services
+        }
     }
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         note("peripheralDidDisconnect") { $0.reasons.append(reason) }

@@ -17,7 +17,8 @@
             .longFixedValuesAreReadWhole, .readsComeAsRequestsWithOffsets, .answeredErrorsArrive,
             .permissionsAreEnforced, .longWritesComeAsOneRequest, .writesWithoutResponseArriveInOrder,
             .subscriptionsAreTold, .notificationsArriveInOrder, .indicationsArriveInOrder, .longUpdatesAreCut,
-            .centralsDisconnect, .peripheralsDisconnect, .withdrawnServicesAreTold, .channelsOpen,
+            .centralsDisconnect, .peripheralsDisconnect, .withdrawnServicesAreTold,
+            .addedServicesAreTold, .channelsOpen,
         ]
 
         /// The contract, with one stack on each side. ATT_MTU is 185, as between two of our own hosts.

@@ -25,7 +25,7 @@
         enum Early {
             case update(AttributeID, [UInt8])
             case mtu(Int)
-            case modified(AttributeID)
+            case modified([AttributeID])
             case end(BluetoothError)
         }
 
@@ -64,7 +64,7 @@
                     switch event {
                     case .update(let id, let value): events.peripheralDidUpdate(id, value: value.span.bytes)
                     case .mtu(let mtu): events.peripheralDidChangeMTU(mtu)
-                    case .modified(let id): events.peripheralDidModifyServices([id])
+                    case .modified(let services): events.peripheralDidModifyServices(services)
                     case .end(let reason): end(events, reason)
                     }
                 }
@@ -194,8 +194,10 @@
                 }
                 return !known.isEmpty
             }
-            if wasKnown { sink(orKeep: .modified(id))?.peripheralDidModifyServices([id]) }
+            if wasKnown { sink(orKeep: .modified([id]))?.peripheralDidModifyServices([id]) }
         }
+
+        func didGainServices() { sink(orKeep: .modified([]))?.peripheralDidModifyServices([]) }
 
         func isReadyToWrite() { state.withLock { $0.ended == nil ? $0.events : nil }?.peripheralIsReadyToWrite() }
 

@@ -276,6 +276,19 @@
                 connection.didModify(path)
             }
         }
+
+        /// A connected peer has a new service, of which bluetoothd tells an object at a time: its answer to whatever it is
+        /// asked comes behind all of them.
+        func serviceDidCome(_ path: String) {
+            guard let device = connections.first(where: { path.hasPrefix($0.path + "/") })?.path,
+                gaining.insert(device).inserted
+            else { return }
+            Task {
+                await self.refresh(device)
+                self.gaining.remove(device)
+                for connection in self.connections where connection.path == device { connection.didGainServices() }
+            }
+        }
     }
 
     extension BluetoothError {

@@ -67,6 +67,8 @@
         var channels = ChannelState()
         /// Devices that bluetoothd has been asked to disconnect, and until when that may take.
         var partings: [String: UInt64] = [:]
+        /// Connected devices that have new services, of which their connections have not been told yet.
+        var gaining: Set<String> = []
         /// Centrals that this side is disconnecting.
         var leaving: Set<String> = []
         /// While a role is open the engine lives, whether or not anybody refers to it.
@@ -281,6 +283,7 @@
             if adapterPath == nil { findAdapter() } else if path == adapterPath { powerDidChange() }
             guard isOurs(path) else { return }
             deviceDidChange(path, heard: objects[path, "org.bluez.Device1"])
+            if objects[path, "org.bluez.GattService1"] != nil { serviceDidCome(path) }
         }
 
         private func interfacesRemoved(_ path: String, _ interfaces: [String]) {
