@@ -10,16 +10,18 @@
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
         .timeLimit(.minutes(2)))
     struct KitTests {
-        /// All, or what `FERRY_REQUIREMENT` names, as often as `FERRY_TIMES` says: to look into one.
+        /// All, or what `FERRY_REQUIREMENT` names (with commas between), as often as `FERRY_TIMES` says: to look into one.
         static let requirements: [AdapterConformance.Requirement] = {
             let all = AdapterConformance.Requirement.allCases
-            guard let name = getenv("FERRY_REQUIREMENT").map({ String(cString: $0) }) else { return all }
-            return all.filter { $0.rawValue == name }
+            guard let names = getenv("FERRY_REQUIREMENT").map({ String(cString: $0).split(separator: ",") }) else {
+                return all
+            }
+            return all.filter { names.contains(Substring($0.rawValue)) }
         }()
         static let times = getenv("FERRY_TIMES").flatMap { Int(String(cString: $0)) } ?? 1
 
-        @Test(arguments: requirements, 1...max(1, times))
-        func keepsTheContract(_ requirement: AdapterConformance.Requirement, run: Int) async throws {
+        @Test(arguments: 1...max(1, times), requirements)
+        func keepsTheContract(run: Int, _ requirement: AdapterConformance.Requirement) async throws {
             let (peripheral, central) = try await Machine.adapters()
             let kit = AdapterConformance(
                 peripheral: peripheral, central: central,

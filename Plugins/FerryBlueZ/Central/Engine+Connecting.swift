@@ -5,16 +5,23 @@
     /// The wait for a connection to one device, shared by all who wait for it.
     struct ConnectionAttempt {
         var waiters: [Waiter<Void>] = []
+        /// Whether bluetoothd has said that the connection is there.
+        var isMade = false
+        /// Whether nobody waits for this connection any more. Who comes when it is made waits for another, for its services
+        /// may be older than the wait.
+        var isCalledOff = false
     }
 
     extension BlueZEngine {
         private static let device = "org.bluez.Device1"
+        private static let gattService = "org.bluez.GattService1"
 
         // MARK: Making a connection
 
         func beginAttempt(_ path: String, _ waiter: Waiter<Void>) {
             guard attempts[path] == nil else {
                 attempts[path]?.waiters.append(waiter)
+                if attempts[path]?.isMade == false { attempts[path]?.isCalledOff = false }
                 return
             }
             attempts[path] = ConnectionAttempt(waiters: [waiter])
@@ -25,13 +32,14 @@
         func leaveAttempt(_ path: String, _ waiter: Waiter<Void>) {
             attempts[path]?.waiters.removeAll { $0 === waiter }
             guard attempts[path]?.waiters.isEmpty == true else { return }
+            attempts[path]?.isCalledOff = true
             // Not at once: a peripheral that is there is connected by then, and that can be ended safely (see `part`).
             // Linux 6.1 loses sight of a connection that is called off while it is being made: it sends the command to
             // call it off before the one to make it, and then connects to nobody until the peer gives up.
             thread.schedule(after: Self.patience) { [weak self] in
                 self?.assumeIsolated { engine in
                     let isConnected = engine.objects[path, Self.device]?["Connected"]?.bool == true
-                    guard engine.attempts[path]?.waiters.isEmpty == true, !isConnected else { return }
+                    guard engine.attempts[path]?.isCalledOff == true, !isConnected else { return }
                     engine.tell(path, Self.device, "Disconnect")
                 }
             }
@@ -51,16 +59,22 @@
             for waiter in attempts.removeValue(forKey: path)?.waiters ?? [] { waiter.resume(outcome) }
         }
 
-        private func isWanted(_ path: String) -> Bool { attempts[path]?.waiters.isEmpty == false }
+        private func isWanted(_ path: String) -> Bool { attempts[path]?.isCalledOff == false }
 
         /// Connects and waits for the services, for as long as somebody wants it.
         private func establish(_ path: String) async throws(BluetoothError) {
             let what = "Cannot connect to \(path.split(separator: "/").last ?? "")"
+            var failures = 0
             while true {
                 try requirePower()
                 guard isWanted(path) else {
-                    if await part(from: path, unless: { self.isWanted(path) }) { continue }
-                    throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
+                    // A connection that another owner has stays.
+                    if !connections.contains(where: { $0.path == path }) { await part(from: path) }
+                    guard attempts[path]?.waiters.isEmpty == false else {
+                        throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
+                    }
+                    attempts[path]?.isCalledOff = false
+                    continue
                 }
                 // A connection that is being ended takes two seconds to go, and is of no use.
                 if let deadline = partings[path], BusThread.now < deadline {
@@ -74,6 +88,8 @@
                 // See `startListening`: what stops meanwhile seems to go on.
                 while discovery.isDirty || discovery.isChanging { await pause(.milliseconds(10)) }
                 guard isWanted(path) else { continue }
+                attempts[path]?.isMade = false
+                let isNew = objects[path, Self.device]?["Connected"]?.bool != true
                 do throws(BusError) {
                     _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
                 } catch {
@@ -87,31 +103,38 @@
                     case _ where error.isTimeout || error.isUnknownObject:
                         await pause(.milliseconds(200))
                         continue
-                    case "org.bluez.Error.NotReady": try requirePower()
-                    default: break
+                    default:
+                        if error.name == "org.bluez.Error.NotReady" { try requirePower() }
+                        throw error.bluetooth(what)
                     }
-                    throw error.bluetooth(what)
                 }
-                if try await servicesAreResolved(path, what) { return }
+                attempts[path]?.isMade = true
+                guard try await servicesAreResolved(path, what) else { continue }
+                // bluetoothd says so as well when finding them has failed (`gatt_client_ready_cb` in src/device.c of BlueZ
+                // 5.66), and does not try again. A peer may also have none but those that bluetoothd keeps to itself.
+                let hasServices = !objects.paths(below: path, with: Self.gattService).isEmpty
+                guard !hasServices, isNew, failures < Self.failuresLimit else { return }
+                failures += 1
+                await part(from: path)
             }
         }
 
+        /// How often a peer without services is connected to again, for they may not have been found.
+        private static let failuresLimit = 2
+
         /// Ends a connection to a device, when its services have been found: bluetoothd 5.66 crashes now and then when it
         /// is to disconnect in the middle of that.
-        ///
-        /// - Returns: whether it was let be, because of `isWanted`.
-        @discardableResult
-        func part(from path: String, unless isWanted: () -> Bool = { false }) async -> Bool {
+        func part(from path: String) async {
+            // BlueZ 5.66 now and then tells nobody that a device is connected, so it is asked as well.
+            if objects[path, Self.device]?["Connected"]?.bool == false { await refresh(path) }
             let deadline = BusThread.now + 10_000_000
             while let device = objects[path, Self.device], device["Connected"]?.bool == true,
                 device["ServicesResolved"]?.bool == false, BusThread.now < deadline
             {
                 await pause(.milliseconds(20))
             }
-            guard !isWanted() else { return true }
             if objects[path, Self.device]?["Connected"]?.bool == true { partings[path] = BusThread.now + 5_000_000 }
             tell(path, Self.device, "Disconnect")
-            return false
         }
 
         /// bluetoothd forgets what it has not heard for half a minute: has it listen until it hears the device again.
@@ -133,7 +156,12 @@
             while isWanted(path), let device = objects[path, Self.device] {
                 if device["Connected"]?.bool == true {
                     wasConnected = true
-                    if device["ServicesResolved"]?.bool == true { return true }
+                    if device["ServicesResolved"]?.bool == true {
+                        // It may say so before it shows them; an answer comes behind all that it has to say.
+                        await refresh(path)
+                        if isWanted(path), objects[path, Self.device]?["ServicesResolved"]?.bool == true { return true }
+                        continue
+                    }
                 } else if wasConnected || BusThread.now > patience {
                     break
                 }

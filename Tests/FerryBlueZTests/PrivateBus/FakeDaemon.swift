@@ -1,63 +1,8 @@
 #if BlueZ
     import CSystemd
     @testable import FerryBlueZ
-    import Foundation
-    import Glibc
     import Synchronization
     import Testing
-
-    /// A bus of the test's own (dbus-daemon(1)), which ends with it.
-    final class PrivateBus: Sendable {
-        private static let program = "/usr/bin/dbus-daemon"
-        static var isHere: Bool { !Machine.isHere && FileManager.default.isExecutableFile(atPath: program) }
-
-        let address: String
-        private let process = Process()
-        private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-bus-\(UUID().uuidString)")
-        private let note: URL
-
-        /// Whether somebody called org.bluez while it was not there.
-        var startsBluetoothd: Bool { FileManager.default.fileExists(atPath: note.path()) }
-
-        init() throws {
-            note = folder.appending(path: "asked")
-            let configuration = """
-                <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
-                 "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-                <busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><policy context="default">
-                <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/>
-                </policy><servicedir>\(folder.path())</servicedir></busconfig>
-                """
-            let service = """
-                [D-BUS Service]
-                Name=org.bluez
-                Exec=/usr/bin/touch \(note.path())
-
-                """
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            let file = folder.appending(path: "bus.conf")
-            try configuration.write(to: file, atomically: true, encoding: .utf8)
-            try service.write(to: folder.appending(path: "org.bluez.service"), atomically: true, encoding: .utf8)
-            process.executableURL = URL(filePath: Self.program)
-            process.arguments = ["--config-file=\(file.path())", "--nofork", "--print-address"]
-            let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            var line = Data()
-            while !line.contains(UInt8(ascii: "\n")) {
-                let more = output.fileHandleForReading.availableData
-                try #require(!more.isEmpty, "dbus-daemon ended without telling its address")
-                line += more
-            }
-            address = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-        }
-
-        // Not `terminate`: a process started from a thread of Swift's concurrency does not hear SIGTERM.
-        deinit {
-            kill(process.processIdentifier, SIGKILL)
-            try? FileManager.default.removeItem(at: folder)
-        }
-    }
 
     /// An org.bluez on a private bus: one adapter, one device, and whatever a test has it answer.
     final class FakeDaemon: Sendable {
@@ -70,10 +15,27 @@
         nonisolated(unsafe) private var bus: Bus?
         private let thread: BusThread
         private let answers = Mutex<[String: Answer?]>([:])
-        private let calls = Mutex<[(member: String, sender: String, arguments: [BusValue])]>([])
+        private let calls = Mutex<[Call]>([])
+        /// Services of the device, of which is not told before the answer that says that all are found.
+        private let late = Mutex<[BusEntry]>([])
+        /// The device's properties.
+        private let properties = Mutex<ObjectTree.Properties>([
+            "Address": .string("00:AA:01:00:00:42"), "AddressType": .string("public"), "Paired": .bool(false),
+            "Connected": .bool(true),
+        ])
+
+        private struct Call {
+            let member: String
+            let sender: String
+            let arguments: [BusValue]
+            /// Whether the device was connected then, and finding its services not over.
+            let wasBusy: Bool
+        }
 
         /// What was called, in order.
         var called: [String] { calls.withLock { $0.map(\.member) } }
+        /// Whether it was called while the device was connected and its services not found.
+        func wasBusy(at member: String) -> Bool { calls.withLock { $0.contains { $0.member == member && $0.wasBusy } } }
         func arguments(of member: String) -> [BusValue] {
             calls.withLock { $0.last { $0.member == member }?.arguments ?? [] }
         }
@@ -122,47 +84,78 @@
 
         private func answer(_ call: BusMessage, _ bus: Bus) -> Bool {
             let arguments = (try? call.read()) ?? []
-            calls.withLock { $0.append((call.member, call.sender, arguments)) }
-            if call.member == "GetManagedObjects" {
-                guard comesLate else {
-                    bus.reply(to: call, [.dictionary("o", "a{sa{sv}}", Self.objects)])
-                    return true
-                }
-                bus.reply(to: call, [.dictionary("o", "a{sa{sv}}", [])])
-                for object in Self.objects {
-                    try? bus.send([object.key, object.value]) { signal in
-                        let interface = "org.freedesktop.DBus.ObjectManager"
-                        return sd_bus_message_new_signal(bus.raw, &signal, "/", interface, "InterfacesAdded")
-                    }
-                }
-                return true
+            let device = properties.withLock { $0 }
+            let isBusy = device["Connected"]?.bool == true && device["ServicesResolved"]?.bool == false
+            calls.withLock {
+                $0.append(Call(member: call.member, sender: call.sender, arguments: arguments, wasBusy: isBusy))
             }
+            switch call.member {
+            case "GetManagedObjects" where comesLate:
+                bus.reply(to: call, [.dictionary("o", "a{sa{sv}}", [])])
+                for object in objects { add(object, bus) }
+            case "GetManagedObjects": bus.reply(to: call, [.dictionary("o", "a{sa{sv}}", objects)])
+            case "GetAll" where call.path == Self.device:
+                let isResolved = device["ServicesResolved"]?.bool == true
+                for object in isResolved ? late.withLock(\.self) : [] { add(object, bus) }
+                bus.reply(to: call, [.options(device)])
+            default: answerAsTold(call, bus)
+            }
+            return true
+        }
+
+        private func answerAsTold(_ call: BusMessage, _ bus: Bus) {
             switch answers.withLock({ $0[call.member] }) {
             case .some(.some(.success(let values))): bus.reply(to: call, values)
             case .some(.some(.failure(let error))): bus.fail(call, error)
             case .some(.none): break
             case .none: bus.reply(to: call, [])
             }
-            return true
         }
 
         private static func interfaces(_ interfaces: [String: ObjectTree.Properties]) -> BusValue {
             .dictionary("s", "a{sv}", interfaces.map { BusEntry(key: .string($0), value: .options($1)) })
         }
 
-        private static var objects: [BusEntry] {
+        private func add(_ object: BusEntry, _ bus: Bus) {
+            try? bus.send([object.key, object.value]) { signal in
+                let interface = "org.freedesktop.DBus.ObjectManager"
+                return sd_bus_message_new_signal(bus.raw, &signal, "/", interface, "InterfacesAdded")
+            }
+        }
+
+        /// Changes the device, and tells of it unless that is to be kept silent.
+        func change(_ properties: ObjectTree.Properties, silently: Bool = false) {
+            thread.execute { [self] in
+                self.properties.withLock { $0.merge(properties) { _, new in new } }
+                guard !silently, let bus else { return }
+                try? bus.send([.string("org.bluez.Device1"), .options(properties), .strings([])]) { signal in
+                    let interface = "org.freedesktop.DBus.Properties"
+                    return sd_bus_message_new_signal(bus.raw, &signal, Self.device, interface, "PropertiesChanged")
+                }
+            }
+        }
+
+        /// The device has one more service, of which is told now, or not before the answer that says that all are found.
+        func addService(_ name: String, _ uuid: String, isLate: Bool = false) {
+            let service: ObjectTree.Properties = ["UUID": .string(uuid), "Primary": .bool(true)]
+            let object = BusEntry(
+                key: .path("\(Self.device)/\(name)"), value: Self.interfaces(["org.bluez.GattService1": service]))
+            guard !isLate else { return late.withLock { $0.append(object) } }
+            thread.execute { [self] in
+                if let bus { add(object, bus) }
+            }
+        }
+
+        private var objects: [BusEntry] {
             let adapter: ObjectTree.Properties = [
                 "Powered": .bool(true), "Address": .string("00:AA:01:00:00:00"), "AddressType": .string("public"),
             ]
-            let device: ObjectTree.Properties = [
-                "Address": .string("00:AA:01:00:00:42"), "AddressType": .string("public"), "Paired": .bool(false),
-                "Connected": .bool(true),
-            ]
+            let device = properties.withLock { $0 }
             return [
                 BusEntry(
                     key: .path(Self.adapter),
-                    value: interfaces(["org.bluez.Adapter1": adapter, "org.bluez.GattManager1": [:]])),
-                BusEntry(key: .path(Self.device), value: interfaces(["org.bluez.Device1": device])),
+                    value: Self.interfaces(["org.bluez.Adapter1": adapter, "org.bluez.GattManager1": [:]])),
+                BusEntry(key: .path(Self.device), value: Self.interfaces(["org.bluez.Device1": device])),
             ]
         }
 
