@@ -250,6 +250,12 @@ let package = Package(
     ]
 #endif
 
+// What is built anew for some tests is built without the others (scripts/build-traits, scripts/sanitize).
+if let tests = Context.environment["FERRY_TESTS"] {
+    let names = tests.split(separator: ",").map(String.init)
+    package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
+}
+
 for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
     target.swiftSettings =
         (target.swiftSettings ?? []) + [
