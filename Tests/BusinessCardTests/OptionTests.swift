@@ -68,7 +68,6 @@ import Testing
         (["--framing", "slip"], "Please provide one of 'eom', 'length' or 'sequenced'."),
         (["--codec", "yaml"], "Please provide one of 'json', 'plist' or 'xml'."),
         (["--save", "card.txt"], "A card is saved as .json, .plist or .vcf."),
-        (["--transport", "bluez"], "build with the trait BlueZ: swift run --traits BlueZ business-card"),
         (["--transport", "a\u{1B}[2Jb"], "transport a\\u{1B}[2Jb is not part of this build"),
         (["serve", "--chunk", "0"], "Give a number of bytes from 1 to 512."),
         (["receive", "--rssi", "x"], "Give two signal strengths"),
@@ -112,11 +111,25 @@ import Testing
             #expect(CardOptions.fullMessage(for: try #require(error)).contains("Use hci:tcp:HOST:PORT"))
         }
     #else
-        @Test func whatIsNotBuiltIsSaidHowToBuild() throws {
+        @Test func controllersAreSaidHowToBuild() throws {
             let error = #expect(throws: (any Error).self) {
                 try CardOptions.parse(["--transport", "hci:tcp:127.0.0.1:9001"])
             }
             #expect(CardOptions.fullMessage(for: try #require(error)).contains("swift run --traits HCI business-card"))
+        }
+    #endif
+
+    #if BlueZ
+        @Test(arguments: ["bluez", "bluez:hci1"])
+        func adaptersOfBluetoothdAreTakenByTheirName(_ name: String) throws {
+            let options = try CardOptions.parse(["--transport", name])
+            #expect(options.transport.name == name && options.transport.reachesOtherProcesses)
+        }
+    #else
+        @Test func bluetoothdIsSaidHowToBuild() throws {
+            let error = #expect(throws: (any Error).self) { try CardOptions.parse(["--transport", "bluez"]) }
+            let message = CardOptions.fullMessage(for: try #require(error))
+            #expect(message.contains("build with the trait BlueZ: swift run --traits BlueZ business-card"))
         }
     #endif
 }
