@@ -168,8 +168,8 @@ public protocol PeripheralConnectionEvents: AnyObject, Sendable {
     func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>)
     /// ATT_MTU has changed.
     func peripheralDidChangeMTU(_ attMTU: Int)
-    /// Services were changed or withdrawn; their attributes are not valid any more. New ones may be there to discover, and
-    /// no others are named when that is all.
+    /// Services were changed or withdrawn; their attributes are not valid any more. There may be new ones to discover; an
+    /// empty list says that there are, and that the others are as they were.
     func peripheralDidModifyServices(_ services: [AttributeID])
     /// The connection has ended; nothing follows.
     func peripheralDidDisconnect(_ reason: BluetoothError)
