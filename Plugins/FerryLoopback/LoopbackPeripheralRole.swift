@@ -25,12 +25,7 @@ final class LoopbackPeripheralRole: PeripheralRole {
             try node.requirePower()
             try node.database.validate(service)
             let published = node.database.add(service, owner: id)
-            for link in node.links.compactMap({ radio.links[$0] }) {
-                for client in link.clients {
-                    radio.events.append(.client(client) { $0.peripheralDidModifyServices([]) })
-                }
-            }
-            radio.wake()
+            radio.tellCentrals(of: node, ofModified: [])
             return published
         }
     }

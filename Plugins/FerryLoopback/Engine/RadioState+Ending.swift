@@ -255,11 +255,17 @@ extension RadioState {
     /// Withdraws a service and tells the centrals that are connected.
     mutating func unpublish(_ service: AttributeID, owner: Int, node: Node) {
         guard let characteristics = node.database.remove(service, owner: owner) else { return }
-        for id in node.links {
-            guard let link = links[id] else { continue }
+        for link in node.links.compactMap({ links[$0] }) {
             link.subscriptions.removeAll { characteristics.contains($0.characteristic) }
             countSharer(link)
-            for client in link.clients { events.append(.client(client) { $0.peripheralDidModifyServices([service]) }) }
+        }
+        tellCentrals(of: node, ofModified: [service])
+    }
+
+    /// Tells the centrals that are connected that these services are gone, or that there are new ones if it names none.
+    mutating func tellCentrals(of node: Node, ofModified services: [AttributeID]) {
+        for client in node.links.compactMap({ links[$0] }).flatMap(\.clients) {
+            events.append(.client(client) { $0.peripheralDidModifyServices(services) })
         }
         wake()
     }
