@@ -184,7 +184,7 @@
             if isNew { sink(orKeep: .mtu(mtu))?.peripheralDidChangeMTU(mtu) }
         }
 
-        func didModify(_ service: String) {
+        func didLose(_ service: String) {
             guard let id = AttributeID(object: service) else { return }
             let wasKnown = state.withLock { state in
                 let known = state.paths.filter { $0.value == service || $0.value.hasPrefix(service + "/") }
@@ -194,10 +194,12 @@
                 }
                 return !known.isEmpty
             }
-            if wasKnown { sink(orKeep: .modified([id]))?.peripheralDidModifyServices([id]) }
+            if wasKnown { didModify([id]) }
         }
 
-        func didGainServices() { sink(orKeep: .modified([]))?.peripheralDidModifyServices([]) }
+        func didModify(_ services: [AttributeID]) {
+            sink(orKeep: .modified(services))?.peripheralDidModifyServices(services)
+        }
 
         func isReadyToWrite() { state.withLock { $0.ended == nil ? $0.events : nil }?.peripheralIsReadyToWrite() }
 

@@ -38,8 +38,7 @@
             // call it off before the one to make it, and then connects to nobody until the peer gives up.
             thread.schedule(after: Self.patience) { [weak self] in
                 self?.assumeIsolated { engine in
-                    let isConnected = engine.objects[path, Self.device]?["Connected"]?.bool == true
-                    guard engine.attempts[path]?.isCalledOff == true, !isConnected else { return }
+                    guard engine.attempts[path]?.isCalledOff == true, !engine.isConnected(path) else { return }
                     engine.tell(path, Self.device, "Disconnect")
                 }
             }
@@ -60,6 +59,8 @@
         }
 
         private func isWanted(_ path: String) -> Bool { attempts[path]?.isCalledOff == false }
+
+        private func isConnected(_ path: String) -> Bool { objects[path, Self.device]?["Connected"]?.bool == true }
 
         /// Connects and waits for the services, for as long as somebody wants it.
         private func establish(_ path: String) async throws(BluetoothError) {
@@ -89,7 +90,7 @@
                 while discovery.isDirty || discovery.isChanging { await pause(.milliseconds(10)) }
                 guard isWanted(path) else { continue }
                 attempts[path]?.isMade = false
-                let isNew = objects[path, Self.device]?["Connected"]?.bool != true
+                let isNew = !isConnected(path)
                 do throws(BusError) {
                     _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
                 } catch {
@@ -133,7 +134,7 @@
             {
                 await pause(.milliseconds(20))
             }
-            if objects[path, Self.device]?["Connected"]?.bool == true { partings[path] = BusThread.now + 5_000_000 }
+            if isConnected(path) { partings[path] = BusThread.now + 5_000_000 }
             tell(path, Self.device, "Disconnect")
         }
 
@@ -193,7 +194,7 @@
         func makeConnection(
             _ path: String, _ peer: PeerID, _ owner: CentralOwner
         ) throws(BluetoothError) -> BlueZConnection {
-            let isConnected = objects[path, Self.device]?["Connected"]?.bool == true
+            let isConnected = isConnected(path)
             guard isConnected, !owner.state.withLock({ $0.isClosed }) else {
                 if isConnected, !connections.contains(where: { $0.path == path }) {
                     tell(path, Self.device, "Disconnect")
@@ -301,7 +302,7 @@
 
         func serviceDidLeave(_ path: String) {
             for connection in connections where path.hasPrefix(connection.path + "/") {
-                connection.didModify(path)
+                connection.didLose(path)
             }
         }
 
@@ -314,7 +315,7 @@
             Task {
                 await self.refresh(device)
                 self.gaining.remove(device)
-                for connection in self.connections where connection.path == device { connection.didGainServices() }
+                for connection in self.connections where connection.path == device { connection.didModify([]) }
             }
         }
     }

@@ -48,6 +48,19 @@
                 try await until { daemon.called.filter { $0 == member }.count >= times }
             }
 
+            /// bluetoothd finds a service, and says that there are no others.
+            func findService() {
+                daemon.addService("service0001", battery)
+                daemon.change(resolved)
+            }
+
+            /// Waits until the device is disconnected for the so-many-th time, and connected to anew.
+            func untilConnectedAnew(time: Int = 1) async throws {
+                try await untilCalled("Disconnect", times: time)
+                daemon.change(away)
+                try await untilCalled("Connect", times: time + 1)
+            }
+
             func close() {
                 central.close()
                 adapter.close()
@@ -61,11 +74,8 @@
             let connecting = setting.connect()
             try await setting.untilCalled("Connect")
             setting.daemon.change(Self.resolved)
-            try await setting.untilCalled("Disconnect")
-            setting.daemon.change(Self.away)
-            try await setting.untilCalled("Connect", times: 2)
-            setting.daemon.addService("service0001", Self.battery)
-            setting.daemon.change(Self.resolved)
+            try await setting.untilConnectedAnew()
+            setting.findService()
             #expect(try await connecting.value.discoverServices(nil).count == 1)
         }
 
@@ -73,13 +83,11 @@
             let setting = try await Setting()
             defer { setting.close() }
             let connecting = setting.connect()
+            try await setting.untilCalled("Connect")
             for time in 1...2 {
-                try await setting.untilCalled("Connect", times: time)
                 setting.daemon.change(Self.resolved)
-                try await setting.untilCalled("Disconnect", times: time)
-                setting.daemon.change(Self.away)
+                try await setting.untilConnectedAnew(time: time)
             }
-            try await setting.untilCalled("Connect", times: 3)
             setting.daemon.change(Self.resolved)
             #expect(try await connecting.value.discoverServices(nil).isEmpty)
         }
@@ -107,11 +115,8 @@
             await #expect(throws: BluetoothError.self) { try await calledOff.value }
             let connecting = setting.connect()
             setting.daemon.change(Self.resolved)
-            try await setting.untilCalled("Disconnect")
-            setting.daemon.change(Self.away)
-            try await setting.untilCalled("Connect", times: 2)
-            setting.daemon.addService("service0001", Self.battery)
-            setting.daemon.change(Self.resolved)
+            try await setting.untilConnectedAnew()
+            setting.findService()
             #expect(try await connecting.value.discoverServices(nil).count == 1)
         }
 
@@ -120,8 +125,7 @@
             defer { setting.close() }
             let connecting = setting.connect()
             try await setting.untilCalled("Connect")
-            setting.daemon.addService("service0001", Self.battery)
-            setting.daemon.change(Self.resolved)
+            setting.findService()
             let connection = try await connecting.value
             setting.daemon.answer(
                 "Connect", with: .failure(BusError(name: "org.bluez.Error.InProgress", message: "In Progress")))
@@ -158,8 +162,7 @@
             defer { setting.close() }
             let connecting = setting.connect()
             try await setting.untilCalled("Connect")
-            setting.daemon.addService("service0001", Self.battery)
-            setting.daemon.change(Self.resolved)
+            setting.findService()
             let connection = try await connecting.value
             let owner = Owner()
             connection.activate(owner)
