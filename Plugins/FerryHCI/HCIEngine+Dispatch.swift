@@ -216,7 +216,7 @@
                 state -> (HCIL2CAPChannel?, Waiter<HCIL2CAPChannel>?, (any PeripheralRoleEvents)?) in
                 guard let peer = state.links[connection]?.peer else { return (nil, nil, nil) }
                 let channel = HCIL2CAPChannel(
-                    self, id, psm: PSM(rawValue: psm), peer: peer, maximum: state.host.maximumSDU(id) ?? 23)
+                    self, id, psm: PSM(rawValue: psm), peerID: peer, maximum: state.host.maximumSDU(id) ?? 23)
                 state.channels[id] = channel
                 var waiter: Waiter<HCIL2CAPChannel>?
                 if let operation, case .openChannel(let waiting)? = state.operations.removeValue(forKey: operation) {

@@ -7,7 +7,8 @@
     /// An LE credit-based channel as a link: a chunk is an SDU, and the peer's credits are the backpressure.
     final class HCIL2CAPChannel: L2CAPChannel {
         let psm: PSM
-        let peer: PeerID
+        let peerID: PeerID
+        var peer: PeerIdentity { PeerIdentity(peerID.description, certainty: .connection) }
         let maximumChunkSize: Int
         private let engine: HCIEngine
         private let id: CreditChannelID
@@ -22,11 +23,11 @@
             var isOver = false
         }
 
-        init(_ engine: HCIEngine, _ id: CreditChannelID, psm: PSM, peer: PeerID, maximum: Int) {
+        init(_ engine: HCIEngine, _ id: CreditChannelID, psm: PSM, peerID: PeerID, maximum: Int) {
             self.engine = engine
             self.id = id
             self.psm = psm
-            self.peer = peer
+            self.peerID = peerID
             maximumChunkSize = maximum
         }
 

@@ -4,7 +4,8 @@ import FerryBluetooth
 /// One side of an L2CAP channel. It closes when nobody refers to it any more.
 final class LoopbackChannel: L2CAPChannel {
     let psm: PSM
-    let peer: PeerID
+    let peerID: PeerID
+    var peer: PeerIdentity { PeerIdentity(peerID.description, certainty: .address) }
     let maximumChunkSize: Int
     private let radio: LoopbackRadio
     private let id: Int
@@ -12,7 +13,7 @@ final class LoopbackChannel: L2CAPChannel {
     init(radio: LoopbackRadio, id: Int) {
         self.radio = radio
         self.id = id
-        (psm, peer, maximumChunkSize) = radio.locked { radio in
+        (psm, peerID, maximumChunkSize) = radio.locked { radio in
             let end = radio.channels[id]
             return (
                 end?.psm ?? PSM(rawValue: 0), end?.peer ?? PeerID(rawValue: 0), radio.configuration.l2capMTU

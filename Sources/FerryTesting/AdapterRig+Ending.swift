@@ -191,7 +191,7 @@ extension AdapterRig {
         try await wait(for: "peripheralDidOpen") { witness.get { !$0.channels.isEmpty } }
         guard let far = witness.get({ $0.channels.first }) else { return }
         try require(near.psm == psm && far.psm == psm, "the channel's ends name other PSMs")
-        try require(near.peer == connection.peripheral, "the channel's peer is not the peripheral")
+        try require(near.peerID == connection.peripheral, "the channel's peer is not the peripheral")
         let witnesses = (LinkWitness(), LinkWitness())
         near.activate(witnesses.0)
         far.activate(witnesses.1)

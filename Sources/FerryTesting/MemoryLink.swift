@@ -32,21 +32,29 @@ public final class MemoryLink: Link {
         var reason: FerryError?
     }
 
+    /// Who is at the other end, as the test says.
+    public let peer: PeerIdentity
+
     private let state: Mutex<State>
-    private let peer = Mutex<WeakPeer>(WeakPeer())
+    private let other = Mutex<WeakPeer>(WeakPeer())
 
     private struct WeakPeer { weak var link: MemoryLink? }
 
-    private init(maximumChunkSize: Int, queueDepth: Int) {
+    private init(maximumChunkSize: Int, queueDepth: Int, peer: PeerIdentity) {
+        self.peer = peer
         state = Mutex(State(queueDepth: max(1, queueDepth), maximumChunkSize: max(1, maximumChunkSize)))
     }
 
-    /// Two ends, each with a transmit queue of `queueDepth` chunks. Keep both for as long as either is in use.
-    public static func makePair(maximumChunkSize: Int, queueDepth: Int = 8) -> (MemoryLink, MemoryLink) {
-        let a = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth)
-        let b = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth)
-        a.peer.withLock { $0.link = b }
-        b.peer.withLock { $0.link = a }
+    /// Two ends, each with a transmit queue of `queueDepth` chunks. Keep both for as long as either is in use. The first
+    /// one's peer is `far`, the second's `near`.
+    public static func makePair(
+        maximumChunkSize: Int, queueDepth: Int = 8, near: PeerIdentity = PeerIdentity("near", certainty: .address),
+        far: PeerIdentity = PeerIdentity("far", certainty: .address)
+    ) -> (MemoryLink, MemoryLink) {
+        let a = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth, peer: far)
+        let b = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth, peer: near)
+        a.other.withLock { $0.link = b }
+        b.other.withLock { $0.link = a }
         return (a, b)
     }
 
@@ -90,7 +98,7 @@ public final class MemoryLink: Link {
     /// Delivers what waits at this end and ends both.
     public func close() {
         while deliver() {}
-        let other = peer.withLock { $0.link }
+        let other = self.other.withLock { $0.link }
         end(FerryError(.closed, "This side closed the link."))
         other?.end(FerryError(.disconnected, "The other side closed the link."))
     }
@@ -105,7 +113,7 @@ public final class MemoryLink: Link {
     /// - Returns: false when nothing waits, the other end is paused, or the link has ended.
     @discardableResult
     public func deliver(_ fate: Fate = .arrives, signalsReady: Bool = true) -> Bool {
-        guard let other = peer.withLock({ $0.link }) else { return false }
+        guard let other = self.other.withLock({ $0.link }) else { return false }
         guard let receiver = other.state.withLock({ $0.isReceiving ? $0.receiver : nil }) else { return false }
         let chunks = state.withLock { state -> [[UInt8]]? in
             guard state.reason == nil, let chunk = state.queue.popFirst() else { return nil }
@@ -149,7 +157,7 @@ public final class MemoryLink: Link {
 
     /// Ends both ends as when the peer goes out of range; chunks that wait are lost.
     public func disconnect(_ reason: FerryError = FerryError(.disconnected, "The peer is gone.")) {
-        let other = peer.withLock { $0.link }
+        let other = self.other.withLock { $0.link }
         end(reason)
         other?.end(reason)
     }

@@ -65,6 +65,7 @@ private final class DefectiveLink: Link, LinkReceiver {
         self.defect = defect
     }
 
+    var peer: PeerIdentity { link.peer }
     var maximumChunkSize: Int { link.maximumChunkSize }
 
     func activate(_ receiver: any LinkReceiver) {

@@ -40,6 +40,10 @@ private final class BreakingTransport: Transport {
         return client
     }
 
+    func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+        try await connect(timeout: timeout)
+    }
+
     var counts: (breaks: Int, connects: Int) { state.withLock { ($0.breaks, $0.connects) } }
 
     func stop() { state.withLock { $0.isStopped = true } }

@@ -67,6 +67,7 @@ private final class ScriptedLink: Link {
     }
 
     var calls: [String] { state.withLock { $0.calls } }
+    var peer: PeerIdentity { PeerIdentity("script", certainty: .address) }
     var maximumChunkSize: Int { 20 }
 
     func activate(_ receiver: any LinkReceiver) { state.withLock { $0.receiver = receiver } }

@@ -20,4 +20,8 @@ struct DeferredTransport: Transport {
     func connect(timeout: Duration) async throws(FerryError) -> any Link {
         try await transport().connect(timeout: timeout)
     }
+
+    func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+        try await transport().connect(to: peer, timeout: timeout)
+    }
 }

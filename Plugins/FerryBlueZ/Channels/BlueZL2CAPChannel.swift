@@ -31,7 +31,8 @@
         }
 
         let psm: PSM
-        let peer: PeerID
+        let peerID: PeerID
+        var peer: PeerIdentity { PeerIdentity(peerID.description, certainty: .connection) }
         let maximumChunkSize: Int
         private let thread: BusThread
         private let canPause: Bool
@@ -50,12 +51,12 @@
         ///   - isDrained: whether what was sent has left the socket.
         ///   - onEnd: called once, on the thread, when the channel has ended.
         init(
-            _ descriptor: FileDescriptor, psm: PSM, peer: PeerID, sendMTU: Int, receiveMTU: Int, canPause: Bool,
+            _ descriptor: FileDescriptor, psm: PSM, peerID: PeerID, sendMTU: Int, receiveMTU: Int, canPause: Bool,
             on thread: BusThread, isDrained: @escaping @Sendable (Int32) -> Bool = L2CAPSocket.isDrained,
             onEnd: @escaping @Sendable (BlueZL2CAPChannel) -> Void
         ) {
             self.psm = psm
-            self.peer = peer
+            self.peerID = peerID
             maximumChunkSize = max(1, min(sendMTU, Self.chunkLimit))
             self.thread = thread
             self.canPause = canPause

@@ -169,11 +169,11 @@
         // MARK: Open channels
 
         private func adopt(
-            _ socket: L2CAPSocket, _ psm: PSM, _ peer: PeerID, _ owner: UInt64
+            _ socket: L2CAPSocket, _ psm: PSM, _ peerID: PeerID, _ owner: UInt64
         ) throws(BluetoothError) -> BlueZL2CAPChannel {
             // The engine lives, and with it the thread, while a channel of it is open.
             let channel = BlueZL2CAPChannel(
-                socket.descriptor, psm: psm, peer: peer, sendMTU: try socket.sendMTU(),
+                socket.descriptor, psm: psm, peerID: peer, sendMTU: try socket.sendMTU(),
                 receiveMTU: Int(configuration.channelMTU), canPause: Kernel.returnsCreditsWhenRead, on: thread
             ) { [self] channel in
                 assumeIsolated { $0.channels.open[ObjectIdentifier(channel)] = nil }

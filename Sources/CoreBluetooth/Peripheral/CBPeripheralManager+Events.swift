@@ -226,7 +226,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
     func peripheralDidOpen(_ channel: any L2CAPChannel) {
         callbacks.run { [manager] in
             guard let manager = manager.object else { return channel.close() }
-            let opened = CBL2CAPChannel(channel, peer: manager.central(channel.peer))
+            let opened = CBL2CAPChannel(channel, peer: manager.central(channel.peerID))
             manager.delegate?.peripheralManager(manager, didOpen: opened, error: nil)
         }
     }

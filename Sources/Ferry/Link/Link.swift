@@ -8,11 +8,16 @@
 /// - The receiver is never called from within ``trySend(_:)``, ``setReceiving(_:)`` or ``maximumChunkSize``, and never
 ///   with a lock held that those need: the caller may hold a lock of its own while it calls them.
 /// - Calls of one receiver do not overlap, except that ``LinkReceiver/linkIsReady()`` may come at any time.
+/// - An ended link is inert: it sends nothing, ends nothing and asks for nothing, whoever connects afterwards.
 /// - One owner: a link is activated once, by one receiver, and every chunk goes through that owner, so nothing overtakes
 ///   what is queued.
 ///
 /// `FerryTesting.LinkConformance` checks all of it.
 public protocol Link: AnyObject, Sendable {
+    /// Who is at the other end. It may become surer while the link lives, when the two sides pair, and is never another
+    /// peer. It can be asked after the end.
+    var peer: PeerIdentity { get }
+
     /// The most bytes that ``trySend(_:)`` takes at present. It may change at any time, as ATT_MTU does; it is never
     /// less than 1 and is asked before each chunk.
     var maximumChunkSize: Int { get }

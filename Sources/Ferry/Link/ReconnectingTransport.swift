@@ -47,7 +47,18 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
     ///
     /// - Throws: what the wrapped transport throws. Only later losses are mended.
     public func connect(timeout: Duration) async throws(FerryError) -> any Link {
-        let port = LinkPort(try await base.connect(timeout: timeout))
+        reconnecting(try await base.connect(timeout: timeout))
+    }
+
+    /// Connects to this peer; the link connects again on its own until it is closed or the patience is at an end.
+    ///
+    /// - Throws: what the wrapped transport throws. Only later losses are mended.
+    public func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+        reconnecting(try await base.connect(to: peer, timeout: timeout))
+    }
+
+    private func reconnecting(_ first: any Link) -> any Link {
+        let port = LinkPort(first)
         let reconnector = Reconnector(base, backoff, time)
         let link = ResumableLink(over: port) { reason in
             if reason != nil { reconnector.start() } else { reconnector.stop() }

@@ -23,11 +23,14 @@ package final class ResumableLink: Link {
         var latestSize: Int
     }
 
+    package let peer: PeerIdentity
+
     private let state: Mutex<State>
     /// Called after each suspension that the receiver has survived, and with nil once when the link is closed.
     private let onChange: @Sendable (FerryError?) -> Void
 
     package init(over port: LinkPort, onChange: @escaping @Sendable (FerryError?) -> Void) {
+        peer = port.link.peer
         state = Mutex(State(below: .open(port.link), first: port, latestSize: port.link.maximumChunkSize))
         self.onChange = onChange
     }

@@ -14,6 +14,9 @@ public final class TappedLink: Link {
     }
 
     /// The link's own.
+    public var peer: PeerIdentity { link.peer }
+
+    /// The link's own.
     public var maximumChunkSize: Int { link.maximumChunkSize }
 
     /// Activates the link; its events go to the observer first and then to `receiver`.

@@ -10,6 +10,25 @@ public protocol Transport: Sendable {
     /// - Parameter timeout: how long to look and to set up, at most.
     /// - Throws: ``FerryError`` with `peerNotFound`, `timedOut`, `disconnected`, `cancelled` or `transportUnavailable`.
     func connect(timeout: Duration) async throws(FerryError) -> any Link
+
+    /// Finds this peer, and no other, and opens a link to it: ``PeerIdentity/recognizes(_:)`` holds of ``Link/peer``.
+    ///
+    /// - Parameters:
+    ///   - peer: the ``Link/peer`` of an earlier link of the same transport.
+    ///   - timeout: how long to look and to set up, at most.
+    /// - Throws: ``FerryError`` as ``connect(timeout:)``; `peerNotFound` for an identity that is good for one connection
+    ///   only (``PeerIdentity/Certainty/connection``).
+    func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link
+}
+
+extension FerryError {
+    /// What ``Transport/connect(to:timeout:)`` throws for an identity that cannot be found again.
+    public static func cannotBeRecognized(_ peer: PeerIdentity) -> FerryError {
+        FerryError(
+            .peerNotFound,
+            "Peer \(peer) was known for one connection only and cannot be recognised again. Pair with it, or connect to "
+                + "whoever offers the service.")
+    }
 }
 
 /// A transport that is waiting for peers. Iterate over ``links`` for one link per peer.

@@ -1,3 +1,5 @@
+public import Ferry
+
 /// The central role: finds peripherals and connects to them.
 public protocol CentralRole: AnyObject, Sendable {
     /// Starts to look for peripherals, in place of an earlier scan.
@@ -86,6 +88,9 @@ public struct Discovery: Sendable, Hashable {
 public protocol PeripheralConnection: AnyObject, Sendable {
     /// The peripheral.
     var peripheral: PeerID { get }
+
+    /// Who the peripheral is, as surely as is known at present.
+    var identity: PeerIdentity { get }
 
     /// Names who is told of events, and starts their flow; events before that wait. The connection keeps `events` alive
     /// until it has ended.
@@ -186,4 +191,9 @@ extension PeripheralConnectionEvents {
     public func peripheralDidChangeMTU(_ attMTU: Int) {}
     /// Does nothing.
     public func peripheralDidModifyServices(_ services: [AttributeID]) {}
+}
+
+extension PeripheralConnection {
+    /// Good for this connection only.
+    public var identity: PeerIdentity { PeerIdentity(peripheral.description, certainty: .connection) }
 }

@@ -4,6 +4,6 @@ public import Ferry
 public protocol L2CAPChannel: Link {
     /// The number it was opened by.
     var psm: PSM { get }
-    /// The other side.
-    var peer: PeerID { get }
+    /// The other side, as this process names it.
+    var peerID: PeerID { get }
 }

@@ -1,4 +1,4 @@
-import Ferry
+public import Ferry
 
 /// The peripheral role: publishes services, advertises them, and updates subscribers.
 public protocol PeripheralRole: AnyObject, Sendable {
@@ -33,6 +33,9 @@ public protocol PeripheralRole: AnyObject, Sendable {
     /// The most bytes of a value that a subscribed central receives at once (ATT_MTU - 3, at most 512), or nil when it
     /// is not connected.
     func maximumUpdateValueLength(for central: PeerID) -> Int?
+
+    /// Who a central is, as surely as is known at present.
+    func identity(of central: PeerID) -> PeerIdentity
 
     /// Answers a read request or a group of write requests. Each is answered once; further answers are ignored.
     func respond(to request: RequestID, with response: Result<[UInt8], ATTError>)
@@ -173,5 +176,12 @@ public struct WriteRequest: Sendable, Hashable {
         self.id = id
         self.central = central
         self.parts = parts
+    }
+}
+
+extension PeripheralRole {
+    /// Good for this connection only.
+    public func identity(of central: PeerID) -> PeerIdentity {
+        PeerIdentity(central.description, certainty: .connection)
     }
 }

@@ -165,6 +165,7 @@ private final class OwningLink: Link {
 
     deinit { role.close() }
 
+    var peer: PeerIdentity { link.peer }
     var maximumChunkSize: Int { link.maximumChunkSize }
     func activate(_ receiver: any LinkReceiver) { link.activate(receiver) }
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool { try link.trySend(chunk) }

@@ -27,6 +27,8 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
 
     // MARK: Link
 
+    var peer: PeerIdentity { connection.identity }
+
     var maximumChunkSize: Int { sizeCheck.note(min(connection.maximumWriteLength(writeType), limit)) }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }

@@ -26,6 +26,8 @@ final class GATTPeripheralLink: Link {
 
     // MARK: Link
 
+    var peer: PeerIdentity { role.identity(of: central) }
+
     /// Once the central has gone: the last one known, so that whoever asks before it is told hears of the end alone.
     var maximumChunkSize: Int {
         sizeCheck.note(role.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20)

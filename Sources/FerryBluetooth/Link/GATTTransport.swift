@@ -56,4 +56,11 @@ public struct GATTTransport: Transport {
         }
         return try outcome.get()
     }
+
+    /// Connects to this peripheral and no other.
+    ///
+    /// - Throws: as ``connect(timeout:)``.
+    public func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+        throw .cannotBeRecognized(peer)
+    }
 }

@@ -78,6 +78,7 @@ final class MeteredLink: Link {
         self.inbound = inbound
     }
 
+    var peer: PeerIdentity { link.peer }
     var maximumChunkSize: Int { link.maximumChunkSize }
 
     func activate(_ receiver: any LinkReceiver) {

@@ -32,7 +32,7 @@
             let psm = try await rig.peripheral.publishL2CAPChannel(encryptionRequired: false)
             let (near, far) = try await rig.open(psm)
             #expect(near.psm == psm && far.psm == psm)
-            #expect(try near.peer == rig.connection.peripheral)
+            #expect(try near.peerID == rig.connection.peripheral)
             #expect(near.maximumChunkSize == 4096)
             let ends = [near, far].map {
                 MessageChannel(over: $0, codec: JSONCodec<[Int]>(), framing: LengthPrefixFraming())
