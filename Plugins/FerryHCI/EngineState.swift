@@ -1,5 +1,6 @@
 #if HCI
     import BluetoothHost
+    import Ferry
     import FerryBluetooth
     import NIOCore
 
@@ -136,6 +137,35 @@
             }
         }
 
+        /// Who is at the other end of a connection, while there is one: proven where the link is encrypted with the key of a
+        /// bond, which goes by the address that the peer calls its own.
+        func identity(_ id: ConnectionID) -> PeerIdentity? {
+            guard let address = host.peer(of: id) else { return nil }
+            let bond = bond(address)
+            return PeerIdentity(bond?.ownAddress ?? address, isProven: bond != nil && host.isEncrypted(id) == true)
+        }
+
+        /// Who an advertiser says it is.
+        func claimedIdentity(_ address: Address) -> PeerIdentity {
+            PeerIdentity(bond(address)?.ownAddress ?? address, isProven: false)
+        }
+
+        private func bond(_ address: Address) -> Bond? {
+            host.bonds.first { $0.peer == address || $0.identity == address }
+        }
+
+        /// The address by which a peer can be connected to without being heard first; nil where it has to be heard, since it
+        /// may use private addresses.
+        func address(_ identity: PeerIdentity) -> Address? {
+            guard identity.certainty > .connection, let (value, isRandom) = identity.bluetoothAddress else {
+                return nil
+            }
+            let address = Address(value, isRandom ? .random : .public)
+            let usesPrivateAddresses =
+                bond(address).map { $0.identityResolvingKey != nil && $0.peer != address } ?? false
+            return usesPrivateAddresses ? nil : address
+        }
+
         func connection(_ peer: PeerID) -> ConnectionID? { addresses[peer].flatMap { host.connection(to: $0) } }
 
         /// Who published the characteristic with this handle.
@@ -164,6 +194,17 @@
             guard case .ready = host.state else {
                 throw BluetoothError(.notPoweredOn, "The HCI controller is \(adapterState), not powered on.")
             }
+        }
+    }
+
+    extension Bond {
+        /// The address that the peer calls its own.
+        fileprivate var ownAddress: Address { identity ?? peer }
+    }
+
+    extension PeerIdentity {
+        init(_ address: Address, isProven: Bool) {
+            self.init(bluetoothAddress: address.value, isRandom: address.kind == .random, isProven: isProven)
         }
     }
 

@@ -1,5 +1,6 @@
 #if HCI
     import BluetoothHost
+    import Ferry
     import FerryBluetooth
     import Synchronization
 
@@ -33,7 +34,7 @@
                 guard heard.count > 1 || report.isScanResponse else { return nil }
                 let rssi = report.rssi == 127 ? -127 : Int(report.rssi)
                 let discovery = Discovery(
-                    peripheral: peripheral,
+                    peripheral: peripheral, identity: state.claimedIdentity(report.address),
                     advertisement: AdvertisementData(heard.data, isConnectable: heard.isConnectable), rssi: rssi)
                 var sinks: [any CentralRoleEvents] = []
                 for place in state.centrals.indices {
@@ -122,6 +123,10 @@
 
         func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID] {
             engine.state.withLock { state in identifiers.filter { state.addresses[$0] != nil } }
+        }
+
+        func retrievePeripheral(_ identity: PeerIdentity) -> PeerID? {
+            engine.state.withLock { state in state.address(identity).map { state.peerID($0) } }
         }
 
         func retrieveConnectedPeripherals(offering services: [BluetoothUUID]) -> [PeerID] {

@@ -1,5 +1,6 @@
 #if HCI
     import BluetoothHost
+    import Ferry
     import FerryBluetooth
     import Synchronization
 
@@ -12,6 +13,7 @@
         let owner: UInt64
         private let engine: HCIEngine
         private let id: ConnectionID
+        private let knownIdentity: KnownIdentity
         private let state = Mutex(State())
 
         private struct State {
@@ -35,7 +37,10 @@
             self.id = id
             self.peripheral = peripheral
             self.owner = owner
+            knownIdentity = KnownIdentity(engine.identity(id, of: peripheral))
         }
+
+        var identity: PeerIdentity { knownIdentity.update(engine.state.withLock { $0.identity(id) }) }
 
         var attMTU: Int { engine.state.withLock { $0.host.attMTU(of: id) ?? ATT.defaultMTU } }
 

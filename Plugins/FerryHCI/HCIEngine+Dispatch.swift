@@ -1,5 +1,6 @@
 #if HCI
     import BluetoothHost
+    import Ferry
     import FerryBluetooth
     import Synchronization
 
@@ -216,7 +217,9 @@
                 state -> (HCIL2CAPChannel?, Waiter<HCIL2CAPChannel>?, (any PeripheralRoleEvents)?) in
                 guard let peer = state.links[connection]?.peer else { return (nil, nil, nil) }
                 let channel = HCIL2CAPChannel(
-                    self, id, psm: PSM(rawValue: psm), peerID: peer, maximum: state.host.maximumSDU(id) ?? 23)
+                    self, id, on: connection, psm: PSM(rawValue: psm), peerID: peer,
+                    identity: state.identity(connection) ?? PeerIdentity(peer.description, certainty: .connection),
+                    maximum: state.host.maximumSDU(id) ?? 23)
                 state.channels[id] = channel
                 var waiter: Waiter<HCIL2CAPChannel>?
                 if let operation, case .openChannel(let waiting)? = state.operations.removeValue(forKey: operation) {

@@ -1,5 +1,6 @@
 #if HCI
     import BluetoothHost
+    import Ferry
     import FerryBluetooth
     import NIOCore
     import Synchronization
@@ -26,6 +27,11 @@
 
         /// For people who look for a fault.
         func note(_ text: String) { log?("\(name): \(text)") }
+
+        /// Who is at the other end of a connection; good for this connection only when that has ended already.
+        func identity(_ id: ConnectionID, of peer: PeerID) -> PeerIdentity {
+            state.withLock { $0.identity(id) } ?? PeerIdentity(peer.description, certainty: .connection)
+        }
 
         static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 

@@ -8,10 +8,11 @@
     final class HCIL2CAPChannel: L2CAPChannel {
         let psm: PSM
         let peerID: PeerID
-        var peer: PeerIdentity { PeerIdentity(peerID.description, certainty: .connection) }
         let maximumChunkSize: Int
         private let engine: HCIEngine
         private let id: CreditChannelID
+        private let connection: ConnectionID
+        private let knownIdentity: KnownIdentity
         private let state = Mutex(State())
 
         private struct State {
@@ -23,13 +24,20 @@
             var isOver = false
         }
 
-        init(_ engine: HCIEngine, _ id: CreditChannelID, psm: PSM, peerID: PeerID, maximum: Int) {
+        init(
+            _ engine: HCIEngine, _ id: CreditChannelID, on connection: ConnectionID, psm: PSM, peerID: PeerID,
+            identity: PeerIdentity, maximum: Int
+        ) {
             self.engine = engine
             self.id = id
+            self.connection = connection
+            knownIdentity = KnownIdentity(identity)
             self.psm = psm
             self.peerID = peerID
             maximumChunkSize = maximum
         }
+
+        var peer: PeerIdentity { knownIdentity.update(engine.state.withLock { $0.identity(connection) }) }
 
         func activate(_ receiver: any LinkReceiver) {
             engine.deliver { [self] in

@@ -166,6 +166,10 @@
             }
         }
 
+        func identity(of central: PeerID) -> PeerIdentity? {
+            engine.state.withLock { state in state.connection(central).flatMap { state.identity($0) } }
+        }
+
         func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
             try? engine.change { [id] state, now in
                 let request = ServerRequestID(rawValue: request.rawValue)

@@ -1,4 +1,4 @@
-import Ferry
+public import Ferry
 public import FerryBluetooth
 
 /// An adapter on a ``LoopbackRadio``.
@@ -32,6 +32,9 @@ public final class LoopbackAdapter: BluetoothAdapter {
 
     /// Says what happens from now on when a request asks for an encrypted connection. At first: it succeeds.
     public func setPairing(_ pairing: Pairing) { radio.locked { $0.nodes[index].pairing = pairing } }
+
+    /// Who this adapter is to others that it is not paired with: its address, which it keeps as long as the radio lives.
+    public var identity: PeerIdentity { RadioState.identity(ofNode: index, isProven: false) }
 
     /// The name by which this adapter knows another, as its discoveries and requests give it.
     public func identifier(of other: LoopbackAdapter) -> PeerID {

@@ -57,6 +57,12 @@ final class LoopbackCentralRole: CentralRole {
         radio.locked { radio in identifiers.filter { radio.nodes[node].peers[$0] != nil } }
     }
 
+    func retrievePeripheral(_ identity: PeerIdentity) -> PeerID? {
+        radio.locked { radio in
+            radio.node(identity).flatMap { $0 == node ? nil : radio.peerID(of: $0, seenBy: node) }
+        }
+    }
+
     func retrieveConnectedPeripherals(offering services: [BluetoothUUID]) -> [PeerID] {
         radio.locked { radio in
             radio.links.values.sorted { $0.id < $1.id }

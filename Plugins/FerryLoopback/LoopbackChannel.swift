@@ -5,23 +5,28 @@ import FerryBluetooth
 final class LoopbackChannel: L2CAPChannel {
     let psm: PSM
     let peerID: PeerID
-    var peer: PeerIdentity { PeerIdentity(peerID.description, certainty: .address) }
     let maximumChunkSize: Int
     private let radio: LoopbackRadio
     private let id: Int
+    private let knownIdentity: KnownIdentity
 
     init(radio: LoopbackRadio, id: Int) {
         self.radio = radio
         self.id = id
-        (psm, peerID, maximumChunkSize) = radio.locked { radio in
+        let peer: PeerIdentity?
+        (psm, peerID, maximumChunkSize, peer) = radio.read { radio in
             let end = radio.channels[id]
             return (
-                end?.psm ?? PSM(rawValue: 0), end?.peer ?? PeerID(rawValue: 0), radio.configuration.l2capMTU
+                end?.psm ?? PSM(rawValue: 0), end?.peer ?? PeerID(rawValue: 0), radio.configuration.l2capMTU,
+                radio.identity(ofChannel: id)
             )
         }
+        knownIdentity = KnownIdentity(peer ?? PeerIdentity(peerID.description, certainty: .connection))
     }
 
     deinit { radio.locked { $0.abandonChannel(id) } }
+
+    var peer: PeerIdentity { knownIdentity.update(radio.read { $0.identity(ofChannel: id) }) }
 
     func activate(_ receiver: any LinkReceiver) {
         radio.locked { radio in
@@ -42,4 +47,13 @@ final class LoopbackChannel: L2CAPChannel {
     func setReceiving(_ isReceiving: Bool) { radio.locked { $0.setReceiving(isReceiving, channel: id) } }
 
     func close() { radio.locked { $0.closeChannel(id) } }
+}
+
+extension RadioState {
+    /// Who is at the other end of a channel, while its link lives.
+    fileprivate func identity(ofChannel id: Int) -> PeerIdentity? {
+        guard let end = channels[id], let link = links[end.link] else { return nil }
+        return Self.identity(
+            ofNode: end.direction == .up ? link.peripheral : link.central, isProven: isProven(link))
+    }
 }

@@ -6,14 +6,19 @@ final class LoopbackConnection: PeripheralConnection {
     let peripheral: PeerID
     private let radio: LoopbackRadio
     private let id: Int
+    private let knownIdentity: KnownIdentity
 
     init(radio: LoopbackRadio, id: Int, peripheral: PeerID) {
         self.radio = radio
         self.id = id
         self.peripheral = peripheral
+        knownIdentity = KnownIdentity(
+            radio.identity(ofClient: id) ?? PeerIdentity(peripheral.description, certainty: .connection))
     }
 
     deinit { radio.locked { $0.abandon(client: id) } }
+
+    var identity: PeerIdentity { knownIdentity.update(radio.identity(ofClient: id)) }
 
     func activate(_ events: any PeripheralConnectionEvents) {
         radio.locked { $0.activate(id, events) }
@@ -172,6 +177,17 @@ final class LoopbackConnection: PeripheralConnection {
     }
 
     func disconnect() { radio.locked { $0.disconnect(client: id) } }
+}
+
+extension LoopbackRadio {
+    /// Who a connection's peripheral is, while the connection lives.
+    fileprivate func identity(ofClient id: Int) -> PeerIdentity? {
+        read { radio in
+            radio.clients[id].flatMap { radio.links[$0.link] }.map {
+                RadioState.identity(ofNode: $0.peripheral, isProven: radio.isProven($0))
+            }
+        }
+    }
 }
 
 extension RadioState {

@@ -63,6 +63,14 @@ final class LoopbackPeripheralRole: PeripheralRole {
         }
     }
 
+    func identity(of central: PeerID) -> PeerIdentity? {
+        radio.read { radio in
+            owner.link(to: central, in: radio).map {
+                RadioState.identity(ofNode: $0.central, isProven: radio.isProven($0))
+            }
+        }
+    }
+
     func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
         radio.locked { $0.respond(id, to: request, with: response) }
     }

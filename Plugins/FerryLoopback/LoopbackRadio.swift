@@ -9,7 +9,7 @@ import Synchronization
 ///
 /// ## What it does not model
 /// Air time and loss below the connection (every packet of a connection arrives, unless ``Configuration/faults`` say
-/// otherwise), addresses, and the link layer's own procedures. Two adapters that connect to one another in both directions
+/// otherwise), addresses that change, and the link layer's own procedures. Two adapters that connect to one another in both directions
 /// have two connections. Pairing is a yes or a no, without keys.
 public final class LoopbackRadio: Sendable {
     private let state: Mutex<RadioState>

@@ -1,4 +1,5 @@
 #if BlueZ
+    import Ferry
     import FerryBluetooth
     import Synchronization
 
@@ -65,6 +66,10 @@
 
         func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID] {
             engine.shared.withLock { shared in identifiers.filter { shared.paths[$0] != nil } }
+        }
+
+        func retrievePeripheral(_ identity: PeerIdentity) -> PeerID? {
+            engine.shared.withLock { shared in shared.path(identity).map { shared.peer($0) } }
         }
 
         func retrieveConnectedPeripherals(offering services: [BluetoothUUID]) -> [PeerID] {

@@ -35,12 +35,21 @@
         let engine: BlueZEngine
         let state = Mutex(State())
         let turn = Turn()
+        private let knownIdentity: KnownIdentity
 
         init(_ engine: BlueZEngine, _ path: String, _ peripheral: PeerID, _ owner: CentralOwner) {
             self.engine = engine
             self.path = path
             self.peripheral = peripheral
             self.owner = owner
+            knownIdentity = KnownIdentity(PeerIdentity(peripheral.description, certainty: .connection))
+            _ = identity
+        }
+
+        var identity: PeerIdentity {
+            // Once this connection has ended, another one of the same device may be there.
+            let isOver = state.withLock { $0.ended != nil }
+            return knownIdentity.update(isOver ? nil : engine.shared.withLock { $0.identity(ofConnected: path) })
         }
 
         var attMTU: Int { state.withLock { $0.mtu } }

@@ -1,4 +1,5 @@
 #if BlueZ
+    import Ferry
     import FerryBluetooth
     import Synchronization
 
@@ -91,6 +92,7 @@
                 guard isWanted(path) else { continue }
                 attempts[path]?.isMade = false
                 let isNew = !isConnected(path)
+                let isBonded = objects[path, Self.device].map(Self.isBonded) ?? false
                 do throws(BusError) {
                     _ = try await call(path, Self.device, "Connect", timeout: .seconds(120))
                 } catch {
@@ -110,6 +112,9 @@
                     }
                 }
                 attempts[path]?.isMade = true
+                // bluetoothd lets no connection that it makes to a paired device come about unless it is encrypted
+                // (`device_connect_le` in src/device.c of BlueZ 5.66).
+                if isNew, isBonded { didProve(path) }
                 guard try await servicesAreResolved(path, what) else { continue }
                 // bluetoothd says so as well when finding them has failed (`gatt_client_ready_cb` in src/device.c of BlueZ
                 // 5.66), and does not try again. A peer may also have none but those that bluetoothd keeps to itself.
@@ -252,7 +257,10 @@
             discovery.isRunning = false
             discovery.isDirty = false
             partings = [:]
-            shared.withLock { $0.connected = [] }
+            shared.withLock { shared in
+                shared.connected = []
+                shared.proven = []
+            }
             withdrawEverything(reason)
         }
 
@@ -273,17 +281,41 @@
         func deviceDidLeave(_ path: String) {
             let wasConnected = shared.withLock { shared in
                 shared.offers[path] = nil
+                shared.identities[path] = nil
+                shared.bonded.remove(path)
+                shared.proven.remove(path)
                 return shared.connected.remove(path) != nil
             }
             deviceDidDisconnect(path, wasConnected: wasConnected)
         }
 
-        private func note(_ path: String) {
+        static func isBonded(_ device: ObjectTree.Properties) -> Bool {
+            device["Bonded"]?.bool ?? device["Paired"]?.bool ?? false  // Bonded is new in BlueZ 5.66
+        }
+
+        /// A device has shown on its present connection that it has the key of its bond.
+        func didProve(_ path: String) {
+            shared.withLock { _ = $0.proven.insert(path) }
+            note(path)
+        }
+
+        func note(_ path: String) {
             guard let device = objects[path, Self.device] else { return }
+            let isBonded = Self.isBonded(device)
+            let address = DeviceAddress(device)
             let isConnected = device["Connected"]?.bool == true
             let services = device["UUIDs"]?.texts.compactMap { try? BluetoothUUID($0) } ?? []
             shared.withLock { shared in
+                if !isConnected || !isBonded { shared.proven.remove(path) }
+                // Paired while it is connected.
+                let wasBonded = shared.bonded.contains(path)
+                if isBonded { shared.bonded.insert(path) } else { shared.bonded.remove(path) }
+                if isBonded, !wasBonded, isConnected, shared.connected.contains(path) { shared.proven.insert(path) }
                 if isConnected { shared.connected.insert(path) } else { shared.connected.remove(path) }
+                shared.identities[path] = address.map {
+                    PeerIdentity(
+                        bluetoothAddress: $0.value, isRandom: $0.isRandom, isProven: shared.proven.contains(path))
+                }
                 shared.offers[path] = isConnected ? services : nil
             }
         }

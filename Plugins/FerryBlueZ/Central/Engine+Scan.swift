@@ -1,4 +1,5 @@
 #if BlueZ
+    import Ferry
     import FerryBluetooth
     import Synchronization
 
@@ -114,7 +115,12 @@
         func didHear(_ path: String, _ device: ObjectTree.Properties) {
             let peer = shared.withLock { $0.peer(path) }
             let rssi = device.rssi
-            let found = Discovery(peripheral: peer, advertisement: AdvertisementData(device), rssi: rssi ?? -127)
+            let identity = DeviceAddress(device).map {
+                PeerIdentity(bluetoothAddress: $0.value, isRandom: $0.isRandom, isProven: false)
+            }
+            let found = Discovery(
+                peripheral: peer, identity: identity ?? PeerIdentity(peer.description, certainty: .connection),
+                advertisement: AdvertisementData(device), rssi: rssi ?? -127)
             for owner in centrals {
                 let reports = owner.state.withLock { state in
                     guard let scan = state.scan, scan.matches(found, hasRSSI: rssi != nil) else { return false }

@@ -1,4 +1,5 @@
 #if BlueZ
+    import Ferry
     import FerryBluetooth
     import Glibc
     import Synchronization
@@ -72,7 +73,10 @@
             case .success(let (socket, address)):
                 let path = devicePath(address)
                 let central = shared.withLock { $0.peer(path) }
-                guard let channel = try? adopt(socket, psm, central, listener.owner.id) else { return }
+                // The socket has the address; of encryption it tells nothing, unless the PSM asks for it.
+                let identity = PeerIdentity(
+                    bluetoothAddress: address.value, isRandom: address.isRandom, isProven: false)
+                guard let channel = try? adopt(socket, psm, central, identity, listener.owner.id) else { return }
                 listener.owner.events.peripheralDidOpen(channel)
             }
         }
@@ -144,7 +148,8 @@
                 }
                 guard outcome == 0 else { throw L2CAPSocket.error(what, outcome) }
                 let channel = try adopt(
-                    opening.socket, opening.psm, opening.connection.peripheral, opening.connection.owner.id)
+                    opening.socket, opening.psm, opening.connection.peripheral, opening.connection.identity,
+                    opening.connection.owner.id)
                 // Where nobody waits for it any more, it is not to stay open.
                 if !opening.waiter.complete(.success(channel)) { channel.close() }
             } catch {
@@ -169,11 +174,11 @@
         // MARK: Open channels
 
         private func adopt(
-            _ socket: L2CAPSocket, _ psm: PSM, _ peerID: PeerID, _ owner: UInt64
+            _ socket: L2CAPSocket, _ psm: PSM, _ peerID: PeerID, _ peer: PeerIdentity, _ owner: UInt64
         ) throws(BluetoothError) -> BlueZL2CAPChannel {
             // The engine lives, and with it the thread, while a channel of it is open.
             let channel = BlueZL2CAPChannel(
-                socket.descriptor, psm: psm, peerID: peer, sendMTU: try socket.sendMTU(),
+                socket.descriptor, psm: psm, peerID: peerID, peer: peer, sendMTU: try socket.sendMTU(),
                 receiveMTU: Int(configuration.channelMTU), canPause: Kernel.returnsCreditsWhenRead, on: thread
             ) { [self] channel in
                 assumeIsolated { $0.channels.open[ObjectIdentifier(channel)] = nil }

@@ -23,6 +23,14 @@
             isRandom = object["AddressType"]?.text == "random"
         }
 
+        init(_ value: UInt64, isRandom: Bool) {
+            self.init(
+                bytes: (0..<6).map { UInt8(truncatingIfNeeded: value >> (8 * UInt64($0))) }, isRandom: isRandom)
+        }
+
+        /// The 48 bits.
+        var value: UInt64 { bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
+
         /// What BlueZ calls the device's object, below its adapter's.
         var objectName: String {
             let digits = bytes.reversed().map { byte in

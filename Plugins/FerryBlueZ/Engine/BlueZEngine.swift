@@ -1,4 +1,5 @@
 #if BlueZ
+    import Ferry
     import FerryBluetooth
     import Synchronization
 
@@ -17,6 +18,12 @@
             var paths: [PeerID: String] = [:]
             var peers: [String: PeerID] = [:]
             var connected: Set<String> = []
+            /// Who the devices are that bluetoothd has, and which of them have shown on their present connection that they
+            /// have the key of their bond. It does not tell which connections are encrypted.
+            var identities: [String: PeerIdentity] = [:]
+            var proven: Set<String> = []
+            var bonded: Set<String> = []
+            var adapterPath: String?
             /// The services that connected devices are known to offer.
             var offers: [String: [BluetoothUUID]] = [:]
             var nextID: UInt64 = 1
@@ -28,6 +35,20 @@
                 peers[path] = made
                 paths[made] = path
                 return made
+            }
+
+            /// Who a device is that is connected.
+            func identity(ofConnected path: String) -> PeerIdentity? {
+                connected.contains(path) ? identities[path] : nil
+            }
+
+            /// The object of the device with this identity, or the one that bluetoothd will make.
+            func path(_ identity: PeerIdentity) -> String? {
+                guard identity.certainty > .connection, let adapterPath,
+                    let (value, isRandom) = identity.bluetoothAddress
+                else { return nil }
+                return identities.first { $0.value.name == identity.name }?.key
+                    ?? "\(adapterPath)/\(DeviceAddress(value, isRandom: isRandom).objectName)"
             }
 
             mutating func makeID() -> UInt64 {
@@ -50,7 +71,7 @@
         /// The unique name of bluetoothd's connection.
         var owner: String?
         var objects = ObjectTree()
-        var adapterPath: String?
+        var adapterPath: String? { didSet { shared.withLock { $0.adapterPath = adapterPath } } }
         var peripherals: [PeripheralOwner] = []
         var centrals: [CentralOwner] = []
         var connections: [BlueZConnection] = []
@@ -167,6 +188,7 @@
                     owner = message.sender
                     objects.replace(managed.first ?? .bool(false))
                     findAdapter()
+                    for path in objects.paths(with: "org.bluez.Device1") where isOurs(path) { note(path) }
                 }
                 guard meeting == meetings else { return }
                 await registerAgent()
@@ -272,6 +294,10 @@
 
         private func daemonDidLeave(_ why: String) {
             objects.removeAll()
+            shared.withLock { shared in
+                shared.identities = [:]
+                shared.bonded = []
+            }
             adapterPath = nil
             change(to: .resetting, why)
         }

@@ -89,6 +89,10 @@
             }
         }
 
+        func identity(of central: PeerID) -> PeerIdentity? {
+            engine.shared.withLock { shared in shared.paths[central].flatMap { shared.identity(ofConnected: $0) } }
+        }
+
         func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
             let owner = owner
             engine.perform { $0.respond(to: request, with: response, owner) }

@@ -28,6 +28,10 @@
                 $0 = .init(central: central, device: device, pipe: pipe, subscription: subscription)
             }
             watch(pipe, of: local)
+            // A client of what needs encryption has encrypted the link, and where it is bonded with that key.
+            if local.needsEncryption, objects[device, "org.bluez.Device1"].map(Self.isBonded) == true {
+                didProve(device)
+            }
             reviewAdvertising(of: local.owner)
             local.owner.events.peripheral(central, didSubscribeTo: local.id, as: subscription)
         }

@@ -56,6 +56,12 @@
         var canUpdate: Bool {
             canNotify || !definition.properties.isDisjoint(with: [.indicate, .indicateEncryptionRequired])
         }
+        /// Whether only an encrypted link may subscribe.
+        var needsEncryption: Bool {
+            canNotify
+                ? definition.properties.contains(.notifyEncryptionRequired)
+                : definition.properties.contains(.indicateEncryptionRequired)
+        }
         var canRead: Bool {
             definition.properties.contains(.read)
                 && !definition.permissions.isDisjoint(with: [.readable, .readEncryptionRequired])

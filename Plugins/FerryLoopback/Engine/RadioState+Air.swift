@@ -15,6 +15,27 @@ extension RadioState {
         return id
     }
 
+    /// An adapter by its static random address.
+    static func identity(ofNode node: Int, isProven: Bool) -> PeerIdentity {
+        PeerIdentity(
+            bluetoothAddress: firstAddress + UInt64(node), isRandom: true, isProven: isProven)
+    }
+
+    private static let firstAddress: UInt64 = 0xC0FE_0000_0000
+
+    /// The adapter with this identity.
+    func node(_ identity: PeerIdentity) -> Int? {
+        guard let (value, isRandom) = identity.bluetoothAddress, isRandom, identity.certainty > .connection,
+            value >= Self.firstAddress, value - Self.firstAddress < nodes.count
+        else { return nil }
+        return Int(value - Self.firstAddress)
+    }
+
+    /// Whether both sides of a link have shown that they have the key of their bond.
+    func isProven(_ link: AirLink) -> Bool {
+        link.isEncrypted && pairs[Pair(link.central, link.peripheral)]?.isBonded ?? false
+    }
+
     func isInRange(_ a: Int, _ b: Int) -> Bool { pairs[Pair(a, b)]?.isInRange ?? true }
 
     func rssi(_ a: Int, _ b: Int) -> Int { pairs[Pair(a, b)]?.rssi ?? configuration.rssi }
@@ -46,7 +67,8 @@ extension RadioState {
                 guard let listener = centrals[central], hears(listener, owner) else { continue }
                 listener.seen[id] = advertisement
                 let discovery = Discovery(
-                    peripheral: peerID(of: owner.node, seenBy: node.index), advertisement: advertisement,
+                    peripheral: peerID(of: owner.node, seenBy: node.index),
+                    identity: Self.identity(ofNode: owner.node, isProven: false), advertisement: advertisement,
                     rssi: rssi(node.index, owner.node))
                 events.append(.central(central) { $0.centralDidDiscover(discovery) })
             }
@@ -121,6 +143,8 @@ extension RadioState {
         let faults = pairs[Pair(link.central, link.peripheral)]?.faults ?? configuration.faults
         link.faults = FaultInjector(faults, stream: linkCount)
         if faults.wrongMTU != nil { count(.wrongMTU) }
+        // As hosts do when they have a key.
+        if pairs[Pair(link.central, link.peripheral)]?.isBonded ?? false { _ = encrypt(link) }
         attach(pending, to: link)
         if configuration.attMTU > 23 || faults.wrongMTU != nil, let first = link.clients.first,
             let client = clients[first]

@@ -19,6 +19,11 @@ public protocol CentralRole: AnyObject, Sendable {
     /// Which of these peripherals can be connected to without a scan.
     func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID]
 
+    /// The peripheral with this identity, whether or not it has been met: what ``connect(to:)`` then connects to says
+    /// who it is in ``PeripheralConnection/identity``. Nil when the identity is not one of this adapter's, or when it takes
+    /// a scan to find the peripheral, whose ``Discovery/identity`` has the same name.
+    func retrievePeripheral(_ identity: PeerIdentity) -> PeerID?
+
     /// The peripherals connected to this machine, by any owner, that offer one of `services`.
     func retrieveConnectedPeripherals(offering services: [BluetoothUUID]) -> [PeerID]
 
@@ -68,14 +73,17 @@ public struct ScanRequest: Sendable, Hashable {
 public struct Discovery: Sendable, Hashable {
     /// The peripheral.
     public let peripheral: PeerID
+    /// Who it says it is. Nothing is proven before it is connected: its certainty is never that of a bond.
+    public let identity: PeerIdentity
     /// What it advertises.
     public let advertisement: AdvertisementData
     /// How strongly it was heard, in dBm.
     public let rssi: Int
 
     /// Made by adapters.
-    public init(peripheral: PeerID, advertisement: AdvertisementData, rssi: Int) {
+    public init(peripheral: PeerID, identity: PeerIdentity, advertisement: AdvertisementData, rssi: Int) {
         self.peripheral = peripheral
+        self.identity = identity
         self.advertisement = advertisement
         self.rssi = rssi
     }
@@ -89,7 +97,7 @@ public protocol PeripheralConnection: AnyObject, Sendable {
     /// The peripheral.
     var peripheral: PeerID { get }
 
-    /// Who the peripheral is, as surely as is known at present.
+    /// Who the peripheral is, as surely as is known at present, or was when the connection ended.
     var identity: PeerIdentity { get }
 
     /// Names who is told of events, and starts their flow; events before that wait. The connection keeps `events` alive
@@ -191,9 +199,4 @@ extension PeripheralConnectionEvents {
     public func peripheralDidChangeMTU(_ attMTU: Int) {}
     /// Does nothing.
     public func peripheralDidModifyServices(_ services: [AttributeID]) {}
-}
-
-extension PeripheralConnection {
-    /// Good for this connection only.
-    public var identity: PeerIdentity { PeerIdentity(peripheral.description, certainty: .connection) }
 }

@@ -34,8 +34,8 @@ public protocol PeripheralRole: AnyObject, Sendable {
     /// is not connected.
     func maximumUpdateValueLength(for central: PeerID) -> Int?
 
-    /// Who a central is, as surely as is known at present.
-    func identity(of central: PeerID) -> PeerIdentity
+    /// Who a central is, as surely as is known at present, or nil when it is not connected.
+    func identity(of central: PeerID) -> PeerIdentity?
 
     /// Answers a read request or a group of write requests. Each is answered once; further answers are ignored.
     func respond(to request: RequestID, with response: Result<[UInt8], ATTError>)
@@ -176,12 +176,5 @@ public struct WriteRequest: Sendable, Hashable {
         self.id = id
         self.central = central
         self.parts = parts
-    }
-}
-
-extension PeripheralRole {
-    /// Good for this connection only.
-    public func identity(of central: PeerID) -> PeerIdentity {
-        PeerIdentity(central.description, certainty: .connection)
     }
 }

@@ -1,10 +1,13 @@
 import Ferry
 import Synchronization
 
-/// A central on its way to one link: finds a peripheral that offers the service, connects, discovers, subscribes.
+/// A central on its way to one link: finds a peripheral that offers the service, or the one that is wanted, connects,
+/// discovers, subscribes.
 final class GATTCentral: CentralRoleEvents {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
+    /// Whom to connect to; nil for whoever offers the service.
+    private let wanted: PeerIdentity?
     private let state = Mutex(State())
 
     private struct State {
@@ -12,16 +15,26 @@ final class GATTCentral: CentralRoleEvents {
         var found: PeerID?
         var waiter: (@Sendable (PeerID) -> Void)?
         var heardOutside: [PeerID: Int] = [:]  // signal strengths outside the window, for the error's text
+        var heardOthers: Set<PeerIdentity> = []  // who offers the service and is not the one, for the same
+        var isConnecting = false
     }
 
-    init(_ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration) {
+    init(_ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration, to wanted: PeerIdentity? = nil) {
         self.adapter = adapter
         self.configuration = configuration
+        self.wanted = wanted
     }
 
     /// What the scan has met so far that did not match, for people.
     var whatWasHeard: String {
-        let heard = state.withLock { $0.heardOutside.values.sorted(by: >) }
+        let (heard, others, isConnecting) = state.withLock {
+            ($0.heardOutside.values.sorted(by: >), $0.heardOthers.map(\.name).sorted(), $0.isConnecting)
+        }
+        if let wanted {
+            if isConnecting { return "Peer \(wanted) did not answer; is it on, in range and advertising?" }
+            let whom = others.isEmpty ? "nobody else" : "others: \(others.joined(separator: ", "))"
+            return "Peer \(wanted) was not heard, and \(whom) that offers service \(configuration.service)."
+        }
         guard let window = configuration.rssi, !heard.isEmpty else {
             return
                 "Nothing that offers service \(configuration.service) was heard; is the peripheral on and advertising?"
@@ -36,7 +49,9 @@ final class GATTCentral: CentralRoleEvents {
         let role = adapter.openCentral(self)
         do {
             try await waitForPower(of: adapter.name, time) { [self] body in state.withLock { body(&$0.power) } }
-            let peripheral = try await find(with: role)
+            let known = wanted.flatMap { role.retrievePeripheral($0) }
+            let peripheral = if let known { known } else { try await find(with: role) }
+            state.withLock { $0.isConnecting = true }
             return try await open(peripheral, with: role)
         } catch {
             role.close()
@@ -47,9 +62,10 @@ final class GATTCentral: CentralRoleEvents {
     // MARK: Finding
 
     private func find(with role: any CentralRole) async throws(FerryError) -> PeerID {
+        // A peer is known by its identity, whatever it is called at present.
         let request = ScanRequest(
             services: [configuration.service], allowsDuplicates: configuration.rssi != nil,
-            name: configuration.localName)
+            name: wanted == nil ? configuration.localName : nil)
         do { try role.startScan(request) } catch { throw FerryError("\(adapter.name) cannot scan", error) }
         defer { role.stopScan() }
 
@@ -68,10 +84,14 @@ final class GATTCentral: CentralRoleEvents {
 
     func centralDidDiscover(_ discovery: Discovery) {
         state.withLock { state in
-            if let window = configuration.rssi, !window.contains(discovery.rssi) {
+            if wanted == nil, let window = configuration.rssi, !window.contains(discovery.rssi) {
                 if state.heardOutside.count < 16 || state.heardOutside[discovery.peripheral] != nil {
                     state.heardOutside[discovery.peripheral] = discovery.rssi
                 }
+                return
+            }
+            if let wanted, discovery.identity.name != wanted.name {
+                if state.heardOthers.count < 16 { state.heardOthers.insert(discovery.identity) }
                 return
             }
             guard state.found == nil else { return }
@@ -96,16 +116,36 @@ final class GATTCentral: CentralRoleEvents {
         } onCancel: {
             connection.disconnect()  // which ends every request that waits
         }
-        switch result {
-        case .success(let link): return OwningLink(link, role)
-        case .failure(let error):
+        do throws(FerryError) {
+            switch result {
+            case .success(let link):
+                try recognize(connection)
+                return OwningLink(link, role)
+            case .failure(let error):
+                throw FerryError("Cannot set up the link to peripheral \(peripheral)", error)
+            }
+        } catch {
             connection.disconnect()
-            throw FerryError("Cannot set up the link to peripheral \(peripheral)", error)
+            throw error
         }
     }
 
+    /// Whether the peer is the one that is wanted: known again no less surely than it was known before.
+    private func recognize(_ connection: any PeripheralConnection) throws(FerryError) {
+        guard let wanted, !wanted.recognizes(connection.identity) else { return }
+        throw FerryError(
+            .peerNotFound,
+            "A peer answered for \(wanted) that is known as \(connection.identity) only, so nothing was sent to it."
+                + (wanted.certainty == .bond ? " One of the two sides may have lost its keys: pair again." : ""))
+    }
+
     private func subscribe(on connection: any PeripheralConnection) async throws(BluetoothError) -> GATTCentralLink {
-        guard let service = try await connection.discoverServices([configuration.service]).first else {
+        let services = try await connection.discoverServices([configuration.service])
+        // Before anything asks for encryption: that would pair with whoever it is, and make it the bonded peer.
+        do throws(FerryError) { try recognize(connection) } catch {
+            throw BluetoothError(.unknownPeer, error.message)
+        }
+        guard let service = services.first else {
             throw BluetoothError(
                 .unknownAttribute, "It does not offer service \(configuration.service) although it advertises it.")
         }

@@ -7,6 +7,7 @@ final class GATTPeripheralLink: Link {
     private let role: any PeripheralRole
     private let characteristic: AttributeID
     private let recipients: UpdateRecipients
+    private let identity: KnownIdentity
     private let gate = ReceiverGate()
     private let sizeCheck = ChunkSizeCheck()
     private let writes = Mutex(Writes())
@@ -22,11 +23,13 @@ final class GATTPeripheralLink: Link {
         self.role = role
         self.characteristic = characteristic
         recipients = .one(central)
+        let unknown = PeerIdentity(central.description, certainty: .connection)
+        identity = KnownIdentity(role.identity(of: central) ?? unknown)
     }
 
     // MARK: Link
 
-    var peer: PeerIdentity { role.identity(of: central) }
+    var peer: PeerIdentity { identity.update(role.identity(of: central)) }
 
     /// Once the central has gone: the last one known, so that whoever asks before it is told hears of the end alone.
     var maximumChunkSize: Int {

@@ -32,7 +32,20 @@ public struct GATTTransport: Transport {
     /// - Throws: `timedOut` with what was heard meanwhile, `cancelled`, `disconnected`, `peerNotFound` or
     ///   `transportUnavailable`.
     public func connect(timeout: Duration) async throws(FerryError) -> any Link {
-        let central = GATTCentral(adapter, configuration)
+        try await connect(GATTCentral(adapter, configuration), timeout)
+    }
+
+    /// Connects to this peripheral and no other, whatever its signal strength and its local name are now: directly where
+    /// the adapter can, else when a scan hears it. The link is handed over once the peer is known as surely as `peer` says.
+    ///
+    /// - Throws: as ``connect(timeout:)``; `peerNotFound` when whoever answers is not known to be that peer, and for an
+    ///   identity that is good for one connection only.
+    public func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+        guard peer.certainty > .connection else { throw .cannotBeRecognized(peer) }
+        return try await connect(GATTCentral(adapter, configuration, to: peer), timeout)
+    }
+
+    private func connect(_ central: GATTCentral, _ timeout: Duration) async throws(FerryError) -> any Link {
         let outcome = await withTaskGroup(of: Result<any Link, FerryError>?.self) { [time] group in
             group.addTask {
                 do throws(FerryError) { return .success(try await central.connect(time)) } catch {
@@ -55,12 +68,5 @@ public struct GATTTransport: Transport {
             throw FerryError(.timedOut, "No link within \(timeout). \(central.whatWasHeard)")
         }
         return try outcome.get()
-    }
-
-    /// Connects to this peripheral and no other.
-    ///
-    /// - Throws: as ``connect(timeout:)``.
-    public func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
-        throw .cannotBeRecognized(peer)
     }
 }

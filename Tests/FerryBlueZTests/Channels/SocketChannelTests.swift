@@ -22,7 +22,8 @@
 
         private func channel(_ end: FileDescriptor, on thread: BusThread, canPause: Bool = true) -> BlueZL2CAPChannel {
             BlueZL2CAPChannel(
-                end, psm: PSM(rawValue: 0x80), peerID: PeerID(rawValue: 1), sendMTU: 512, receiveMTU: 512,
+                end, psm: PSM(rawValue: 0x80), peerID: PeerID(rawValue: 1),
+                peer: PeerIdentity("peer", certainty: .connection), sendMTU: 512, receiveMTU: 512,
                 canPause: canPause, on: thread, isDrained: { _ in true }, onEnd: { _ in })
         }
 
