@@ -1,14 +1,19 @@
 # Each of these works on a fresh Debian 12 with Swift 6.3 in PATH, and says what it does.
 
-.PHONY: run test bench docs format lint setup
+.PHONY: run test verify bench docs format lint setup
 
 # A business card crosses a virtual Bluetooth LE radio. ARGS="..." is handed on: make run ARGS="--chunk 64 --log"
 run: setup
 	swift run business-card $(ARGS)
 
-# Everything that must hold; see scripts/test for the steps.
+# What must hold before each commit: one build, all of its tests, a card over every transport. Minutes.
 test: setup
 	scripts/test
+
+# What must hold before a release: sanitizers, fuzzing, others' stacks, a real bluetoothd, documentation, benchmarks' gates.
+# STEPS="..." runs some of its steps: make verify STEPS="sanitize-thread docs"
+verify: setup
+	scripts/verify $(STEPS)
 
 # The micro benchmarks: allocations, copies and bytes on the wire against thresholds, speed beside peers in the same run.
 bench: setup
@@ -19,11 +24,11 @@ docs: setup
 	scripts/docs
 
 format:
-	scripts/format
+	scripts/lint --format
 
 lint:
 	scripts/lint
 
 # Installs the one library that the build needs, when it is missing.
 setup:
-	scripts/setup
+	@scripts/setup

@@ -157,7 +157,7 @@ let package = Package(
             path: "Tests/VirtualControllersCommand"
         ),
 
-        // What scripts/bench-hci measures with.
+        // What scripts/bench hci measures with.
         .executableTarget(
             name: "HCIThroughput",
             dependencies: [
@@ -250,7 +250,7 @@ let package = Package(
     ]
 #endif
 
-// What is built anew for some tests is built without the others (scripts/build-traits, scripts/sanitize).
+// What is built anew for some tests is built without the others (scripts/sanitize).
 if let tests = Context.environment["FERRY_TESTS"] {
     let names = tests.split(separator: ",").map(String.init)
     package.targets.removeAll { $0.type == .test && !names.contains($0.name) }

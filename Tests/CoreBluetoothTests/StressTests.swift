@@ -6,7 +6,7 @@ import Testing
 
 /// Many centrals on one peripheral manager, sending as hard as the queue allows.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct StressTests {
-    /// How many updates are sent in all; `scripts/stress-corebluetooth` sends a million.
+    /// How many updates are sent in all; `scripts/check updates` sends a million.
     private static let updates =
         ProcessInfo.processInfo.environment["COREBLUETOOTH_UPDATES"].flatMap { Int($0) } ?? 10_000
 

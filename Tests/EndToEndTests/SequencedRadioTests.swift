@@ -12,7 +12,7 @@ import Testing
 /// any value, and both sides then go on over a new connection. Every message that was accepted arrives once and intact,
 /// or its sender is told; none hangs.
 @Suite(.timeLimit(.minutes(20))) struct SequencedRadioTests {
-    /// `scripts/verify-sequenced` runs a hundred times as many.
+    /// `scripts/sanitize sequenced` runs a hundred times as many.
     private static let count =
         ProcessInfo.processInfo.environment["FERRY_RADIO_SCHEDULES"].flatMap(UInt64.init) ?? 1000
 

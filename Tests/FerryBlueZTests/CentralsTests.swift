@@ -8,7 +8,7 @@
 
     /// Two centrals and one peripheral: three controllers.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
+        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
         .timeLimit(.minutes(3)))
     struct CentralsTests {
         private static func third() async throws -> BlueZAdapter {

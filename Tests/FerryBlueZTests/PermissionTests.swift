@@ -7,7 +7,7 @@
 
     /// Somebody who is not root, where the bus lets only root and the group bluetooth talk to bluetoothd.
     @Suite(
-        .enabled(if: Machine.isHere && geteuid() != 0, "runs in the virtual machine: scripts/virtual-machine"),
+        .enabled(if: Machine.isHere && geteuid() != 0, "runs in the virtual machine: scripts/interop bluez"),
         .serialized, .timeLimit(.minutes(2)))
     struct PermissionTests {
         /// The group bluetooth is 112 in the virtual machine.

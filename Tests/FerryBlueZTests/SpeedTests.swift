@@ -12,7 +12,7 @@
     ///
     /// `FERRY_MEASURE` is how many megabytes are sent while the memory is looked at: 20 by hand.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/virtual-machine"), .serialized,
+        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
         .timeLimit(.minutes(8)))
     struct SpeedTests {
         private static let count = 4000

@@ -6,7 +6,7 @@
 
     /// The Database Hash, what is done with it, and several values in one notification.
     @Suite(
-        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
         .timeLimit(.minutes(1)))
     struct CachingInteropTests {
         @Test(arguments: RadioKind.two)

@@ -7,7 +7,7 @@
 
     /// Programs written against Core Bluetooth, over controllers and against a host stack that nobody here wrote.
     @Suite(
-        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
         .timeLimit(.minutes(1)))
     @MainActor struct CoreBluetoothTests {
         private func until(_ what: String, _ condition: () -> Bool) async throws {

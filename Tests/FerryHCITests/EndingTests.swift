@@ -6,7 +6,7 @@
 
     /// Connections that end in every phase, and controllers that die.
     @Suite(
-        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
         .timeLimit(.minutes(1)))
     struct EndingTests {
         /// How far a visitor gets before it is gone: what it prints, and the actions until then.

@@ -5,7 +5,7 @@
 
     /// Channels opened by the request for several, with Bumble's host in both roles.
     @Suite(
-        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
         .timeLimit(.minutes(1)))
     struct EnhancedChannelInteropTests {
         @Test(arguments: [1, 5], RadioKind.two)

@@ -2,7 +2,7 @@
     import Foundation
     import Synchronization
 
-    /// Processes that play the other parts: virtual controllers and Bumble's host. `scripts/setup-interop` installs them.
+    /// Processes that play the other parts: virtual controllers and Bumble's host. `scripts/setup interop` installs them.
     enum Interop {
         private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -32,7 +32,11 @@
             }
         }
 
-        static var isInstalled: Bool { FileManager.default.isExecutableFile(atPath: python.path) }
+        /// Only where they are asked for: a second opinion, which takes minutes.
+        static var isInstalled: Bool {
+            ProcessInfo.processInfo.environment["FERRY_INTEROP"] != nil
+                && FileManager.default.isExecutableFile(atPath: python.path)
+        }
 
         /// A program of this package, which the build puts beside the test bundle.
         static func program(_ name: String) -> URL {

@@ -6,7 +6,7 @@
 
     /// The adapter seam's contract, over two controllers. ATT_MTU is 185, for the kit takes 400 bytes to be a long value.
     @Suite(
-        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
         .timeLimit(.minutes(1)))
     struct KitTests {
         @Test(arguments: AdapterConformance.Requirement.allCases)

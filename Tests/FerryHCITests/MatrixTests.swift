@@ -5,7 +5,7 @@
 
     /// Every kind of value at every ATT_MTU, with and against Bumble's host.
     @Suite(
-        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
         .timeLimit(.minutes(1)))
     struct MatrixTests {
         @Test(arguments: [23, 185, 247, 517], RadioKind.all)

@@ -3,7 +3,7 @@
 
     /// The programs, as people run them over controllers of their own.
     @Suite(
-        .enabled(if: Interop.isInstalled, "scripts/setup-interop has not been run"), .serialized,
+        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
         .timeLimit(.minutes(1)))
     struct ProgramTests {
         @Test(arguments: [RadioKind.bumble(acl: 251), .rootCanal, .virtualControllers])

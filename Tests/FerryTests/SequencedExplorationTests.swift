@@ -176,7 +176,7 @@ extension SequencedFraming.Session {
         for count in example.sizes { pair.send(from: 0, count: count) }
         for count in example.replies { pair.send(from: 1, count: count) }
         pair.open()
-        // `scripts/verify-sequenced` goes deeper.
+        // `scripts/sanitize sequenced` goes deeper.
         let deeper = ProcessInfo.processInfo.environment["FERRY_DEEPER"].flatMap(Int.init) ?? 0
         let depth = example.depth + deeper
         var explorer = SequencedExplorer(reach: example.reach, depth: depth, configuration: configuration)

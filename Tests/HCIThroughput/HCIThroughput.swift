@@ -6,7 +6,7 @@ import ArgumentParser
     import Foundation
 #endif
 
-/// What scripts/bench-hci measures with: the link between two controllers, by itself and with Ferry's host on both ends.
+/// What scripts/bench hci measures with: the link between two controllers, by itself and with Ferry's host on both ends.
 @main struct HCIThroughput: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "hci-throughput",

@@ -8,7 +8,7 @@
 
     /// Ferry's own host against the kernel's host and bluetoothd, one test after another.
     @Suite(
-        .enabled(if: Guest.isHere, "runs in the virtual machine: scripts/interop-mixed"), .serialized,
+        .enabled(if: Guest.isHere, "runs in the virtual machine: scripts/interop mixed"), .serialized,
         .timeLimit(.minutes(2)))
     struct MixedTests {
         /// What of the adapter seam's contract both sides have a part in.

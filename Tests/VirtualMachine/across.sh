@@ -1,6 +1,6 @@
 #!/bin/bash
 # For the guest: Ferry on bluetoothd, whose controller is one of the host's (`run -c`), against hosts that are outside. What
-# scripts/interop-across runs at the same time is the other half.
+# scripts/interop across runs at the same time is the other half.
 #
 #     Tests/VirtualMachine/run -c 127.0.0.1:6402 Tests/VirtualMachine/across.sh .build-traits/debug
 set -u

@@ -1,6 +1,6 @@
 #!/bin/bash
 # For the guest: the tests of FerryBlueZ, each suite in a process of its own, with controllers and a bluetoothd of its own, so
-# that what one does wrong the others do not find. /results/unpassed lists the suites that have not passed.
+# that what one does wrong the others do not find.
 #
 #     Tests/VirtualMachine/run Tests/VirtualMachine/bluez-tests.sh BUNDLE [FILTER]
 set -u
@@ -14,7 +14,6 @@ for suite in "${suites[@]}"; do
     [[ FerryBlueZTests.${suite}Tests/ =~ ${filter%%/*} ]] && chosen+=("$suite")
 done
 [ ${#chosen[@]} -gt 0 ] || { say "no suite of FerryBlueZ is called $filter" && exit 69; }
-printf '%s\n' "${chosen[@]}" >/results/unpassed
 
 # begin ADAPTERS ATT_MTU BEARERS: everything anew.
 begin() {
@@ -29,7 +28,7 @@ begin() {
 # tests SUITE [NAME]: the suite's record has its own name unless another is given.
 as_user=()
 tests() {
-    local record=virtual-machine-${2:-$1}-swift-testing.xml only=^FerryBlueZTests\\.$1Tests status
+    local record=${2:-$1}-swift-testing.xml only=^FerryBlueZTests\\.$1Tests status
     [[ $filter != */* ]] || only=$filter
     say "$record"
     "${as_user[@]}" "$bundle" --testing-library swift-testing --no-parallel --xunit-output "/tmp/$record" --filter "$only"
@@ -63,7 +62,11 @@ run() {
         *) begin 2 185 1 && tests "$1" ;;
     esac
 }
+status=0
 for suite in "${chosen[@]}"; do
-    if run "$suite"; then sed -i "/^$suite\$/d" /results/unpassed; else say "$suite: FAILED"; fi
+    run "$suite" || {
+        say "$suite: FAILED"
+        status=1
+    }
 done
-[ ! -s /results/unpassed ]
+exit $status

@@ -8,7 +8,7 @@
 
     /// The speed of a channel beside that of bare sockets (l2test(1)) over the same connection, one after the other:
     ///
-    ///     FERRY_MEASURE=1 scripts/virtual-machine '^FerryBlueZTests\\.ThroughputTests'
+    ///     FERRY_MEASURE=1 scripts/interop bluez '^FerryBlueZTests\\.ThroughputTests'
     @Suite(
         .enabled(if: Machine.isHere && getenv("FERRY_MEASURE") != nil, "measures, when FERRY_MEASURE is set"),
         .serialized, .timeLimit(.minutes(4)))

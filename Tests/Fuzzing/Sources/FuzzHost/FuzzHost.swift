@@ -110,7 +110,7 @@ func runDriver(
 
 @main enum Main {
     static func main() {
-        precondition(target != nil, "FuzzHost FLAGS -ignore_remaining_args=1 TARGET; see scripts/fuzz-host")
+        precondition(target != nil, "FuzzHost FLAGS -ignore_remaining_args=1 TARGET; see scripts/fuzz le-host")
         var count = CommandLine.argc
         var arguments = CommandLine.unsafeArgv
         _ = runDriver(&count, &arguments) { fuzzOneInput($0, $1) }
