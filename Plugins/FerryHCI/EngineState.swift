@@ -214,12 +214,16 @@
         init(_ reason: HCIErrorCode, isWanted: Bool = false) {
             let code: Code =
                 switch reason {
-                case .terminatedByLocalHost: .disconnectedLocally
+                case .terminatedByLocalHost, .authenticationFailure: .disconnectedLocally
                 case .failedToBeEstablished: .connectionFailed
                 case .remoteUserTerminated, .remoteLowResources, .remotePowerOff: .disconnectedByPeer
                 default: isWanted ? .disconnectedLocally : .connectionTimeout
                 }
-            self.init(code, "The connection has ended: \(reason).")
+            let hint =
+                reason == .authenticationFailure
+                ? " The peer has lost its keys, or another uses its address. If it is the peer, forget it and pair again."
+                : ""
+            self.init(code, "The connection has ended: \(reason).\(hint)")
         }
 
         init(_ failure: ClientFailure) {

@@ -52,6 +52,7 @@
             let known = options.pairing?.bondFile.map { BondFile(path: $0).readPeers() } ?? KnownPeers()
             engine.state.withLock { state in
                 state.host.setBonds(bonds)
+                state.host.isPairable = options.pairing?.isPairable ?? false
                 state.host.setKnownPeers(known)
                 state.storedPeers = known
             }

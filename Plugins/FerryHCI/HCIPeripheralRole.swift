@@ -54,6 +54,12 @@
                         .invalidArgument, "Characteristic \(definition.uuid) has a fixed value, so it can only be read."
                     )
                 }
+                guard !definition.properties.contains(.authenticatedSignedWrites) else {
+                    throw BluetoothError(
+                        .notSupported,
+                        "Characteristic \(definition.uuid) promises signed writes, which this adapter does not take; let it be "
+                            + "written with encryption instead.")
+                }
                 var access: AttributeAccess = []
                 let permissions = definition.permissions
                 let canRead = permissions.contains(.readable) || permissions.contains(.readEncryptionRequired)

@@ -51,6 +51,7 @@ public struct LEHost: ~Copyable, Sendable {
     var commands = CommandQueue()
     var restarts = 0
     var connections: [Connection] = []
+    var earlyData = EarlyData()
     /// ACL packets that the controller has room for.
     var freeBuffers = 0
     /// Whose turn it is to send.
@@ -71,6 +72,10 @@ public struct LEHost: ~Copyable, Sendable {
     var listeners: [UInt16: Bool] = [:]
     /// Keys shared with peers.
     public internal(set) var bonds: [Bond] = []
+    /// Whether peers may ask to pair. Those with keys that are kept are encrypted with all the same, and this side may ask
+    /// others (GAP's bondable mode, Core Specification 5.4, Vol 3, Part C, 9.4).
+    public var isPairable = true
+    var backoff = PairingBackoff()
 
     var pending = EventBatch()
     var lastID: UInt64 = 0
@@ -116,6 +121,7 @@ public struct LEHost: ~Copyable, Sendable {
             guard let command = commands.complete(opcode: opcode, credits: credits, at: now) else { return }
             commandDidEnd(command, HCIErrorCode(rawValue: status), [], at: now)
         case .disconnectionComplete(let status, let handle, let reason):
+            earlyData.drop(handle)
             if status == 0 { connectionDidEnd(handle, HCIErrorCode(rawValue: reason), at: now) }
         case .encryptionChange(let status, let handle, let isEnabled):
             encryptionDidChange(handle, HCIErrorCode(rawValue: status), isEnabled: isEnabled, at: now)
@@ -123,7 +129,9 @@ public struct LEHost: ~Copyable, Sendable {
             restart("The controller reports hardware error 0x\(String(code, radix: 16)).", at: now)
         case .dataBufferOverflow:
             pending.events.append(.diagnostic("The controller reports a data buffer overflow."))
-        case .connectionComplete(let connection): connectionDidComplete(connection, at: now)
+        case .connectionComplete(let connection):
+            connectionDidComplete(connection, at: now)
+            for packet in earlyData.take(connection.handle, at: now) { receiveACL(packet.span.bytes, at: now) }
         case .connectionUpdateComplete(let status, let handle, let parameters):
             guard status == 0, let index = index(handle: handle) else { return }
             connections[index].parameters = parameters
@@ -131,7 +139,9 @@ public struct LEHost: ~Copyable, Sendable {
         case .advertisingReports(let reports):
             guard scanner.isWanted else { return }
             for report in reports where scanner.peers.isEmpty || scanner.peers.contains(report.address) {
-                pending.events.append(.advertisementReceived(report))
+                if let whole = scanner.fragments.join(report) {
+                    pending.events.append(.advertisementReceived(whole))
+                }
             }
         case .longTermKeyRequest(let handle, let random, let diversifier):
             longTermKeyWasRequested(handle, random: random, diversifier: diversifier, at: now)
@@ -180,6 +190,7 @@ public struct LEHost: ~Copyable, Sendable {
     /// Lets whatever is overdue end.
     public mutating func wake(at now: Int64) {
         if let deadline = commands.deadline, deadline <= now {
+            if let command = commands.giveUp(at: now) { return optionalCommandDidFail(command, at: now) }
             let command = commands.inFlight.map { "\($0.opcode)" } ?? "a command: it says it has no room for any"
             restart(
                 "The controller did not answer \(command) within \(CommandQueue.timeout / 1_000_000_000) s.", at: now)
@@ -203,6 +214,12 @@ public struct LEHost: ~Copyable, Sendable {
 
     func index(handle: UInt16) -> Int? { connections.indices.first { connections[$0].handle == handle } }
     func index(_ id: ConnectionID) -> Int? { connections.indices.first { connections[$0].id == id } }
+
+    /// Answers a question of the controller's, which waits for it.
+    mutating func reply(_ opcode: Opcode, at now: Int64, _ build: (inout [UInt8]) -> Void) {
+        guard controller.supports(opcode), commands.count < Self.commandLimit else { return }
+        commands.enqueue(HCICommand(opcode, for: .reply, build), at: now)
+    }
 
     /// Sends a command that improves something, unless far too many wait already.
     mutating func tune(_ opcode: Opcode, at now: Int64, _ build: (inout [UInt8]) -> Void) {

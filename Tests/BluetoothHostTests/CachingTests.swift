@@ -200,7 +200,7 @@ import VirtualControllers
             (1...600).map { DiscoveredDescriptor(handle: UInt16($0), uuid: .clientConfiguration) })
         for number in 0..<100 as Range<UInt64> {
             let peer = Address(number, .public)
-            cache.use(peer, hash: [1])
+            cache.use(peer, hash: [1], isProven: false)
             cache.keep(many, for: .descriptors(1...600), of: peer)
             cache.keep(many, for: .descriptors(2...600), of: peer)
         }
@@ -209,7 +209,7 @@ import VirtualControllers
         #expect(cache.entries.first?.address == Address(100 - UInt64(DiscoveryCache.peerLimit), .public))
         let last = Address(99, .public)
         #expect(cache.answer(.descriptors(1...600), of: last) == many)
-        cache.use(last, hash: [2])
+        cache.use(last, hash: [2], isProven: false)
         #expect(cache.answer(.descriptors(1...600), of: last) == nil)
     }
 
@@ -223,6 +223,9 @@ import VirtualControllers
         let id = try pair.connection(1)
         #expect(pair.host(1) { $0.secure(id, at: $1) })
         pair.settle()
+        // What was found before the link was encrypted anybody may have said.
+        #expect(pair.host(1) { host, _ in host.knownPeers.servers.allSatisfy { $0.results[.services(nil)] == nil } })
+        _ = try pair.ask(.services(nil))
         try pair.disconnect()
         let known = (0...1).map { side in pair.host(side) { host, _ in host.knownPeers } }
         #expect(known[1].servers.count == 1)

@@ -153,7 +153,6 @@ import VirtualControllers
             ),
             (.enhancedResponse(mtu: 63, mps: 64, credits: 1, result: 0, destinations: [0x70, 0x71, 0x72]), [], 0),
             (.enhancedResponse(mtu: 64, mps: 64, credits: 1, result: 0x0B, destinations: [0x70, 0x71, 0x72]), [], 0),
-            (.reconfigureResponse(result: 0), [.rejected, .rejected, .rejected], 0),
         ]
         for (answer, reasons, count) in cases {
             var pair = HostPair()

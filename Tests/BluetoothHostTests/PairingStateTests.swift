@@ -84,6 +84,7 @@ import VirtualControllers
         ) -> PairingAnswer? {
             switch question {
             case .show: return nil
+            case .allow: return .allow(true)
             case .compare:
                 guard let other = all[1 - side].first else { return nil }
                 return .confirm(other == question)

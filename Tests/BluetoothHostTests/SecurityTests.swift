@@ -62,9 +62,15 @@ import VirtualControllers
             pair.log[1].contains {
                 if case .pairingFailed(_, .notEncrypted(let code)) = $0 { code.rawValue == 0x06 } else { false }
             })
-        #expect(
-            try pair.ask(.read(handles.characteristics[1])) == .failure(.refused(.insufficientAuthentication)))
+        // Nothing is asked in the clear, and the key stays for the application to forget.
+        #expect(pair.peers(1).isEmpty)
         #expect(Self.bond(pair.log[1]) == nil)
+        pair.host(1) { host, _ in
+            #expect(host.bonds.count == 1)
+            host.forget(.staticRandom(0xF1F1_F1F1_F1F1))
+        }
+        try pair.reconnect()
+        #expect(try pair.ask(.read(handles.characteristics[1])) == .success(.value([1, 2, 3])))
     }
 
     @Test func aChannelThatNeedsEncryptionIsOpenedOnceMore() throws {
@@ -122,7 +128,7 @@ import VirtualControllers
         send(.request(Self.features), to: 0, of: &pair)
         #expect(pair.controllers.frames[0].last == [2, 0, 6, 0, 0x05, 0x09])
         // Whoever goes on asking is let go.
-        for _ in 1..<LinkSecurity.refusalLimit { send(.request(Self.features), to: 0, of: &pair) }
+        for _ in 1..<ConnectionSecurity.refusalLimit { send(.request(Self.features), to: 0, of: &pair) }
         #expect(!pair.peers(0).isEmpty)
         send(.request(Self.features), to: 0, of: &pair)
         #expect(pair.peers(0).isEmpty)

@@ -17,6 +17,8 @@ package struct VirtualControllers: Sendable {
         package var completesAtOnce = true
         /// Whether a side that ends the connection is given its own reason back, where 0x16 is due.
         package var echoesReason = false
+        /// Commands that are never answered, although they are among those that are known.
+        package var deafTo: Set<UInt16> = []
         /// Whether commands and frames are kept for a test to look at.
         package var isRecording = true
 
@@ -50,6 +52,8 @@ package struct VirtualControllers: Sendable {
         /// Types and addresses.
         package var list: [[UInt8]] = []
         package var initiatesByList = false
+        /// Interval, latency and supervision timeout of the connection that is being made.
+        package var parameters: [UInt8] = []
         package var scansByList = false
         package var leMask: UInt64 = 0
         package var mask: UInt64 = 0
@@ -120,7 +124,9 @@ package struct VirtualControllers: Sendable {
             sides[side].commands.append(opcode)
             sides[side].packets.append(Array(packet[1...]))
         }
-        if !sides[side].isSilent { command(opcode, Array(packet[4...]), side) }
+        if !sides[side].isSilent, !sides[side].options.deafTo.contains(opcode) {
+            command(opcode, Array(packet[4...]), side)
+        }
     }
 
     private mutating func command(_ opcode: UInt16, _ p: [UInt8], _ side: Int) {
@@ -202,6 +208,8 @@ package struct VirtualControllers: Sendable {
             status(opcode, known(opcode, side) ? 0 : 1, to: side)
             sides[side].initiating = opcode == 0x200D ? Array(p[6..<12]) : Array(p[3..<9])
             sides[side].initiatesByList = (opcode == 0x200D ? p[4] : p[0]) == 1
+            // The longest interval that is wanted, latency and supervision timeout.
+            sides[side].parameters = opcode == 0x200D ? Array(p[15..<21]) : Array(p[16..<22])
             meet()
         case 0x200E:
             complete(opcode, [sides[side].initiating == nil ? 0x0C : 0], to: side)
@@ -210,8 +218,9 @@ package struct VirtualControllers: Sendable {
                 event(0x3E, [0x01, 0x02] + [UInt8](repeating: 0, count: 17), to: side)
             }
         case 0x0406:
-            status(opcode, sides[side].isConnected ? 0 : 2, to: side)
-            if sides[side].isConnected { disconnect(reason: p[2], from: side, tellSelf: true) }
+            let isKnown = sides[side].isConnected && UInt16(p[0]) | UInt16(p[1]) << 8 == Self.handle
+            status(opcode, isKnown ? 0 : 2, to: side)
+            if isKnown { disconnect(reason: p[2], from: side, tellSelf: true) }
         case 0x2013:
             status(opcode, 0, to: side)
             for place in [side, other] {
@@ -276,7 +285,7 @@ package struct VirtualControllers: Sendable {
                     sides[place].assembled = []
                     var complete: [UInt8] = [0x01, 0, 0x40, 0, role, 1]
                     complete += sides[1 - place].random
-                    complete += [24, 0, 0, 0, 0xF4, 1, 0]
+                    complete += sides[side].parameters + [0]
                     event(0x3E, complete, to: place)
                 }
             }

@@ -3,9 +3,16 @@
     import FerryBluetooth
     import Foundation
 
-    /// Keys in a file: JSON, with access for its owner only.
+    import Synchronization
+
+    /// Keys in a file: JSON, with access for its owner only from its first byte on. A crash at any instant, of the process or
+    /// of the machine, leaves the file as it was or as it is to be.
     struct BondFile: Sendable {
         let path: String
+        /// One writes at a time: what is read last of the bonds is written last.
+        private static let writing = Mutex(())
+
+        init(path: String) { self.path = path }
 
         struct Content: Codable {
             var format = 1
@@ -48,29 +55,58 @@
             }
         }
 
-        /// Writes beside the file and puts that in its place, so that there is a whole file at all times.
-        func write(_ content: Content) throws(BluetoothError) {
-            do {
+        /// Writes what `content` gives.
+        ///
+        /// - Throws: `invalidArgument` when it cannot be written; the file is as it was then.
+        func write(_ content: () -> Content) throws(BluetoothError) {
+            try Self.writing.withLock { _ throws(BluetoothError) in
                 let encoder = JSONEncoder()
                 encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-                try put(try encoder.encode(content), at: path)
-            } catch let known as BluetoothError {
-                throw known
-            } catch {
-                throw self.error("cannot be written: \(error).")
+                guard let data = try? encoder.encode(content()) else { throw error("cannot be encoded.") }
+                try put(data, at: path)
             }
         }
 
+        /// Writes beside the file and puts that in its place, so that there is a whole file at all times: the bytes are on the
+        /// disk before the name is, and the name is before this returns.
         private func put(_ data: Data, at path: String) throws(BluetoothError) {
             let fresh = path + ".new"
-            try? FileManager.default.removeItem(atPath: fresh)
-            guard
-                FileManager.default.createFile(
-                    atPath: fresh, contents: data, attributes: [.posixPermissions: 0o600])
-            else { throw self.error("cannot be written: \(fresh) cannot be made.") }
-            guard rename(fresh, path) == 0 else {
-                throw self.error("cannot be replaced: \(String(cString: strerror(errno))).")
+            // What a crash left is not written on: others may have it open, or have made it.
+            unlink(fresh)
+            let descriptor = Foundation.open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+            guard descriptor >= 0 else { throw systemError("cannot be written: \(fresh) cannot be made") }
+            let isWritten = Self.write(data, to: descriptor) && fsync(descriptor) == 0
+            let failure = isWritten ? nil : systemError("cannot be written")
+            Foundation.close(descriptor)
+            if let failure {
+                unlink(fresh)
+                throw failure
             }
+            guard rename(fresh, path) == 0 else { throw systemError("cannot be replaced") }
+            let folder = Foundation.open(
+                URL(filePath: path).deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            guard folder >= 0 else { return }
+            fsync(folder)
+            Foundation.close(folder)
+        }
+
+        private static func write(_ data: Data, to descriptor: Int32) -> Bool {
+            data.withUnsafeBytes { bytes in
+                var offset = 0
+                while offset < bytes.count {
+                    let count = Foundation.write(
+                        descriptor, bytes.baseAddress?.advanced(by: offset), bytes.count - offset)
+                    if count < 0, errno == EINTR { continue }
+                    guard count > 0 else { return false }
+                    offset += count
+                }
+                return true
+            }
+        }
+
+        /// With the reason of the call that failed last.
+        private func systemError(_ what: String) -> BluetoothError {
+            error("\(what): \(String(cString: strerror(errno))).")
         }
 
         // MARK: What can be found out again
@@ -86,7 +122,7 @@
         /// Keeps it beside the keys.
         func writePeers(_ known: KnownPeers) throws(BluetoothError) {
             guard let data = try? JSONEncoder().encode(known) else { return }
-            try put(data, at: peersPath)
+            try Self.writing.withLock { _ throws(BluetoothError) in try put(data, at: peersPath) }
         }
     }
 

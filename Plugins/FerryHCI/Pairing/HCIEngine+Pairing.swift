@@ -21,12 +21,12 @@
         }
 
         func forget(_ peer: PeerID) throws(BluetoothError) {
-            let bonds = state.withLock { state in
-                let kept = state.host.bonds.filter { $0.peer != state.addresses[peer] }
-                state.host.setBonds(kept)
-                return kept
-            }
-            try save(bonds)
+            try change { state, _ in if let address = state.addresses[peer] { state.host.forget(address) } }
+            try saveBonds()
+        }
+
+        func security(of peer: PeerID) -> LinkSecurity? {
+            state.withLock { state in state.connection(peer).flatMap { state.host.security(of: $0) } }
         }
 
         // MARK: On the event loop
@@ -34,6 +34,11 @@
         func didAsk(_ id: ConnectionID, _ question: PairingQuestion) {
             guard let agent = pairing?.agent, let peer = state.withLock({ $0.links[id]?.peer }) else { return }
             switch question {
+            case .allow(let proposal):
+                guard proposal.replaced == nil || pairing?.replacesKeys == true else {
+                    return answer(id, .allow(false))
+                }
+                Task { answer(id, .allow(await agent.allowsPairing(with: peer))) }
             case .show(let number): agent.show(Int(number), for: peer)
             case .compare(let number):
                 Task { answer(id, .confirm(await agent.compare(Int(number), with: peer))) }
@@ -57,7 +62,7 @@
         func pairingDidFail(_ id: ConnectionID, _ failure: PairingFailure) {
             let hint =
                 if case .notEncrypted = failure {
-                    " The peer may have lost its keys: forget it here and pair again."
+                    " The peer has lost its keys, or another uses its address. If it is the peer, forget it here and pair again."
                 } else { "" }
             didSecure(
                 id,
@@ -68,8 +73,7 @@
         }
 
         func didBond() {
-            let bonds = state.withLock { $0.host.bonds }
-            do throws(BluetoothError) { try save(bonds) } catch { note(error.message) }
+            do throws(BluetoothError) { try saveBonds() } catch { note(error.message) }
         }
 
         /// Keeps what a connection that has ended has taught, beside the keys.
@@ -85,9 +89,11 @@
             do throws(BluetoothError) { try BondFile(path: path).writePeers(changed) } catch { note(error.message) }
         }
 
-        private func save(_ bonds: [Bond]) throws(BluetoothError) {
+        private func saveBonds() throws(BluetoothError) {
             guard let path = pairing?.bondFile else { return }
-            try BondFile(path: path).write(.init(address: address, bonds: bonds.map { .init($0) }))
+            try BondFile(path: path).write {
+                .init(address: address, bonds: state.withLock { $0.host.bonds }.map { .init($0) })
+            }
         }
     }
 #endif

@@ -7,13 +7,21 @@
     public struct HCIPairing: Sendable {
         /// What a person at this side can see and enter. Without an ``agent`` nobody can do either.
         public var capability = IOCapability.noInputNoOutput
-        /// Who shows numbers and asks for them.
+        /// Who shows numbers and asks for them, and whether to pair where there are none.
         public var agent: (any PairingAgent)?
         /// Whether pairing without a number is refused: it protects against those who listen, not against those who stand
         /// in the middle.
         public var requiresAuthentication = false
         /// Whether pairing of Bluetooth 4.0 and 4.1 is refused, whose key can be found by those who listen.
         public var requiresSecureConnections = false
+        /// Whether peers may ask to pair; ``HCIAdapter/isPairable`` changes it later.
+        public var isPairable = true
+        /// Whether keys of a peer may be replaced by weaker ones, or by such that were made without a number, if the agent
+        /// allows the pairing. Anybody can use a peer's address, so the peer should be forgotten instead
+        /// (``HCIAdapter/forget(_:)``) when it has lost its keys.
+        public var replacesKeys = false
+        /// Peers whose keys are kept, at most; further ones are paired with for the connection only.
+        public var bondLimit = 64
         /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both with
         /// the adapter. It is made with access for its owner only. One adapter uses it at a time. Beside it, with `.peers` at
         /// the end of its name, is kept what was found on the peers, so that it is not looked for again.
@@ -27,6 +35,8 @@
             options.capability = agent == nil ? .noInputNoOutput : capability
             options.requiresAuthentication = requiresAuthentication
             options.requiresSecureConnections = requiresSecureConnections
+            options.asksToAllow = agent != nil
+            options.bondLimit = bondLimit
             return options
         }
     }
@@ -38,12 +48,21 @@
         ///   with `insufficientAuthentication` and the reason when it fails; the reason of a disconnection.
         public func pair(with peer: PeerID) async throws(BluetoothError) { try await engine.pair(with: peer) }
 
+        /// Whether peers may ask to pair. Those whose keys are kept come back all the same, and ``pair(with:)`` goes on.
+        public var isPairable: Bool {
+            get { engine.state.withLock { $0.host.isPairable } }
+            set { engine.state.withLock { $0.host.isPairable = newValue } }
+        }
+
+        /// How strong the connection to a peer is now; nil when there is none.
+        public func security(of peer: PeerID) -> LinkSecurity? { engine.security(of: peer) }
+
         /// The peers whose keys are kept.
         public var bondedPeers: [PeerID] {
             engine.state.withLock { state in state.host.bonds.map(\.peer).map { state.peerID($0) } }
         }
 
-        /// Forgets a peer's keys. A connection that is encrypted stays so.
+        /// Forgets a peer's keys, also where it uses another private address by now. A connection that is encrypted stays so.
         ///
         /// - Throws: `invalidArgument` when the bond file cannot be written.
         public func forget(_ peer: PeerID) throws(BluetoothError) { try engine.forget(peer) }

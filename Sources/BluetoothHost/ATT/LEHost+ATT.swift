@@ -31,15 +31,15 @@ extension LEHost {
         let opcode = pdu.u8(0)
         switch opcode {
         case ATTOpcode.notification:
-            guard pdu.byteCount >= 3 else { return }
+            guard pdu.byteCount >= 3, isBelieved(index) else { return }
             valueDidArrive(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount))
         case ATTOpcode.writeCommand:
             guard pdu.byteCount >= 3 else { return }
             receiveWriteCommand(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount))
-        case ATTOpcode.multipleNotification: receiveValues(index, pdu)
+        case ATTOpcode.multipleNotification: if isBelieved(index) { receiveValues(index, pdu) }
         case ATTOpcode.indication:
             guard pdu.byteCount >= 3 else { return }
-            indicationDidArrive(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount))
+            if isBelieved(index) { indicationDidArrive(index, pdu.u16(1), pdu.extracting(3..<pdu.byteCount)) }
             send([ATTOpcode.confirmation], on: ChannelID.att, to: index, at: now)
             pumpProcedures(index, at: now)
         case ATTOpcode.confirmation: confirmationDidArrive(index, at: now)
@@ -49,6 +49,20 @@ extension LEHost {
         case let opcode where opcode & 0x40 != 0: break  // unknown commands are ignored (3.3)
         default: receiveRequest(index, [UInt8](copying: pdu), at: now)
         }
+    }
+
+    /// Whether a value is the server's: those in the name of a bonded peer that has not proved itself are not.
+    private mutating func isBelieved(_ index: Int) -> Bool {
+        guard connections[index].security.isHeldBack else { return true }
+        if !connections[index].security.hasDroppedValues {
+            connections[index].security.hasDroppedValues = true
+            let peer = connections[index].peer
+            pending.events.append(
+                .diagnostic("Values of \(peer) are dropped: its keys are kept, and the link is not encrypted yet."))
+        }
+        // What may have changed on the server is looked for again.
+        discoveries.forget(lastingAddress(index))
+        return false
     }
 
     private mutating func valueDidArrive(_ index: Int, _ handle: UInt16, _ value: RawSpan) {

@@ -19,6 +19,7 @@ struct Connection: Sendable {
     var nextSignalIdentifier: UInt8 = 1
     var signalRequests: [SignalRequest] = []
     var channels: [CreditChannel] = []
+    private var nextChannel = ChannelID.dynamic.lowerBound
     /// Whether the peer is known to understand requests for several channels.
     var takesEnhancedRequests = false
 
@@ -26,7 +27,7 @@ struct Connection: Sendable {
     var attMTU = ATT.defaultMTU
 
     // MARK: SMP
-    var security = LinkSecurity()
+    var security = ConnectionSecurity()
 
     // MARK: GATT client
     var procedures: Deque<ClientProcedure> = []
@@ -69,7 +70,7 @@ struct Connection: Sendable {
             case parameterUpdate
             case openChannel(local: UInt16, OperationID)
             case openChannels([OpeningChannel], isPending: Bool)
-            case closeChannel(local: UInt16)
+            case closeChannel(id: UInt32)
             case reconfigure([UInt16], mtu: Int, OperationID)
         }
     }
@@ -105,10 +106,26 @@ struct Connection: Sendable {
         }
     }
 
-    /// The next identifier for a signalling request: 1 to 255 (Core Specification 5.4, Vol 3, Part A, 4).
+    /// The next identifier for a signalling request: 1 to 255, none of a request that waits (Core Specification 5.4, Vol 3,
+    /// Part A, 4). Far fewer wait than there are.
     mutating func takeSignalIdentifier() -> UInt8 {
-        defer { nextSignalIdentifier = nextSignalIdentifier == 255 ? 1 : nextSignalIdentifier + 1 }
-        return nextSignalIdentifier
+        var taken = nextSignalIdentifier
+        for _ in 0..<255 where signalRequests.contains(where: { $0.identifier == taken }) {
+            taken = taken == 255 ? 1 : taken + 1
+        }
+        nextSignalIdentifier = taken == 255 ? 1 : taken + 1
+        return taken
+    }
+
+    /// A number for this side's end of a new channel. They go round, so that what is late of an ended channel does not meet a
+    /// new one.
+    mutating func takeChannel() -> UInt16? {
+        for _ in ChannelID.dynamic {
+            let local = nextChannel
+            nextChannel = local == ChannelID.dynamic.upperBound ? ChannelID.dynamic.lowerBound : local + 1
+            if !channels.contains(where: { $0.local == local }) { return local }
+        }
+        return nil
     }
 
     /// Moves a channel's next frame to the queue if it may be sent. Returns whether it did.

@@ -230,7 +230,16 @@ extension LEHost {
                 $0 += [0x00, 0x02, 0x02, 0x00, 0x00]  // 2M preferred both ways
             }
         }
-        if canPair, bond(with: connections[index].peer) != nil { _ = beginSecurity(index, at: now) }
+        // Nothing is said to a bonded peer, nor believed of it, before it has proved that it is the one.
+        if usableBond(index) != nil, beginSecurity(index, at: now), connections[index].security.bondInUse != nil {
+            connections[index].security.isHeldBack = true
+        } else {
+            beginATT(index, at: now)
+        }
+    }
+
+    /// What a client does first.
+    mutating func beginATT(_ index: Int, at now: Int64) {
         exchangeMTU(index, at: now)
         watchServer(index, at: now)
     }

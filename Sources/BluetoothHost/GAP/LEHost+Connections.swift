@@ -23,11 +23,12 @@ extension LEHost {
     }
 
     /// Disconnects a peer that breaks the rules.
-    mutating func abort(_ index: Int, _ why: String, at now: Int64) {
+    mutating func abort(
+        _ index: Int, _ why: String, reason: HCIErrorCode = .remoteUserTerminated, at now: Int64
+    ) {
         guard connections[index].closing?.isCommandSent != true else { return }
         pending.events.append(.diagnostic("\(connections[index].peer) is disconnected: \(why)."))
-        connections[index].closing = Connection.Closing(
-            reason: .remoteUserTerminated, isCommandSent: false, deadline: now)
+        connections[index].closing = Connection.Closing(reason: reason, isCommandSent: false, deadline: now)
         sendDisconnect(index, at: now)
     }
 
@@ -75,8 +76,14 @@ extension LEHost {
         guard let index = index(handle: handle) else { return }
         let connection = connections.remove(at: index)
         // Some controllers, btvirt's among them, give this side's own reason back instead of 0x16.
-        let isOwnDoing = connection.closing.map { $0.isCommandSent && $0.reason == reason } ?? false
-        let reason = isOwnDoing ? .terminatedByLocalHost : reason
+        let isOwnDoing =
+            connection.closing.map { $0.isCommandSent && ($0.reason == reason || reason == .terminatedByLocalHost) }
+            ?? false
+        // A peer that could not prove who it is was not simply let go.
+        let ownReason =
+            connection.closing?.reason == .authenticationFailure
+            ? HCIErrorCode.authenticationFailure : .terminatedByLocalHost
+        let reason = isOwnDoing ? ownReason : reason
         // The controller has dropped what it held for the connection (Vol 4, Part E, 4.3).
         freeBuffers += connection.inFlight
         for procedure in connection.procedures {

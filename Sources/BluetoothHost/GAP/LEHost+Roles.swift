@@ -49,8 +49,10 @@ struct Scanner: Sendable {
     /// Whether the series under way ends with the scan on, and the first error it met.
     var changing: (isOn: Bool, error: HCIErrorCode?)?
     var needsRestart = false
+    var fragments = ReportFragments()
 
     mutating func controllerWasReset() {
+        fragments = ReportFragments()
         isOn = false
         usesList = false
         changing = nil

@@ -46,7 +46,9 @@ struct Attribute: Sendable {
 public struct CharacteristicSpecification: Sendable {
     /// The characteristic's type.
     public var uuid: UUID
-    /// Characteristic properties (Core Specification 5.4, Vol 3, Part G, 3.3.1.1).
+    /// Characteristic properties (Core Specification 5.4, Vol 3, Part G, 3.3.1.1), without signed writes, which are not
+    /// offered. Extended ones add their descriptor (3.3.3.1), unless ``descriptors`` has it: reliable writes where the value
+    /// can be written.
     public var properties: UInt8
     /// Who may use the value.
     public var access: AttributeAccess
@@ -155,6 +157,13 @@ struct AttributeDatabase: Sendable {
                 if characteristic.subscriptionNeedsEncryption { access.insert(.writeEncrypted) }
                 _ = append(
                     .clientConfiguration, .configuration(of: value), access, group: UInt16(characteristic.properties))
+            }
+            // Prepared writes are answered with what was prepared, and carried out all or none: reliable writes.
+            if characteristic.properties & 0x80 != 0,
+                !characteristic.descriptors.contains(where: { $0.uuid == .extendedProperties })
+            {
+                let isWritable = characteristic.access.contains(.write)
+                _ = append(.extendedProperties, .fixed([isWritable ? 1 : 0, 0]), .read)
             }
             for descriptor in characteristic.descriptors {
                 _ = append(descriptor.uuid, .fixed(descriptor.value), .read)

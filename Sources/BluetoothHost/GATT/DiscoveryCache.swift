@@ -33,6 +33,8 @@ struct DiscoveryCache: Sendable {
 
     struct Entry: Sendable, Hashable, Codable {
         let address: Address
+        /// Whether it was learnt over links that only a bonded peer can have encrypted.
+        let isProven: Bool
         /// Nil for a bonded server that has none, empty when it is not known.
         var hash: [UInt8]?
         /// The Service Changed characteristic, which a bonded server uses before anything is asked.
@@ -48,16 +50,18 @@ struct DiscoveryCache: Sendable {
     init(_ entries: [Entry] = []) { self.entries = Array(entries.suffix(Self.peerLimit)) }
 
     /// Uses what is known of a server with this hash; what was found while it had another is forgotten.
-    mutating func use(_ address: Address, hash: [UInt8]?) {
+    mutating func use(_ address: Address, hash: [UInt8]?, isProven: Bool) {
         guard let place = entries.firstIndex(where: { $0.address == address }) else {
-            entries.append(Entry(address: address, hash: hash))
+            entries.append(Entry(address: address, isProven: isProven, hash: hash))
             if entries.count > Self.peerLimit { entries.removeFirst() }
             return
         }
         let entry = entries.remove(at: place)
         entries.append(entry)
-        guard entry.hash != hash else { return }
-        entries[entries.count - 1] = Entry(address: address, hash: hash, serviceChanged: entry.serviceChanged)
+        guard entry.hash != hash || entry.isProven != isProven else { return }
+        entries[entries.count - 1] = Entry(
+            address: address, isProven: isProven, hash: hash,
+            serviceChanged: entry.isProven == isProven ? entry.serviceChanged : nil)
     }
 
     /// The answer to a request that has been made before.
@@ -82,8 +86,12 @@ struct DiscoveryCache: Sendable {
 
     /// Forgets what was found.
     mutating func forget(_ address: Address) {
-        if entries.contains(where: { $0.address == address }) { use(address, hash: []) }
+        guard let entry = entries.first(where: { $0.address == address }) else { return }
+        use(address, hash: [], isProven: entry.isProven)
     }
+
+    /// Forgets the peer altogether.
+    mutating func remove(_ address: Address) { entries.removeAll { $0.address == address } }
 
     /// The Service Changed characteristic of a server.
     func serviceChanged(of address: Address) -> UInt16? { entries.last { $0.address == address }?.serviceChanged }

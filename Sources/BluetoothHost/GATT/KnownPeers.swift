@@ -12,7 +12,7 @@ extension LEHost {
     /// What is known of peers that there is a bond with.
     public var knownPeers: KnownPeers {
         var known = KnownPeers()
-        known.servers = discoveries.entries.filter { bond(with: $0.address) != nil }
+        known.servers = discoveries.entries.filter { $0.isProven && bond(with: $0.address) != nil }
         known.clients = rememberedClients
         return known
     }

@@ -29,7 +29,9 @@ extension LEHost {
         guard let index = index(id), connections[index].closing == nil,
             value.byteCount <= min(connections[index].attMTU - 3, ATT.maximumValueLength)
         else { return nil }
-        guard connections[index].hasRoom(for: value.byteCount, limit: configuration.queueLimit) else {
+        guard !connections[index].security.isHeldBack,
+            connections[index].hasRoom(for: value.byteCount, limit: configuration.queueLimit)
+        else {
             connections[index].wantsReady = true
             return false
         }
@@ -39,7 +41,7 @@ extension LEHost {
 
     mutating func pumpProcedures(_ index: Int, at now: Int64) {
         guard connections[index].requestDeadline == nil, !connections[index].procedures.isEmpty,
-            !connections[index].security.isAwaited
+            !connections[index].security.isAwaited, !connections[index].security.isHeldBack
         else { return }
         answerFromCache(index)
         guard !connections[index].procedures.isEmpty else { return }
@@ -87,11 +89,14 @@ extension LEHost {
             connections[index].procedures[0].id != connections[index].watch.procedure,
             !connections[index].procedures[0].wasRepeated
         else { return false }
-        if connections[index].security.isEncrypted {
-            // What was refused may have been sent before.
-            guard !connections[index].procedures[0].isSentEncrypted else { return false }
-        } else {
-            guard connections[index].security.isBusy || beginSecurity(index, at: now) else { return false }
+        let link = connections[index].security.link
+        // What was refused may have been sent before the link was encrypted.
+        if !link.isEncrypted || connections[index].procedures[0].isSentEncrypted {
+            // A link that is encrypted can be more so only by a number that people compare or enter.
+            let isAsStrongAsCanBe = link.isAuthenticated || configuration.pairing?.capability == .noInputNoOutput
+            guard !link.isEncrypted || code == .insufficientAuthentication && !isAsStrongAsCanBe,
+                connections[index].security.isBusy || beginSecurity(index, at: now)
+            else { return false }
             connections[index].security.isAwaited = true
         }
         connections[index].procedures[0].startAgain()

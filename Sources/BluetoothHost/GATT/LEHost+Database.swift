@@ -25,11 +25,11 @@ extension LEHost {
     }
 
     /// Adds a service; clients that asked for it are told. Returns nil when the 65 535 handles are used up, a fixed
-    /// value is above 512 bytes, or what is to be included is no service.
+    /// value is above 512 bytes, a property promises signed writes, or what is to be included is no service.
     public mutating func addService(_ service: ServiceSpecification, at now: Int64) -> ServiceHandles? {
         let areIncludable = service.includes.allSatisfy { database.attribute($0).map(database.isService) ?? false }
         let areValid = service.characteristics.allSatisfy { characteristic in
-            (characteristic.value?.count ?? 0) <= ATT.maximumValueLength
+            (characteristic.value?.count ?? 0) <= ATT.maximumValueLength && characteristic.properties & 0x40 == 0
                 && characteristic.descriptors.allSatisfy { $0.value.count <= ATT.maximumValueLength }
         }
         guard areIncludable, areValid, let handles = database.add(service) else { return nil }
@@ -157,12 +157,15 @@ extension LEHost {
 
     /// Find By Type Value (3.4.3.3): the ranges of services of one type.
     func findByTypeValue(
-        _ range: ClosedRange<UInt16>, _ type: UUID, _ value: [UInt8], mtu: Int
+        _ index: Int, _ range: ClosedRange<UInt16>, _ type: UUID, _ value: [UInt8]
     ) throws(ATTRequest.Refusal) -> [UInt8] {
         // A 16-bit UUID may be given in its long form.
         let uuid = UUID(bytes: value)
+        let mtu = connections[index].attMTU
         var entries: [UInt8] = []
-        for attribute in database.attributes(in: range) where attribute.type == type {
+        // What the client may not read it may not guess either.
+        for attribute in database.attributes(in: range)
+        where attribute.type == type && readError(index, attribute) == nil {
             guard case .fixed(let own) = attribute.content, own == value || (uuid != nil && UUID(bytes: own) == uuid)
             else {
                 continue

@@ -25,7 +25,7 @@ extension LEHost {
         case .exchangeMTU: return ATTPDU.make(ATTOpcode.exchangeMTUResponse, UInt16(configuration.maximumMTU))
         case .findInformation(let range): return try findInformation(range, mtu: connections[index].attMTU)
         case .findByTypeValue(let range, let type, let value):
-            return try findByTypeValue(range, type, value, mtu: connections[index].attMTU)
+            return try findByTypeValue(index, range, type, value)
         case .readByGroupType(let range, let type):
             return try readByGroupType(range, type, mtu: connections[index].attMTU)
         case .readByType(let range, let type): return try readByType(index, range, type)
@@ -51,7 +51,7 @@ extension LEHost {
         return attribute
     }
 
-    private func readError(_ index: Int, _ attribute: Attribute) -> ATTErrorCode? {
+    func readError(_ index: Int, _ attribute: Attribute) -> ATTErrorCode? {
         if !attribute.access.contains(.read) { return .readNotPermitted }
         if attribute.access.contains(.readEncrypted), !connections[index].security.isEncrypted {
             return encryptionError(index)

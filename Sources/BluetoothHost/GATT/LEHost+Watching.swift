@@ -29,7 +29,7 @@ extension LEHost {
 
     /// Begins, before anything that the application asks.
     mutating func watchServer(_ index: Int, at now: Int64) {
-        if bond(with: connections[index].peer) != nil {
+        if connections[index].security.link.isBonded {
             connections[index].watch.serviceChanged = discoveries.serviceChanged(of: lastingAddress(index))
         }
         ask(index, .hash, .readByType(1...0xFFFF, .databaseHash))
@@ -50,7 +50,7 @@ extension LEHost {
         connections[index].watch.procedure = nil
         switch (step, result) {
         case (.hash, _):
-            if case .success(.value(let hash)) = result, hash.count == 16 { verify(index, hash: hash) }
+            if case .success(.value(let hash)) = result, hash.count == 16 { useCache(index, hash: hash) }
             ask(index, .service, .services(.genericAttribute))
         case (.service, .success(.services(let found))) where !found.isEmpty:
             ask(index, .characteristics, .characteristics(in: found[0].handles))
@@ -79,25 +79,22 @@ extension LEHost {
     // MARK: The cache
 
     /// By what a peer is known from one connection to the next.
-    private func lastingAddress(_ index: Int) -> Address {
-        let peer = connections[index].peer
-        return bond(with: peer).map { $0.identity ?? $0.peer } ?? peer
-    }
+    func lastingAddress(_ index: Int) -> Address { bond(index)?.lastingAddress ?? connections[index].peer }
 
-    private mutating func verify(_ index: Int, hash: [UInt8]) {
+    /// What anybody could have said in the peer's name is kept apart from what was heard over a link that only the peer can
+    /// have encrypted, and serves none but such links.
+    private mutating func useCache(_ index: Int, hash: [UInt8]?) {
+        let isProven = connections[index].security.link.isBonded
+        guard isProven || bond(index) == nil else { return }
         let address = lastingAddress(index)
-        discoveries.use(address, hash: hash)
+        discoveries.use(address, hash: hash, isProven: isProven)
         connections[index].watch.cached = address
     }
 
     /// A bonded server without a hash tells by Service Changed, also what happened while it was away.
     private mutating func useBond(_ index: Int) {
-        guard connections[index].watch.cached == nil, connections[index].security.isEncrypted,
-            bond(with: connections[index].peer) != nil
-        else { return }
-        let address = lastingAddress(index)
-        discoveries.use(address, hash: nil)
-        connections[index].watch.cached = address
+        guard connections[index].watch.cached == nil, connections[index].security.link.isBonded else { return }
+        useCache(index, hash: nil)
     }
 
     /// The answer to a request, if it is known already.
@@ -122,13 +119,20 @@ extension LEHost {
         discoveries.forget(connections[index].watch.cached ?? lastingAddress(index))
         connections[index].watch.cached = nil
         pending.events.append(.servicesChanged(connections[index].id, range))
-        guard connections[index].watch.step == nil, connections[index].closing == nil,
-            connections[index].procedures.count < Self.procedureLimit
-        else { return }
+        rereadHash(index)
+    }
+
+    /// A peer is bonded with from now on: what is found from here on is kept as the peer's own.
+    mutating func serverWasBonded(_ index: Int) {
+        guard connections[index].watch.cached != nil else { return }
+        connections[index].watch.cached = nil
         rereadHash(index)
     }
 
     private mutating func rereadHash(_ index: Int) {
+        guard connections[index].watch.step == nil, connections[index].closing == nil,
+            connections[index].procedures.count < Self.procedureLimit
+        else { return }
         let id = makeID()
         connections[index].watch.step = .hash
         connections[index].watch.procedure = id

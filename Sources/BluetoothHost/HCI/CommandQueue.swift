@@ -47,6 +47,16 @@ struct CommandQueue: Sendable {
         return command
     }
 
+    /// Lets a command go that the controller does not answer and that can be done without. There are controllers that leave
+    /// out single commands; one that is silent altogether is found out by the next that matters.
+    mutating func giveUp(at now: Int64) -> HCICommand? {
+        guard let command = inFlight, command.purpose.isOptional else { return nil }
+        inFlight = nil
+        credits = 1
+        deadline = waiting.isEmpty ? nil : now + Self.timeout
+        return command
+    }
+
     /// Forgets everything, as the controller does on Reset, for which there is always room.
     mutating func reset() { self = CommandQueue() }
 }

@@ -30,6 +30,12 @@ public struct ControllerInfo: Sendable, Hashable {
         return octet < supportedCommands.count && supportedCommands[octet] >> UInt8(bit) & 1 == 1
     }
 
+    /// Takes the controller's word for a command back.
+    mutating func doWithout(_ opcode: Opcode) {
+        guard let (octet, bit) = opcode.supportBit, octet < supportedCommands.count else { return }
+        supportedCommands[octet] &= ~(1 << UInt8(bit))
+    }
+
     /// Whether encryption is a feature of the controller's link layer.
     public var hasEncryption: Bool { leFeatures & 1 << 0 != 0 }
     /// Whether the host can have links encrypted.

@@ -81,8 +81,19 @@ enum CommandPurpose: Sendable, Equatable {
     case readRSSI(connection: UInt16)
     case connectionUpdate(connection: UInt16)
     case encrypt(connection: UInt16)
+    /// Answers the controller.
+    case reply
     /// Improves a connection; a refusal changes nothing.
     case tuning
+
+    /// Whether the host does without it where a controller does not answer it, although it says that it knows it.
+    var isOptional: Bool {
+        switch self {
+        case .tuning, .readRSSI: true
+        case .bringUp(let step): !step.isRequired
+        default: false
+        }
+    }
 }
 
 /// A command with its parameters, ready to be sent.

@@ -11,6 +11,10 @@ public struct HCIErrorCode: Sendable, Hashable, CustomStringConvertible {
     public static let unknownCommand = HCIErrorCode(rawValue: 0x01)
     /// There is no such connection (any more).
     public static let unknownConnection = HCIErrorCode(rawValue: 0x02)
+    /// The peer has not proved who it is.
+    public static let authenticationFailure = HCIErrorCode(rawValue: 0x05)
+    /// The peer has not the key.
+    public static let keyMissing = HCIErrorCode(rawValue: 0x06)
     /// The controller has no memory left.
     public static let memoryCapacityExceeded = HCIErrorCode(rawValue: 0x07)
     /// Nothing was heard of the peer for the supervision timeout.

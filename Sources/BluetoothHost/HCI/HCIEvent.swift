@@ -127,7 +127,11 @@ public struct AdvertisingReport: Sendable, Hashable {
     /// How strongly it was heard, in dBm; 127 when not known.
     public let rssi: Int8
     /// Advertising data as it is on the air (Core Specification Supplement, Part A).
-    public let data: [UInt8]
+    public internal(set) var data: [UInt8]
+    /// Whether the controller has more of the data to tell, in a report that follows.
+    var isPartial = false
+    /// The advertising set, which tells an advertiser's trains of data apart.
+    var set: UInt8 = 0xFF
 
     /// Reports of LE Advertising Report (7.7.65.2), which older controllers send.
     static func legacy(_ reader: inout ByteReader) throws(MalformedPacket) -> [AdvertisingReport] {
@@ -150,14 +154,16 @@ public struct AdvertisingReport: Sendable, Hashable {
         for _ in 0..<(try reader.u8()) {
             let type = try reader.u16()
             let address = try Address(&reader)
-            _ = try reader.bytes(4)  // primary and secondary PHY, set, transmit power
+            _ = try reader.bytes(2)  // primary and secondary PHY
+            let set = try reader.u8()
+            _ = try reader.u8()  // transmit power
             let rssi = try reader.i8()
             _ = try reader.bytes(9)  // periodic interval, directed address
             let data = try reader.bytes(Int(try reader.u8()))
             reports.append(
                 AdvertisingReport(
                     address: address, isConnectable: type & 0x01 != 0, isScanResponse: type & 0x08 != 0, rssi: rssi,
-                    data: data))
+                    data: data, isPartial: type >> 5 & 0x03 == 1, set: set))
         }
         return reports
     }

@@ -78,8 +78,18 @@ extension LEHost {
                     .diagnostic("The parameters of connection \(handle) stay as they are: \(status)."))
             }
         case .encrypt(let handle): if status != .success { encryptCommandDidFail(handle, status, at: now) }
-        case .tuning: break
+        case .reply, .tuning: break
         }
+    }
+
+    /// The controller does not answer a command that it says it knows: the command is done without from now on.
+    mutating func optionalCommandDidFail(_ command: HCICommand, at now: Int64) {
+        pending.events.append(
+            .diagnostic(
+                "The controller did not answer \(command.opcode) within \(CommandQueue.timeout / 1_000_000_000) s; it is done "
+                    + "without."))
+        controller.doWithout(command.opcode)
+        commandDidEnd(command, .unknownCommand, [], at: now)
     }
 
     private mutating func stepDidEnd(

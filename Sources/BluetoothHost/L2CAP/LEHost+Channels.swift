@@ -26,6 +26,10 @@ extension LEHost {
     }
 
     mutating func openChannel(_ index: Int, psm: UInt16, _ operation: OperationID, at now: Int64) {
+        guard !connections[index].security.isHeldBack else {
+            connections[index].security.channels.append((psm, operation))
+            return
+        }
         guard let local = freeChannel(index) else {
             pending.events.append(.channelRefused(operation, connections[index].id, .noResources))
             return
@@ -102,7 +106,7 @@ extension LEHost {
         let channel = connections[index].channels[place]
         ask(
             index, .disconnectionRequest(destination: channel.remote, source: channel.local),
-            .closeChannel(local: channel.local), at: now)
+            .closeChannel(id: channel.id), at: now)
     }
 
     func find(_ channel: CreditChannelID) -> (Int, Int)? {
@@ -114,9 +118,8 @@ extension LEHost {
         return nil
     }
 
-    func freeChannel(_ index: Int) -> UInt16? {
-        guard connections[index].channels.count < Self.channelLimit else { return nil }
-        return ChannelID.dynamic.first { local in !connections[index].channels.contains { $0.local == local } }
+    mutating func freeChannel(_ index: Int) -> UInt16? {
+        connections[index].channels.count < Self.channelLimit ? connections[index].takeChannel() : nil
     }
 
     mutating func removeChannel(_ index: Int, _ place: Int) {
@@ -132,7 +135,7 @@ extension LEHost {
     func refusal(_ index: Int, psm: UInt16) -> ChannelResult? {
         guard let needsEncryption = listeners[psm] else { return .psmNotSupported }
         guard needsEncryption, !connections[index].security.isEncrypted else { return nil }
-        return bond(with: connections[index].peer) == nil ? .insufficientAuthentication : .insufficientEncryption
+        return usableBond(index) == nil ? .insufficientAuthentication : .insufficientEncryption
     }
 
     mutating func channelWasRequested(
@@ -170,10 +173,19 @@ extension LEHost {
         _ index: Int, _ local: UInt16, _ operation: OperationID, remote: UInt16, mtu: UInt16, mps: UInt16,
         credits: UInt16, atLeast minimum: UInt16 = 23, at now: Int64
     ) {
-        guard let place = connections[index].channels.firstIndex(where: { $0.local == local }) else { return }
+        guard
+            let place = connections[index].channels.firstIndex(where: { $0.local == local && $0.state == .connecting })
+        else {
+            pending.events.append(.channelRefused(operation, connections[index].id, .rejected))
+            return
+        }
         let isTaken = connections[index].channels.contains { $0.state != .connecting && $0.remote == remote }
         guard ChannelID.dynamic.contains(remote), !isTaken, mtu >= minimum, (minimum...65533).contains(mps) else {
-            return channelWasRefused(index, local, operation, .unacceptableParameters, at: now)
+            // The peer takes it for open.
+            let id = connections[index].channels[place].id
+            channelWasRefused(index, local, operation, .unacceptableParameters, at: now)
+            return ask(
+                index, .disconnectionRequest(destination: remote, source: local), .closeChannel(id: id), at: now)
         }
         connections[index].channels[place].remote = remote
         connections[index].channels[place].remoteMTU = Int(mtu)

@@ -24,6 +24,10 @@ extension LEHost {
         for _ in 0..<count {
             let operation = OperationID(rawValue: makeID())
             operations.append(operation)
+            guard !connections[index].security.isHeldBack else {
+                openChannel(index, psm: psm, operation, at: now)
+                continue
+            }
             guard let local = freeChannel(index) else {
                 pending.events.append(.channelRefused(operation, id, .noResources))
                 continue

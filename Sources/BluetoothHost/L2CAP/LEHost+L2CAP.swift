@@ -5,7 +5,10 @@ extension LEHost {
     mutating func receiveACL(_ packet: RawSpan, at now: Int64) {
         guard packet.byteCount >= 5, Int(packet.u16(3)) == packet.byteCount - 5 else { return }
         let header = packet.u16(1)
-        guard let index = index(handle: header & 0x0FFF), !connections[index].isLeaving else { return }
+        guard let index = index(handle: header & 0x0FFF) else {
+            return earlyData.keep(packet, of: header & 0x0FFF, at: now)
+        }
+        guard !connections[index].isLeaving else { return }
         let isStart = header >> 12 & 0x3 != 1
         let fragment = packet.extracting(5..<packet.byteCount)
         if isStart, fragment.byteCount >= 4, Int(fragment.u16(0)) == fragment.byteCount - 4,

@@ -23,12 +23,16 @@ extension LEHost {
             channelWasRequested(
                 index, identifier, psm: psm, source: source, mtu: mtu, mps: mps, credits: credits, at: now)
         case .disconnectionRequest(let destination, let source):
-            guard let place = connections[index].channels.firstIndex(where: { $0.local == destination }),
-                connections[index].channels[place].remote == source
+            // One that the peer is still to answer has no other end yet.
+            guard
+                let place = connections[index].channels.firstIndex(where: {
+                    $0.local == destination && $0.state != .connecting
+                })
             else {
-                answer(index, identifier, .reject(reason: 0x0002), at: now)
-                return
+                return answer(index, identifier, .rejectChannel(destination: destination, source: source), at: now)
             }
+            // Somebody else's end is passed over in silence (4.6).
+            guard connections[index].channels[place].remote == source else { return }
             answer(index, identifier, .disconnectionResponse(destination: destination, source: source), at: now)
             removeChannel(index, place)
         case .flowControlCredit(let channel, let credits):
@@ -39,7 +43,8 @@ extension LEHost {
         case .reconfigureRequest(let mtu, let mps, let channels):
             let result = reconfigure(index, mtu: mtu, mps: mps, channels)
             answer(index, identifier, .reconfigureResponse(result: result.rawValue), at: now)
-        case .reject, .parameterUpdateResponse, .connectionResponse, .disconnectionResponse, .enhancedResponse,
+        case .reject, .rejectChannel, .parameterUpdateResponse, .connectionResponse, .disconnectionResponse,
+            .enhancedResponse,
             .reconfigureResponse:
             responseDidArrive(index, identifier, command, at: now)
         }
@@ -60,9 +65,11 @@ extension LEHost {
     private mutating func responseDidArrive(
         _ index: Int, _ identifier: UInt8, _ command: SignallingCommand, at now: Int64
     ) {
-        guard let place = connections[index].signalRequests.firstIndex(where: { $0.identifier == identifier }) else {
-            return
-        }
+        guard
+            let place = connections[index].signalRequests.firstIndex(where: {
+                $0.identifier == identifier && isAnswer(index, to: $0.kind, command)
+            })
+        else { return }
         let request = connections[index].signalRequests.remove(at: place)
         switch (request.kind, command) {
         case (.openChannel(let local, let operation), .connectionResponse(let remote, let mtu, let mps, let credits, 0)):
@@ -75,13 +82,30 @@ extension LEHost {
             channelsWereAnswered(index, identifier, waiting, wasPending: wasPending, command, at: now)
         case (.reconfigure(let locals, let mtu, let operation), let command):
             reconfigurationWasAnswered(index, locals, mtu: mtu, operation, command)
-        case (.closeChannel(let local), _):
-            if let place = connections[index].channels.firstIndex(where: { $0.local == local }) {
+        case (.closeChannel(let id), _):
+            if let place = connections[index].channels.firstIndex(where: { $0.id == id }) {
                 removeChannel(index, place)
             }
         case (.parameterUpdate, .parameterUpdateResponse(0)): break
         case (.parameterUpdate, _):
             pending.events.append(.diagnostic("\(connections[index].peer) keeps the connection's parameters."))
+        }
+    }
+
+    /// Whether a response is of the kind that a request asks for; one that is not is passed over, for an identifier proves
+    /// little.
+    private func isAnswer(
+        _ index: Int, to request: Connection.SignalRequest.Kind, _ command: SignallingCommand
+    ) -> Bool {
+        switch (request, command) {
+        case (_, .reject), (.openChannel, .connectionResponse), (.openChannels, .connectionResponse),
+            (.openChannel, .enhancedResponse), (.openChannels, .enhancedResponse), (.reconfigure, .reconfigureResponse),
+            (.parameterUpdate, .parameterUpdateResponse):
+            return true
+        case (.closeChannel(let id), .disconnectionResponse(let destination, let source)):
+            guard let channel = connections[index].channels.first(where: { $0.id == id }) else { return true }
+            return channel.remote == destination && channel.local == source
+        default: return false
         }
     }
 
@@ -98,8 +122,8 @@ extension LEHost {
                 }
             case .reconfigure(_, _, let operation):
                 pending.events.append(.channelsReconfigured(operation, connections[index].id, .timedOut))
-            case .closeChannel(let local):
-                if let place = connections[index].channels.firstIndex(where: { $0.local == local }) {
+            case .closeChannel(let id):
+                if let place = connections[index].channels.firstIndex(where: { $0.id == id }) {
                     removeChannel(index, place)
                 }
             case .parameterUpdate:
@@ -120,7 +144,8 @@ extension LEHost {
     ///   - latency: connection events that the peripheral may leave out, at most 499.
     ///   - supervisionTimeout: in units of 10 ms, within 10 to 3200.
     ///   - now: the time.
-    /// - Returns: false when the values do not fit each other or the connection has ended.
+    /// - Returns: false when the values do not fit each other, the peer is still to answer the request before, or the
+    ///   connection has ended.
     public mutating func requestParameters(
         _ id: ConnectionID, interval: ClosedRange<UInt16>, latency: UInt16, supervisionTimeout: UInt16, at now: Int64
     ) -> Bool {
@@ -128,6 +153,10 @@ extension LEHost {
         if connections[index].isCentral {
             updateParameters(index, interval, latency, supervisionTimeout, at: now)
         } else {
+            let isWaiting = connections[index].signalRequests.contains {
+                if case .parameterUpdate = $0.kind { true } else { false }
+            }
+            guard !isWaiting else { return false }
             ask(
                 index,
                 .parameterUpdateRequest(
@@ -178,13 +207,13 @@ extension LEHost {
         _ handle: UInt16, _ interval: ClosedRange<UInt16>, _ latency: UInt16, _ timeout: UInt16, at now: Int64
     ) {
         guard Self.areValid(interval, latency, timeout) else {
-            tune(.leRemoteConnectionParameterRequestNegativeReply, at: now) {
+            reply(.leRemoteConnectionParameterRequestNegativeReply, at: now) {
                 $0.append(u16: handle)
                 $0.append(HCIErrorCode(rawValue: 0x3B).rawValue)
             }
             return
         }
-        tune(.leRemoteConnectionParameterRequestReply, at: now) {
+        reply(.leRemoteConnectionParameterRequestReply, at: now) {
             for field in [handle, interval.lowerBound, interval.upperBound, latency, timeout, 0, 0] {
                 $0.append(u16: field)
             }

@@ -1,6 +1,8 @@
 /// Commands of the LE signalling channel (Core Specification 5.4, Vol 3, Part A, 4).
 enum SignallingCommand: Sendable, Equatable {
     case reject(reason: UInt16)
+    /// A reject for a channel that is none, with the two ends that the request named (4.1, Table 4.4).
+    case rejectChannel(destination: UInt16, source: UInt16)
     case disconnectionRequest(destination: UInt16, source: UInt16)
     case disconnectionResponse(destination: UInt16, source: UInt16)
     case parameterUpdateRequest(minimum: UInt16, maximum: UInt16, latency: UInt16, timeout: UInt16)
@@ -75,6 +77,7 @@ enum SignallingCommand: Sendable, Equatable {
         let (code, fields): (UInt8, [UInt16]) =
             switch self {
             case .reject(let reason): (0x01, [reason])
+            case .rejectChannel(let destination, let source): (0x01, [0x0002, destination, source])
             case .disconnectionRequest(let destination, let source): (0x06, [destination, source])
             case .disconnectionResponse(let destination, let source): (0x07, [destination, source])
             case .parameterUpdateRequest(let minimum, let maximum, let latency, let timeout):

@@ -13,7 +13,9 @@ struct Pairing: Sendable {
 
     enum Method: Sendable, Equatable { case justWorks, compare, show, enter }
 
-    enum Step: Sendable { case idle, features, publicKey, confirm, random, person, check, encryption, keys, over }
+    enum Step: Sendable {
+        case idle, features, consent, publicKey, confirm, random, person, check, encryption, keys, over
+    }
 
     /// Rounds of Secure Connections' passkey entry, one for each bit.
     static let rounds = 20
@@ -23,6 +25,10 @@ struct Pairing: Sendable {
     let peer: Address
     let options: PairingOptions
     let functions: PairingFunctions
+    /// The keys of this peer that are kept already.
+    let existing: Bond?
+    /// Whether the link is encrypted with them, so that it is the same peer that pairs anew.
+    let isProven: Bool
 
     private(set) var step = Step.idle
     private(set) var method = Method.justWorks
@@ -34,6 +40,7 @@ struct Pairing: Sendable {
     private var secret: [UInt8] = []
     private var localRandom: [UInt8] = []
     private var peerRandom: [UInt8] = []
+    private var localConfirm: [UInt8] = []
     private var peerConfirm: [UInt8]?
     private var peerCheck: [UInt8]?
     private var passkey: UInt32?
@@ -42,13 +49,28 @@ struct Pairing: Sendable {
     private var distribution = KeyDistribution()
     private var outputs: [Output] = []
 
-    private struct Failure: Error { let reason: UInt8 }
+    private struct Failure: Error {
+        let reason: UInt8
+        var why: PairingFailure?
+    }
     private static let authenticationRequirements = Failure(reason: 0x03)
     private static let confirmFailed = Failure(reason: 0x04)
     private static let invalidParameters = Failure(reason: 0x0A)
     private static let checkFailed = Failure(reason: 0x0B)
 
-    init(isInitiator: Bool, local: Address, peer: Address, options: PairingOptions) {
+    /// The private key that everybody knows, for who looks for faults in captures (2.3.5.6.1): its public key's x.
+    static let debugKey: [UInt8] = [
+        0x20, 0xB0, 0x03, 0xD2, 0xF2, 0x97, 0xBE, 0x2C, 0x5E, 0x2C, 0x83, 0xA7, 0xE9, 0xF9, 0xA5, 0xB9, 0xEF, 0xF4,
+        0x91,
+        0x11, 0xAC, 0xF4, 0xFD, 0xDB, 0xCC, 0x03, 0x01, 0x48, 0x0E, 0x35, 0x9D, 0xE6,
+    ]
+
+    init(
+        isInitiator: Bool, local: Address, peer: Address, options: PairingOptions, existing: Bond? = nil,
+        isProven: Bool = false
+    ) {
+        self.existing = existing
+        self.isProven = isProven
         self.isInitiator = isInitiator
         self.local = local
         self.peer = peer
@@ -88,6 +110,13 @@ struct Pairing: Sendable {
     mutating func answer(_ answer: PairingAnswer) -> [Output] {
         attempt { pairing throws(Failure) in
             switch answer {
+            case .allow(let isAllowed):
+                guard pairing.step == .consent else { return }
+                guard isAllowed else {
+                    let why = pairing.weakened.map { _ in PairingFailure.wouldReplaceKeys }
+                    throw Failure(reason: why == nil ? 0x05 : 0x03, why: why)
+                }
+                pairing.proceed()
             case .confirm(let isSame):
                 guard pairing.step == .person else { return }
                 guard isSame else { throw Failure(reason: 0x0C) }
@@ -122,7 +151,7 @@ struct Pairing: Sendable {
             try body(&self)
         } catch {
             step = .over
-            outputs += [.send(.failed(error.reason)), .failed(.here(error.reason))]
+            outputs += [.send(.failed(error.reason)), .failed(error.why ?? .here(error.reason))]
         }
         defer { outputs = [] }
         return outputs
@@ -160,9 +189,7 @@ struct Pairing: Sendable {
             responderKeys: bonds ? features.responderKeys & PairingFeatures.encryptionKey : 0)
         response = answer
         try choose(features, answer)
-        outputs.append(.send(.response(answer)))
-        step = isSecureConnections ? .publicKey : .confirm
-        if !isSecureConnections { beginLegacy() }
+        try proceedIfAllowed()
     }
 
     /// As the initiator.
@@ -170,13 +197,37 @@ struct Pairing: Sendable {
         guard let request else { throw Failure(reason: 0x08) }
         response = features
         try choose(request, features)
-        if isSecureConnections {
+        try proceedIfAllowed()
+    }
+
+    /// The keys that this pairing would replace with weaker ones, or with such that prove nothing.
+    private var weakened: Bond? {
+        guard let existing else { return nil }
+        let isMatched = existing.isMatched(byAuthenticated: isAuthenticated, secureConnections: isSecureConnections)
+        return isMatched && (isAuthenticated || isProven) ? nil : existing
+    }
+
+    private mutating func proceedIfAllowed() throws(Failure) {
+        let weakened = weakened
+        guard options.asksToAllow, !isAuthenticated || weakened != nil else {
+            guard weakened == nil else { throw Failure(reason: 0x03, why: .wouldReplaceKeys) }
+            return proceed()
+        }
+        step = .consent
+        let proposal = PairingProposal(
+            isAuthenticated: isAuthenticated, isSecureConnections: isSecureConnections, replaced: weakened)
+        outputs.append(.ask(.allow(proposal)))
+    }
+
+    /// To authentication.
+    private mutating func proceed() {
+        if !isInitiator, let response { outputs.append(.send(.response(response))) }
+        guard isSecureConnections else { return beginLegacy() }
+        step = .publicKey
+        if isInitiator {
             let own = options.cryptography.makeKeyPair()
             keys = own
             outputs.append(.send(.publicKey(x: own.x, y: own.y)))
-            step = .publicKey
-        } else {
-            beginLegacy()
         }
     }
 
@@ -240,8 +291,8 @@ struct Pairing: Sendable {
     private mutating func receiveKey(_ x: [UInt8], _ y: [UInt8]) throws(Failure) {
         let own = keys ?? options.cryptography.makeKeyPair()
         keys = own
-        // A key that comes back is not the peer's own (2.3.5.6.1).
-        guard x != own.x, let shared = options.cryptography.sharedSecret(own, x: x, y: y) else {
+        // A key that comes back is not the peer's own, and one that everybody has protects nothing (2.3.5.6.1).
+        guard x != own.x, x != Self.debugKey, let shared = options.cryptography.sharedSecret(own, x: x, y: y) else {
             throw Self.invalidParameters
         }
         peerX = x
@@ -287,10 +338,13 @@ struct Pairing: Sendable {
 
     private mutating func sendConfirm() {
         localRandom = options.cryptography.random(16)
-        outputs.append(.send(.confirm(confirmValue(localRandom, isOwn: true))))
+        localConfirm = confirmValue(localRandom, isOwn: true)
+        outputs.append(.send(.confirm(localConfirm)))
     }
 
     private mutating func receiveConfirm(_ value: [UInt8]) throws(Failure) {
+        // A value that comes back proves nothing, and what is sent next would give the passkey away (2.3.5.5, ES-24491).
+        if isInitiator, !localConfirm.isEmpty, value == localConfirm { throw Self.confirmFailed }
         peerConfirm = value
         let isJustShown = isSecureConnections && (method == .justWorks || method == .compare)
         if isInitiator {

@@ -95,7 +95,7 @@ struct PairingFunctions: Sendable {
 
     /// Whether `address` was made of the identity resolving key (Vol 6, Part B, 1.3.2.3).
     func resolves(_ address: Address, by key: [UInt8]) -> Bool {
-        guard address.kind == .random, address.value >> 46 == 0b01 else { return false }
+        guard address.isResolvable else { return false }
         return ah(key, address.value >> 24) == address.value & 0xFF_FFFF
     }
 

@@ -9,6 +9,12 @@ public struct PairingOptions: Sendable {
     public var requiresSecureConnections = false
     /// Whether keys are kept for the next connection.
     public var bonds = true
+    /// Peers whose keys are kept, at most: whoever comes beyond that is paired with for the connection only, so that no
+    /// stranger can drive out a peer or make the store grow.
+    public var bondLimit = 64
+    /// Whether ``PairingQuestion/allow(_:)`` is asked before a pairing without a number, and before keys are replaced by such
+    /// that are weaker or were made without a number. Otherwise the former go on, and the latter are refused.
+    public var asksToAllow = false
     /// Cryptography and chance.
     public var cryptography: any PairingCryptography
 
@@ -36,6 +42,8 @@ public enum IOCapability: UInt8, Sendable, CaseIterable {
 
 /// What a person is asked or told while two devices pair.
 public enum PairingQuestion: Sendable, Hashable {
+    /// Whether to pair at all: ``PairingAnswer/allow(_:)``.
+    case allow(PairingProposal)
     /// Whether the other device shows the same six digits: ``PairingAnswer/confirm(_:)``.
     case compare(UInt32)
     /// The six digits that the other device shows: ``PairingAnswer/passkey(_:)``.
@@ -46,10 +54,23 @@ public enum PairingQuestion: Sendable, Hashable {
 
 /// What a person answers.
 public enum PairingAnswer: Sendable, Hashable {
+    /// Whether to pair.
+    case allow(Bool)
     /// Whether the numbers are the same.
     case confirm(Bool)
     /// The number that the other device shows, 0 to 999 999.
     case passkey(UInt32)
+}
+
+/// What a pairing will come to, known as soon as the two sides have told each other what they can do.
+public struct PairingProposal: Sendable, Hashable {
+    /// Whether a person will compare or enter a number.
+    public let isAuthenticated: Bool
+    /// Whether the key will be one of LE Secure Connections.
+    public let isSecureConnections: Bool
+    /// The keys that it would replace with weaker ones, or with such that anybody could have made who uses the peer's
+    /// address; nil for a peer without keys here, and where the new keys are worth as much.
+    public let replaced: Bond?
 }
 
 /// Keys that two devices share since they paired.
@@ -57,7 +78,7 @@ public struct Bond: Sendable, Hashable {
     /// The address the peer was paired by.
     public let peer: Address
     /// The address that the peer calls its own, where it said so: a private address is not there for long.
-    public let identity: Address?
+    public internal(set) var identity: Address?
     /// The long term key, most significant octet first: 16 bytes.
     public let longTermKey: [UInt8]
     /// Names the key in legacy pairing (Core Specification 5.4, Vol 3, Part H, 2.4.2.3); 0 for Secure Connections.
@@ -65,7 +86,7 @@ public struct Bond: Sendable, Hashable {
     /// The other half of the name; 0 for Secure Connections.
     public let random: UInt64
     /// Resolves the peer's private addresses, 16 bytes, if it has given one.
-    public let identityResolvingKey: [UInt8]?
+    public internal(set) var identityResolvingKey: [UInt8]?
     /// Whether a person has compared or entered a number.
     public let isAuthenticated: Bool
     /// Whether the key is one of LE Secure Connections.
@@ -103,6 +124,11 @@ public enum PairingFailure: Error, Sendable, Hashable, CustomStringConvertible {
     case notEncrypted(HCIErrorCode)
     /// Pairing is not part of this host's configuration, or the controller cannot encrypt.
     case notSupported
+    /// The peer's keys are kept, and these would be weaker, or anybody could have made them: ``LEHost/forget(_:)`` the peer
+    /// first to pair with it anew.
+    case wouldReplaceKeys
+    /// The peer gave itself out as the one with this address, whose keys are kept.
+    case identityInUse(Address)
 
     /// Who, and the reason's name.
     public var description: String {
@@ -112,6 +138,9 @@ public enum PairingFailure: Error, Sendable, Hashable, CustomStringConvertible {
         case .timedOut: "the peer did not go on with the pairing for 30 s"
         case .notEncrypted(let code): "the link could not be encrypted: \(code)"
         case .notSupported: "this host does not pair"
+        case .wouldReplaceKeys:
+            "keys of this peer are kept, and new ones would be weaker or made without a number; forget the peer first"
+        case .identityInUse(let address): "the peer gave itself out as \(address), whose keys are kept"
         }
     }
 

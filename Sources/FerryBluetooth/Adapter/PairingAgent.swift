@@ -8,8 +8,7 @@ public protocol PairingAgent: Sendable {
     func compare(_ number: Int, with peer: PeerID) async -> Bool
     /// Asks for the six digits that the other device shows, 0 to 999 999; nil to give up. The peer waits 30 s.
     func passkey(of peer: PeerID) async -> Int?
-    /// Asks whether a peer may pair with which no number can be exchanged. Only adapters that share a system's pairing
-    /// ask (BlueZ).
+    /// Asks whether a peer may pair with which no number can be exchanged.
     func allowsPairing(with peer: PeerID) async -> Bool
     /// Asks whether a peer that is not trusted may use a service of the system's, not of this program's. Only adapters
     /// that answer for the system ask (BlueZ, mostly for BR/EDR profiles).

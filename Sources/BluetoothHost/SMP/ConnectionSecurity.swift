@@ -1,0 +1,41 @@
+import DequeModule
+
+/// What the host keeps of a connection's security.
+struct ConnectionSecurity: Sendable {
+    /// How long the peer may take for its next command, and the controller to encrypt, in nanoseconds
+    /// (Core Specification 5.4, Vol 3, Part H, 3.4).
+    static let timeout: Int64 = 30_000_000_000
+    /// Pairings that are refused at once on one connection before the peer is disconnected.
+    static let refusalLimit = 16
+
+    /// How strong the link is now.
+    var link = LinkSecurity()
+    var isEncrypted: Bool {
+        get { link.isEncrypted }
+        set { link.isEncrypted = newValue }
+    }
+
+    var pairing: Pairing?
+    var deadline: Int64?
+    var refusals = 0
+    /// No pairing is possible on this connection any more: the peer did not answer in time (3.4).
+    var isDead = false
+    /// The key of the pairing under way, for the controller's question.
+    var pairingKey: [UInt8]?
+    /// The bond whose key encryption was started with.
+    var bondInUse: Bond?
+    /// Whether encryption was asked of the controller, as central.
+    var isEncrypting = false
+    /// Whether ATT and channels wait for a bonded server to prove who it is: until the link is encrypted anybody may
+    /// answer in its name (BLESA).
+    var isHeldBack = false
+    /// Whether it has been said that values of such a server were dropped.
+    var hasDroppedValues = false
+    /// Whether an ATT request waits for the link to be secure.
+    var isAwaited = false
+    /// Channels to open once the link is secure.
+    var channels: [(psm: UInt16, operation: OperationID)] = []
+
+    /// Whether something is under way that ends with an encrypted link or a failure.
+    var isBusy: Bool { pairing != nil || isEncrypting }
+}

@@ -1,0 +1,157 @@
+// A link's encryption: the controller's part in its security (Core Specification 5.4, Vol 4, Part E, 7.8.24 to 7.8.26), and
+// what follows when it is secure or cannot be.
+
+import DequeModule
+
+extension LEHost {
+    mutating func startEncryption(
+        _ index: Int, _ key: [UInt8], _ diversifier: UInt16, _ random: UInt64, at now: Int64
+    ) {
+        let handle = connections[index].handle
+        connections[index].security.isEncrypting = true
+        connections[index].security.deadline = now + ConnectionSecurity.timeout
+        commands.enqueue(
+            HCICommand(.leEnableEncryption, for: .encrypt(connection: handle)) {
+                $0.append(u16: handle)
+                $0.append(u64: random)
+                $0.append(u16: diversifier)
+                $0 += key.reversed()
+            }, at: now)
+    }
+
+    /// What a client is told that wants what needs a stronger link (Vol 3, Part C, 10.3.1, Table 10.2).
+    func encryptionError(_ index: Int, needsAuthentication: Bool = false) -> ATTErrorCode {
+        guard !connections[index].security.isEncrypted, let bond = usableBond(index),
+            bond.isAuthenticated || !needsAuthentication
+        else { return .insufficientAuthentication }
+        return .insufficientEncryption
+    }
+
+    /// The controller asks a peripheral for the key that the central encrypts with.
+    mutating func longTermKeyWasRequested(_ handle: UInt16, random: UInt64, diversifier: UInt16, at now: Int64) {
+        guard let index = index(handle: handle) else { return }
+        var key: [UInt8]?
+        connections[index].security.bondInUse = nil
+        if random == 0, diversifier == 0, let current = connections[index].security.pairingKey {
+            key = current
+        } else if let bond = usableBond(index), bond.isSecureConnections || bond.peerIsCentral,
+            bond.random == random, bond.diversifier == diversifier
+        {
+            connections[index].security.bondInUse = bond
+            key = bond.longTermKey
+        }
+        guard let key else {
+            reply(.leLongTermKeyRequestNegativeReply, at: now) { $0.append(u16: handle) }
+            return
+        }
+        reply(.leLongTermKeyRequestReply, at: now) {
+            $0.append(u16: handle)
+            $0 += key.reversed()
+        }
+    }
+
+    /// Encryption Change, or Encryption Key Refresh Complete.
+    mutating func encryptionDidChange(_ handle: UInt16, _ status: HCIErrorCode, isEnabled: Bool, at now: Int64) {
+        guard let index = index(handle: handle) else { return }
+        connections[index].security.isEncrypting = false
+        guard status == .success else { return encryptionDidFail(index, status, at: now) }
+        guard isEnabled else {
+            // Nothing on an LE link does that; whatever was secret would go in the clear from here on.
+            connections[index].security.link = LinkSecurity()
+            securityDidFail(index, .notEncrypted(status), at: now)
+            return abort(index, "its link is not encrypted any more", reason: .authenticationFailure, at: now)
+        }
+        connections[index].security.isEncrypted = true
+        if var pairing = connections[index].security.pairing {
+            connections[index].security.pairingKey = nil
+            let outputs = pairing.linkWasEncrypted()
+            connections[index].security.pairing = pairing
+            carryOut(index, outputs, at: now)
+        } else {
+            var link = LinkSecurity()
+            link.isEncrypted = true
+            if let bond = connections[index].security.bondInUse {
+                link.isAuthenticated = bond.isAuthenticated
+                link.isSecureConnections = bond.isSecureConnections
+                link.isBonded = true
+            }
+            connections[index].security.link = link
+            recall(index, at: now)
+            securityDidSucceed(index, link, at: now)
+        }
+    }
+
+    mutating func encryptCommandDidFail(_ handle: UInt16, _ status: HCIErrorCode, at now: Int64) {
+        guard let index = index(handle: handle) else { return }
+        connections[index].security.isEncrypting = false
+        encryptionDidFail(index, status, at: now)
+    }
+
+    /// Who has not the key of a bond is not the peer, or has lost it: nothing is said to it in the clear, and the application
+    /// is told, for it alone can know which of the two it is (Vol 3, Part C, 10.3.2).
+    private mutating func encryptionDidFail(_ index: Int, _ status: HCIErrorCode, at now: Int64) {
+        let isStranger = connections[index].isCentral && connections[index].security.bondInUse != nil
+        securityDidFail(index, .notEncrypted(status), at: now)
+        guard isStranger else { return }
+        abort(
+            index, "it does not have the key that is kept for it. It has lost it, or is somebody else",
+            reason: .authenticationFailure, at: now)
+    }
+
+    mutating func expireSecurity(_ index: Int, at now: Int64) {
+        guard (connections[index].security.deadline ?? .max) <= now else { return }
+        connections[index].security.deadline = nil
+        if connections[index].security.isEncrypting {
+            connections[index].security.isEncrypting = false
+            return encryptionDidFail(index, .linkLayerResponseTimeout, at: now)
+        }
+        // A central may ignore a request for security; a peer that stops in the middle may not go on.
+        if connections[index].security.pairing != nil {
+            connections[index].security.isDead = true
+            backoff.didFail(lastingAddress(index), at: now)
+        }
+        securityDidFail(index, .timedOut, at: now)
+    }
+
+    // MARK: Ends
+
+    private mutating func endSecurity(_ index: Int) {
+        connections[index].security.pairing = nil
+        connections[index].security.pairingKey = nil
+        connections[index].security.bondInUse = nil
+        connections[index].security.deadline = nil
+    }
+
+    mutating func securityDidSucceed(_ index: Int, _ link: LinkSecurity, at now: Int64) {
+        if link.isBonded, connections[index].security.pairing != nil { serverWasBonded(index) }
+        endSecurity(index)
+        connections[index].security.link = link
+        pending.events.append(.secured(connections[index].id, isAuthenticated: link.isAuthenticated))
+        connections[index].security.isAwaited = false
+        if connections[index].security.isHeldBack {
+            connections[index].security.isHeldBack = false
+            beginATT(index, at: now)
+        }
+        let waiting = connections[index].security.channels
+        connections[index].security.channels = []
+        for channel in waiting { openChannel(index, psm: channel.psm, channel.operation, at: now) }
+        pumpProcedures(index, at: now)
+    }
+
+    mutating func securityDidFail(_ index: Int, _ failure: PairingFailure, at now: Int64) {
+        endSecurity(index)
+        pending.events.append(.pairingFailed(connections[index].id, failure))
+        let waiting = connections[index].security.channels
+        connections[index].security.channels = []
+        for channel in waiting {
+            pending.events.append(
+                .channelRefused(channel.operation, connections[index].id, .insufficientAuthentication))
+        }
+        guard connections[index].security.isAwaited else { return }
+        connections[index].security.isAwaited = false
+        if let procedure = connections[index].procedures.popFirst() {
+            finish(index, procedure.id, .failure(.refused(.insufficientAuthentication)))
+        }
+        pumpProcedures(index, at: now)
+    }
+}
