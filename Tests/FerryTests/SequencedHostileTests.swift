@@ -7,93 +7,40 @@ import Testing
 @Suite struct SequencedHostileTests {
     typealias Session = SequencedFraming.Session
 
-    private func session(_ change: (inout SequencedFraming.Configuration) -> Void = { _ in }) -> Session {
-        var configuration = SequencedFraming.Configuration()
-        change(&configuration)
-        return SequencedFraming(configuration) { 7 }.makeSession(limits: Limits())
-    }
-
-    private func hello(_ change: (inout SequencedHello) -> Void = { _ in }) -> [UInt8] {
-        var hello = SequencedHello(
-            session: 99, window: 48, maximumMessageSize: RoundedSize(roundingDown: 1 << 20),
-            credit: RoundedSize(roundingDown: 4096), codec: 0, compression: 0)
-        change(&hello)
-        var bytes = [UInt8](repeating: 0, count: 20)
-        let count = bytes.withUnsafeMutableBytes { buffer in
-            var writer = ChunkWriter(buffer)
-            hello.write(to: &writer)
-            return writer.count
-        }
-        return Array(bytes[..<count])
-    }
-
-    /// A session that has met a peer whose every chunk the test makes.
-    private func met(_ change: (inout SequencedFraming.Configuration) -> Void = { _ in }) throws -> Session {
-        var session = session(change)
-        session.linkDidOpen(at: .zero)
-        try session.receive(hello().span.bytes, at: .zero)
-        _ = try drain(&session)
-        return session
-    }
-
-    @discardableResult
-    private func drain(_ session: inout Session, at now: Timestamp = .zero) throws -> [[UInt8]] {
-        var chunks: [[UInt8]] = []
-        while try session.transmit(
-            atMost: 20, at: now,
-            { chunk in
-                chunks.append(chunk.withUnsafeBytes { Array($0) })
-                return true
-            }) == .accepted
-        {}
-        return chunks
-    }
-
-    private func refused(_ chunk: [UInt8], by session: inout Session) -> FerryError.Code? {
-        do {
-            try session.receive(chunk.span.bytes, at: .zero)
-            return nil
-        } catch {
-            return error.code
-        }
-    }
-
     @Test func acknowledgingWhatWasNeverSent() throws {
-        var session = try met()
-        #expect(refused([0xE0, 5, 1], by: &session) == .malformedStream)
-        session = try met()
-        #expect(refused([0xE0, 0x80, 1, 1, 1], by: &session) == .malformedStream)
+        var session = try Session.met()
+        #expect(session.refusal(of: [0xE0, 5, 1]) == .malformedStream)
+        session = try Session.met()
+        #expect(session.refusal(of: [0xE0, 0x80, 1, 1, 1]) == .malformedStream)
     }
 
     @Test func creditThatOverflows() throws {
-        var session = try met()
-        #expect(refused([0xE0, 0] + [UInt8](repeating: 0xFF, count: 9) + [1], by: &session) == .malformedStream)
-        session = try met()
-        #expect(refused([0xE0, 0] + [UInt8](repeating: 0xFF, count: 11), by: &session) == .malformedStream)
+        var session = try Session.met()
+        #expect(session.refusal(of: [0xE0, 0] + [UInt8](repeating: 0xFF, count: 9) + [1]) == .malformedStream)
+        session = try Session.met()
+        #expect(session.refusal(of: [0xE0, 0] + [UInt8](repeating: 0xFF, count: 11)) == .malformedStream)
     }
 
     @Test func moreThanThereIsCreditFor() throws {
-        var session = try met { $0.creditWindow = 1024 }
+        var session = try Session.met { $0.creditWindow = 1024 }
         var code: FerryError.Code?
         // Messages of 100 bytes, none of which is ever consumed.
         for number in 0..<20 where code == nil {
             let payload = [UInt8](repeating: 1, count: 100)
-            var checksum = CRC32C()
-            checksum.add(payload.span.bytes)
-            let trailer = (0..<4).map { UInt8(truncatingIfNeeded: checksum.value >> UInt32(8 * $0)) }
-            code = refused([0xA4, UInt8(number), 0, 100] + payload + trailer, by: &session)
+            code = session.refusal(of: wholeMessage(UInt8(number), payload))
         }
         #expect(code == .malformedStream)
     }
 
     @Test func endlessFirstChunks() throws {
-        var session = try met()
+        var session = try Session.met()
         var code: FerryError.Code?
         var count = 0
         while code == nil, count < 1_000_000 {
             // A message begins in the next slot: 16 MiB are announced, and one byte comes.
-            code = refused(
-                [0xA8, UInt8(count & 0x7F), 6 << 1, UInt8(count & 0x1F), 0x80, 0x80, 0x80, 0x08, 1], by: &session)
+            code = session.refusal(of: [
+                0xA8, UInt8(count & 0x7F), 6 << 1, UInt8(count & 0x1F), 0x80, 0x80, 0x80, 0x08, 1,
+            ])
             count += 1
         }
         #expect(code == .malformedStream)
@@ -101,34 +48,34 @@ import Testing
     }
 
     @Test func tooLargeAMessage() throws {
-        var session = try met()
-        #expect(refused([0xA8, 0, 6 << 1, 0, 0x81, 0x80, 0x80, 0x08, 1], by: &session) == .messageTooLarge)
+        var session = try Session.met()
+        #expect(session.refusal(of: [0xA8, 0, 6 << 1, 0, 0x81, 0x80, 0x80, 0x08, 1]) == .messageTooLarge)
     }
 
     @Test func aWrongChecksum() throws {
-        var session = try met()
-        #expect(refused([0xA4, 0, 0, 1, 42, 1, 2, 3, 4], by: &session) == .malformedStream)
+        var session = try Session.met()
+        #expect(session.refusal(of: [0xA4, 0, 0, 1, 42, 1, 2, 3, 4]) == .malformedStream)
         #expect(session.nextEvent() == nil)
     }
 
     @Test(arguments: [0x81, 0x8C, 0xE5, 0xFF] as [UInt8])
     func unknownFlagsAndTypes(first: UInt8) throws {
-        var session = try met()
-        #expect(refused([first, 0, 0, 0], by: &session) == .malformedStream)
+        var session = try Session.met()
+        #expect(session.refusal(of: [first, 0, 0, 0]) == .malformedStream)
     }
 
     @Test func anUnknownHelloFlag() throws {
-        var chunk = hello()
+        var chunk = SequencedHello.fromPeer()
         chunk[1] |= 0x04
-        var session = session()
+        var session = Session.alone()
         session.linkDidOpen(at: .zero)
-        #expect(refused(chunk, by: &session) == .malformedStream)
+        #expect(session.refusal(of: chunk) == .malformedStream)
     }
 
     @Test func aForeignVersionIsRefusedByName() throws {
-        var chunk = hello()
+        var chunk = SequencedHello.fromPeer()
         chunk[1] = 0x20
-        var session = session()
+        var session = Session.alone()
         session.linkDidOpen(at: .zero)
         try session.receive(chunk.span.bytes, at: .zero)
         var refusal: [UInt8] = []
@@ -137,22 +84,22 @@ import Testing
             return true
         }
         #expect(refusal == [0xE2, 1, 1])
-        let error = #expect(throws: FerryError.self) { try self.drain(&session) }
+        let error = #expect(throws: FerryError.self) { try session.drain() }
         #expect(error?.code == .incompatiblePeer)
         // And the refused side learns why.
-        var peer = self.session()
+        var peer = Session.alone()
         peer.linkDidOpen(at: .zero)
-        #expect(refused([0xE2, 1, 1], by: &peer) == .incompatiblePeer)
+        #expect(peer.refusal(of: [0xE2, 1, 1]) == .incompatiblePeer)
     }
 
     @Test(arguments: [(1, 0), (0, 1)] as [(UInt8, UInt8)])
     func anotherCodecOrCompressionIsRefused(codec: UInt8, compression: UInt8) throws {
-        var session = session {
+        var session = Session.alone {
             $0.codec = codec
             $0.compression = compression
         }
         session.linkDidOpen(at: .zero)
-        try session.receive(hello().span.bytes, at: .zero)
+        try session.receive(SequencedHello.fromPeer().span.bytes, at: .zero)
         var refusal: [UInt8] = []
         let outcome = try session.transmit(atMost: 20, at: .zero) { chunk in
             refusal = chunk.withUnsafeBytes { Array($0) }
@@ -160,38 +107,38 @@ import Testing
         }
         #expect(outcome == .accepted)
         #expect(refusal == [0xE2, codec == 1 ? 2 : 3, 1])
-        #expect(throws: FerryError.self) { try self.drain(&session) }
+        #expect(throws: FerryError.self) { try session.drain() }
     }
 
     @Test func aReplayedHelloChangesNothing() throws {
-        var session = try met()
+        var session = try Session.met()
         try session.enqueue([1, 2, 3], as: MessageID(rawValue: 0), at: .zero)
-        let first = try drain(&session)
+        let first = try session.drain()
         #expect(first.count == 1)
         for _ in 0..<1000 {
-            try session.receive(hello().span.bytes, at: .zero)
+            try session.receive(SequencedHello.fromPeer().span.bytes, at: .zero)
             // One answer at most to each, and no data again.
-            #expect(try drain(&session).allSatisfy { $0[0] == 0xE1 })
+            #expect(try session.drain().allSatisfy { $0[0] == 0xE1 })
         }
     }
 
     @Test func resumingAForeignSession() throws {
-        var session = try met()
+        var session = try Session.met()
         try session.enqueue([1, 2, 3], as: MessageID(rawValue: 0), at: .zero)
-        try drain(&session)
+        try session.drain()
         session.linkDidClose(at: .zero)
         session.linkDidOpen(at: .zero)
         // The same peer claims to have what was never sent.
-        let lie = hello { $0.known = .init(session: 7, receivedCount: 5) }
-        #expect(refused(lie, by: &session) == .malformedStream)
+        let lie = SequencedHello.fromPeer { $0.known = .init(session: 7, receivedCount: 5) }
+        #expect(session.refusal(of: lie) == .malformedStream)
 
-        session = try met()
+        session = try Session.met()
         try session.enqueue([1, 2, 3], as: MessageID(rawValue: 0), at: .zero)
-        try drain(&session)
+        try session.drain()
         session.linkDidClose(at: .zero)
         session.linkDidOpen(at: .zero)
         // Another peer claims to know a session of ours that never was.
-        let foreign = hello {
+        let foreign = SequencedHello.fromPeer {
             $0.session = 100
             $0.known = .init(session: 1234, receivedCount: 1)
         }
@@ -201,16 +148,16 @@ import Testing
             return
         }
         #expect(error.code == .peerLostState)
-        #expect(try drain(&session).allSatisfy { $0[0] == 0xE1 })
+        #expect(try session.drain().allSatisfy { $0[0] == 0xE1 })
     }
 
     @Test func aMillionMessageIdentifiersAreBounded() throws {
-        var session = try met { $0.creditWindow = 64 << 10 }
+        var session = try Session.met { $0.creditWindow = 64 << 10 }
         var code: FerryError.Code?
         var count = 0
         while code == nil, count < 1_000_000 {
             // An empty message: its checksum is 0.
-            code = refused([0xA4, UInt8(count & 0x7F), 0, 0, 0, 0, 0, 0], by: &session)
+            code = session.refusal(of: [0xA4, UInt8(count & 0x7F), 0, 0, 0, 0, 0, 0])
             count += 1
         }
         #expect(code == .malformedStream)
@@ -222,7 +169,7 @@ import Testing
         let corpus = try captured()
         var trace = SequencedTrace()
         for _ in 0..<20_000 {
-            var session = try met()
+            var session = try Session.met()
             for _ in 0..<4 {
                 var chunk = corpus[random.below(corpus.count)]
                 for _ in 0..<random.below(4) where !chunk.isEmpty {
@@ -231,8 +178,8 @@ import Testing
                 if random.chance(20) { chunk = Array(chunk.prefix(random.below(chunk.count + 1))) }
                 if random.chance(10) { chunk += chunk }
                 _ = trace.describe(chunk.span.bytes, from: .first)
-                if refused(chunk, by: &session) != nil { break }
-                _ = try? drain(&session)
+                if session.refusal(of: chunk) != nil { break }
+                _ = try? session.drain()
             }
         }
     }
