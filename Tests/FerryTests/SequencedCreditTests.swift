@@ -62,6 +62,24 @@ import Testing
         #expect(session.deadline == now + .milliseconds(250))
     }
 
+    @Test func newsOfCreditEndTheAskingBeforeAnythingIsSent() throws {
+        var session = try stopped()
+        try session.drain()
+        #expect(session.deadline == .zero + .milliseconds(250))
+        try session.take(Acknowledgement.chunk(UInt8(session.window.next), credit: 1))
+        #expect(session.deadline == nil)
+    }
+
+    /// A cancellation needs no credit; while it is out its own timer runs and no other.
+    @Test func whatIsSentWithoutCreditEndsTheAsking() throws {
+        var session = try stopped()
+        try session.drain()
+        let now = Timestamp.zero + .milliseconds(100)
+        #expect(session.cancel(MessageID(rawValue: 0), at: now) == true)
+        #expect(try session.drain(at: now).count == 1)
+        #expect(session.deadline == now + .milliseconds(250))
+    }
+
     @Test func aLostLinkEndsTheAsking() throws {
         var session = try stopped()
         try session.drain()
@@ -74,6 +92,33 @@ import Testing
         try session.take(SequencedHello.fromPeer { $0.known = .init(session: 7, receivedCount: count) }, at: now)
         try session.drain(at: now)
         #expect(session.deadline == now + .milliseconds(250))
+    }
+
+    /// Whatever the credit and the size of the chunks: the last that can go asks for more, so nobody waits for a timer.
+    @Test(arguments: [20, 21, 27, 33, 64, 100]) func theChunkThatUsesUpTheCreditAsksForMore(size: Int) throws {
+        for encoded in 16..<64 as Range<UInt8> {
+            let credit = RoundedSize(encoded: encoded)
+            var session = try Session.met(SequencedHello.fromPeer { $0.credit = credit })
+            try session.enqueue([UInt8](repeating: 1, count: 20_000), as: MessageID(rawValue: 0), at: .zero)
+            var number: UInt8 = 0
+            while true {
+                let chunks = try session.drain(atMost: size)
+                guard let last = chunks.last else { break }
+                if session.outbox.credit == 0 {
+                    #expect(last[0] & 0xC2 == 0x82, "credit \(credit.bytes), chunks of \(size): \(last)")
+                }
+                number = (number + UInt8(chunks.count)) & 127
+                let left = UInt64(session.outbox.credit / 64)
+                try session.take(Acknowledgement.chunk(number, credit: left))
+            }
+            #expect(session.outbox.charged == UInt64(min(credit.bytes, 20_000 + 16)))
+        }
+    }
+
+    @Test func noChunkIsLargerThan32KiB() throws {
+        var session = try Session.met(SequencedHello.fromPeer { $0.credit = RoundedSize(roundingDown: 1 << 20) })
+        try session.enqueue([UInt8](repeating: 1, count: 100_000), as: MessageID(rawValue: 0), at: .zero)
+        #expect(try session.drain(atMost: 1 << 20).map(\.count).prefix(3) == [32_768, 32_768, 32_768])
     }
 
     @Test func whoHasNothingToSendAsksForNothing() throws {
@@ -223,6 +268,25 @@ import Testing
         #expect(error.message.contains("after 1 of 1024 bytes"))
         try session.take(messageBegins(4, slot: 0, count: 1024, [1]))
         #expect(session.refusal(of: cancels(5, slot: 9)) == .malformedStream)
+    }
+
+    /// What has arrived whole, or was lost with its sender, leaves all of the room to what comes.
+    @Test func theRoomOfOpenMessagesComesBack() throws {
+        var limits = Limits()
+        limits.maximumMessageSize = 1024
+        var session = try Session.met(limits: limits)
+        for number in 0..<10 {
+            try session.take(wholeMessage(UInt8(number), [UInt8](repeating: 1, count: 500)))
+            session.consume(500, at: .zero)
+        }
+        #expect(session.inbox.openBytes == 0)
+        for slot in 0..<2 { try session.take(messageBegins(10 + UInt8(slot), slot: UInt8(slot), count: 1024, [1])) }
+        session.linkDidClose(at: .zero)
+        session.linkDidOpen(at: .zero)
+        try session.take(SequencedHello.fromPeer { $0.session = 500 })
+        for slot in 0..<2 { try session.take(messageBegins(UInt8(slot), slot: UInt8(slot), count: 1024, [1])) }
+        #expect(session.inbox.openBytes == 2048)
+        #expect(session.inbox.openCount == 2)
     }
 
     private func cancels(_ sequence: UInt8, slot: UInt8) -> [UInt8] {

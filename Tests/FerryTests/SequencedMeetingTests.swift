@@ -243,6 +243,28 @@ import Testing
         #expect(session.statistics.damagedChunks == 1)
     }
 
+    /// So the first full chunk on the new one states its size, though the size is the same.
+    @Test func theSizeOfAFullChunkIsStatedOnEachLink() throws {
+        var session = try Session.met()
+        try session.enqueue([UInt8](repeating: 1, count: 400), as: MessageID(rawValue: 0), at: .zero)
+        var sent: [[UInt8]] = []
+        for _ in 0..<4 {
+            _ = try session.transmit(atMost: 20, at: .zero) { chunk in
+                sent.append(chunk.withUnsafeBytes { Array($0) })
+                return true
+            }
+        }
+        #expect(sent.map { $0[0] }.dropFirst() == [1, 2, 3])
+        session.linkDidClose(at: .zero)
+        session.linkDidOpen(at: .zero)
+        try session.take(resuming(4))
+        let chunks = try session.drain().filter { $0[0] < 0xE0 }
+        // Flags: it states its length, and goes on with what was current.
+        #expect(chunks.first?.prefix(2) == [0x88, 4])
+        #expect((chunks.first?[2] ?? 0) & 1 == 1)
+        #expect(chunks.dropFirst().first?.first == 5)
+    }
+
     @Test func whatCameEarlyIsForgottenWithTheLink() throws {
         var session = try Session.met()
         try session.take(wholeMessage(1, [1]))
@@ -251,6 +273,9 @@ import Testing
         #expect(session.arrivals.heldCount == 0)
         session.linkDidOpen(at: .zero)
         try session.take(resuming(0))
+        try session.drain()
+        // Nor is the acknowledgement of it still to come.
+        #expect(session.deadline == nil)
         try session.take(wholeMessage(0, [5, 5]))
         #expect(events(&session) == ["received 2"])
     }
@@ -295,6 +320,7 @@ import Testing
         now = try #require(try session.wakeNext())
         pieces = []
         #expect(try piece(atMost: 20))
+        #expect(pieces.map { Array($0.prefix(3)) } == [[0xE4, 0, 0]])
         try session.take(Acknowledgement.chunk(1), at: now)
         #expect(try !piece(atMost: 20))
         #expect(session.sentPiece == nil)
@@ -315,6 +341,7 @@ import Testing
         var session = try Session.met()
         for piece in pieces([10, 11, 25]) { try session.take(piece) }
         #expect(events(&session) == ["received 30"])
+        #expect(session.receivedPiece.bytes.isEmpty)
         // One is missing: nothing comes of it, until it begins again.
         session = try Session.met()
         let parts = pieces([10, 20])
@@ -391,6 +418,34 @@ import Testing
         #expect(session.outbox.messages.allSatisfy { $0.acknowledged == 0 })
     }
 
+    @Test func whatAnotherSessionTookIsSentAgainFromTheBeginning() throws {
+        var session = try Session.met()
+        try session.enqueue(Array(1...100), as: MessageID(rawValue: 0), at: .zero)
+        for _ in 0..<4 { _ = try session.transmit(atMost: 20, at: .zero) { _ in true } }
+        try session.take(Acknowledgement.chunk(3))
+        #expect(events(&session) == ["progress 0 53"])
+        #expect(session.outbox.granted > 4000)
+        session.linkDidClose(at: .zero)
+        session.linkDidOpen(at: .zero)
+        try session.take(
+            SequencedHello.fromPeer {
+                $0.session = 500
+                $0.credit = RoundedSize(roundingDown: 64)
+            })
+        // It gives less credit than the one before.
+        #expect(session.outbox.granted == 64)
+        let first = try session.drain().filter { $0[0] < 0xE0 }
+        #expect(session.outbox.charged == 64)
+        try session.take(Acknowledgement.chunk(UInt8(first.count), credit: 64))
+        #expect(events(&session) == ["progress 0 52"])
+        let rest = try session.drain()
+        try session.take(Acknowledgement.chunk(UInt8(first.count + rest.count - 1)))
+        // Told as sent once all of it is there, and not before.
+        #expect(events(&session).last?.hasPrefix("progress") == true)
+        try session.take(Acknowledgement.chunk(UInt8(first.count + rest.count)))
+        #expect(events(&session) == ["progress 0 100", "sent 0"])
+    }
+
     @Test func aNewSessionBeginsWithNoMoreThanTheCreditWindow() throws {
         var session = try Session.met { $0.creditWindow = 4096 }
         for number in 0..<20 {
@@ -415,6 +470,21 @@ import Testing
         session.linkDidOpen(at: .zero)
         try session.take(SequencedHello.fromPeer { $0.session = 500 })
         #expect(try hello(try session.drain().first)?.credit.bytes == 3072)
+    }
+
+    @Test(arguments: [(0, false), (1, true), (64, true), (65, false), (255, false)] as [(UInt8, Bool)])
+    func aHelloStatesAWindowThatThereIs(window: UInt8, isLegal: Bool) throws {
+        var session = Session.alone()
+        session.linkDidOpen(at: .zero)
+        let chunk = SequencedHello.fromPeer { $0.window = window }
+        #expect(session.refusal(of: chunk) == (isLegal ? nil : .malformedStream))
+        // Cut short it is no hello, and nothing else either; longer it is refused.
+        session = Session.alone()
+        session.linkDidOpen(at: .zero)
+        for count in 1..<chunk.count { #expect(session.refusal(of: Array(chunk.prefix(count))) == nil) }
+        #expect(session.phase == .greeting)
+        #expect(session.statistics.damagedChunks == chunk.count - 1)
+        #expect(session.refusal(of: chunk + [0]) == .malformedStream)
     }
 
     @Test func theHelloStatesWhatTheConfigurationSays() throws {

@@ -110,6 +110,17 @@ private let ms: Int64 = 1_000_000
         #expect(session.deadline == now + .seconds(1))
     }
 
+    @Test func aNewLinkEndsTheBackingOff() throws {
+        var session = try waiting()
+        for _ in 0..<3 { try session.drain(at: try #require(try session.wakeNext())) }
+        let now = Timestamp.zero + .seconds(20)
+        session.linkDidClose(at: now)
+        session.linkDidOpen(at: now)
+        try session.take(SequencedHello.fromPeer { $0.known = .init(session: 7, receivedCount: 0) }, at: now)
+        #expect(try session.drain(at: now).count == 2)
+        #expect(session.deadline == now + .seconds(1))
+    }
+
     @Test func whatArrivedOnceIsMeasured() throws {
         var session = try waiting()
         let now = Timestamp.zero + .milliseconds(200)

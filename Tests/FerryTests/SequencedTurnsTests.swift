@@ -177,6 +177,30 @@ import Testing
         #expect(turns == [[1, 4], [2, 4], [1, 4]])
     }
 
+    /// What is settled leaves nothing behind, however many messages there have been.
+    @Test func thePlacesOfSettledMessagesAreUsedAgain() throws {
+        var session = try session()
+        for number in 1...100 {
+            try send(&session, number, 300)
+            let before = UInt8(session.window.next & 127)
+            if number % 3 == 0 {
+                _ = try session.transmit(atMost: 20, at: .zero) { _ in true }
+                #expect(session.cancel(MessageID(rawValue: UInt64(number)), at: .zero) == true)
+            }
+            if number % 3 == 1 { #expect(session.cancel(MessageID(rawValue: UInt64(number)), at: .zero) == true) }
+            try session.drain()
+            let count = UInt8(truncatingIfNeeded: session.window.next & 127) &- before
+            try session.take(Acknowledgement.chunk((before &+ count) & 127, credit: 1 << 18))
+        }
+        #expect(session.window.count == 0)
+        #expect(session.outbox.messages.count == 1)
+        #expect(session.outbox.messages.first?.payload == [])
+        #expect(session.outbox.indices.isEmpty)
+        #expect(session.outbox.freeSlots == .max)
+        #expect(session.outbox.openBytes == 0)
+        #expect(session.outbox.readyCount == 0)
+    }
+
     // MARK: What is told
 
     @Test func progressIsToldOnceForEachAcknowledgement() throws {
@@ -259,6 +283,20 @@ import Testing
         #expect(try answers(&session, 0..<4) == [0, 1, 2, 3])
         session = try Session.met { $0.chunksPerAcknowledgement = 5 }
         #expect(try answers(&session, 0..<16) == [4, 9, 14])
+    }
+
+    /// Full chunks that go on with one message take a short way, and count as much.
+    @Test func plainChunksAreAnsweredAsOften() throws {
+        var session = try Session.met { $0.window = 16 }
+        var first = messageBegins(0, count: 4000, [UInt8](repeating: 1, count: 14))
+        first[2] |= 1
+        try session.take(first)
+        var answered: [UInt8] = []
+        for number in 1..<UInt8(44) {
+            try session.take([number] + [UInt8](repeating: 2, count: first.count - 1))
+            if try !session.drain().isEmpty { answered.append(number) }
+        }
+        #expect(answered == [13, 27, 41])
     }
 
     @Test func whileSomethingIsMissingEveryThirdChunkIsAnswered() throws {

@@ -170,6 +170,62 @@ import Testing
         }
     }
 
+    // MARK: Asking
+
+    /// Which of the chunks that fill a window of 64 ask for an acknowledgement, after answers that came `lag` chunks later.
+    private func askingPlaces(afterLag lag: Int) throws -> [Int] {
+        var session = try Session.met(
+            SequencedHello.fromPeer {
+                $0.window = 64
+                $0.credit = RoundedSize(roundingDown: 1 << 24)
+            }
+        ) { $0.window = 64 }
+        try session.enqueue([UInt8](repeating: 1, count: 60_000), as: MessageID(rawValue: 0), at: .zero)
+        func sendOne() throws -> Bool? {
+            var asks = false
+            let outcome = try session.transmit(atMost: 20, at: .zero) { chunk in
+                asks = chunk.withUnsafeBytes { $0[0] >= 0x80 && $0[0] < 0xC0 && $0[0] & 0x02 != 0 }
+                return true
+            }
+            return outcome == .accepted ? asks : nil
+        }
+        for _ in 0..<40 {
+            while try sendOne() == false {}
+            let asked = session.window.next
+            for _ in 0..<lag { _ = try sendOne() }
+            try session.take(Acknowledgement.chunk(UInt8(asked & 127), credit: 1 << 18))
+        }
+        try session.take(Acknowledgement.chunk(UInt8(session.window.next & 127), credit: 1 << 18))
+        var places: [Int] = []
+        for place in 0..<100 {
+            guard let asks = try sendOne() else { break }
+            if asks { places.append(place) }
+        }
+        return places
+    }
+
+    @Test func howOftenAnAcknowledgementIsAskedForFollowsFromHowLongItTakes() throws {
+        let places = try [0, 16, 30].map { try askingPlaces(afterLag: $0) }
+        // After 7/8 of the window at the latest; otherwise what leaves meanwhile, and a quarter as much again, still fits.
+        // And the one that fills the window asks again.
+        #expect(places == [[55, 63], [42, 63], [25, 51, 63]])
+    }
+
+    /// A sender that knows nothing yet asks for one in eight, or one in a quarter of a small window.
+    @Test(arguments: [(64, 8), (32, 8), (16, 4), (8, 2), (4, 1), (1, 1)])
+    func aNewSenderAsksOften(window: Int, interval: Int) throws {
+        var session = try Session.met(
+            SequencedHello.fromPeer {
+                $0.window = UInt8(window)
+                $0.credit = RoundedSize(roundingDown: 1 << 24)
+            }
+        ) { $0.window = 64 }
+        try session.enqueue([UInt8](repeating: 1, count: 60_000), as: MessageID(rawValue: 0), at: .zero)
+        let chunks = try session.drain()
+        let places = chunks.indices.filter { chunks[$0][0] >= 0x80 && chunks[$0][0] < 0xC0 && chunks[$0][0] & 2 != 0 }
+        #expect(places == stride(from: interval - 1, to: window, by: interval).map { $0 })
+    }
+
     // MARK: Receiving
 
     /// What becomes of a chunk with each sequence number, at a window of 8 chunks whose first three have been taken.
