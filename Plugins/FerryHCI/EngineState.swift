@@ -50,6 +50,8 @@
         var requests: [ServerRequestID: UInt64] = [:]
         /// What is in the file beside the bonds.
         var storedPeers = KnownPeers()
+        /// Whether it will be written soon.
+        var isStoringPeers = false
 
         init(_ host: consuming LEHost) { self.host = host }
 
@@ -98,6 +100,28 @@
             var subscriptions: [UInt16: UInt64] = [:]
             /// Whether this side has asked for its end.
             var isEnding = false
+            /// Values that came before anybody here subscribed, at most 1024: a bonded server keeps subscriptions.
+            private var unclaimed: [(handle: UInt16, value: [UInt8])] = []
+            private var claimed: Set<UInt16> = []
+
+            init(peer: PeerID, isCentral: Bool) {
+                self.peer = peer
+                self.isCentral = isCentral
+            }
+
+            /// Whether somebody here has subscribed to a characteristic, or has ended its subscription.
+            func isClaimed(_ handle: UInt16) -> Bool { claimed.contains(handle) }
+
+            mutating func keep(_ handle: UInt16, _ value: [UInt8]) {
+                if unclaimed.count < 1024 { unclaimed.append((handle, value)) }
+            }
+
+            /// What came for who subscribes now for the first time.
+            mutating func claim(_ handle: UInt16) -> [[UInt8]] {
+                guard claimed.insert(handle).inserted else { return [] }
+                defer { unclaimed.removeAll { $0.handle == handle } }
+                return unclaimed.filter { $0.handle == handle }.map(\.value)
+            }
         }
 
         var adapterState: AdapterState {
@@ -108,15 +132,30 @@
             }
         }
 
-        /// The name of a peer: the same for one address while it is in use, and among the last that were.
+        /// The name of a peer: the same for one address while it is in use, and among the last that were; for a bonded peer
+        /// the same whatever private address it uses.
         mutating func peerID(_ address: Address) -> PeerID {
-            if let known = peerIDs[address] { return known }
+            let lasting = host.resolve(address)
+            if let known = peerIDs[lasting] {
+                // The address it had when it was connected to serves while it is.
+                if lasting != address, addresses[known].flatMap({ host.connection(to: $0) }) == nil {
+                    addresses[known] = address
+                }
+                return known
+            }
             let made = PeerID(rawValue: UInt128.random(in: 1 ... .max))
-            peerIDs[address] = made
+            peerIDs[lasting] = made
             addresses[made] = address
-            namedPeers.append(address)
+            namedPeers.append(lasting)
             if namedPeers.count > Self.peerLimit { forgetOldestPeer() }
             return made
+        }
+
+        /// A peer has told the address that it keeps: it goes by the name that it has already.
+        mutating func didBond(_ bond: Bond) {
+            guard let name = peerIDs[bond.peer], peerIDs[bond.lastingAddress] == nil else { return }
+            peerIDs[bond.lastingAddress] = name
+            namedPeers.append(bond.lastingAddress)
         }
 
         /// Forgets the peer that was named first of those that nobody needs.
@@ -125,7 +164,7 @@
                 let address = namedPeers.removeFirst()
                 let isInUse =
                     host.connection(to: address) != nil || connecting[address] != nil
-                    || host.bonds.contains { $0.peer == address }
+                    || host.bonds.contains { $0.peer == address || $0.identity == address }
                 guard !isInUse else {
                     namedPeers.append(address)
                     continue
@@ -140,30 +179,22 @@
         /// Who is at the other end of a connection, while there is one: proven where the link is encrypted with the key of a
         /// bond, which goes by the address that the peer calls its own.
         func identity(_ id: ConnectionID) -> PeerIdentity? {
-            guard let address = host.peer(of: id) else { return nil }
-            let bond = bond(address)
-            return PeerIdentity(bond?.ownAddress ?? address, isProven: bond != nil && host.isEncrypted(id) == true)
+            guard let address = host.identityAddress(of: id) ?? host.peer(of: id) else { return nil }
+            return PeerIdentity(address, isProven: host.security(of: id)?.isBonded == true)
         }
 
         /// Who an advertiser says it is.
-        func claimedIdentity(_ address: Address) -> PeerIdentity {
-            PeerIdentity(bond(address)?.ownAddress ?? address, isProven: false)
+        mutating func claimedIdentity(_ address: Address) -> PeerIdentity {
+            PeerIdentity(host.resolve(address), isProven: false)
         }
 
-        private func bond(_ address: Address) -> Bond? {
-            host.bonds.first { $0.peer == address || $0.identity == address }
-        }
-
-        /// The address by which a peer can be connected to without being heard first; nil where it has to be heard, since it
-        /// may use private addresses.
+        /// The address by which a peer can be connected to without being heard first: the host listens for those whose
+        /// private addresses change.
         func address(_ identity: PeerIdentity) -> Address? {
             guard identity.certainty > .connection, let (value, isRandom) = identity.bluetoothAddress else {
                 return nil
             }
-            let address = Address(value, isRandom ? .random : .public)
-            let usesPrivateAddresses =
-                bond(address).map { $0.identityResolvingKey != nil && $0.peer != address } ?? false
-            return usesPrivateAddresses ? nil : address
+            return Address(value, isRandom ? .random : .public)
         }
 
         func connection(_ peer: PeerID) -> ConnectionID? { addresses[peer].flatMap { host.connection(to: $0) } }
@@ -195,11 +226,6 @@
                 throw BluetoothError(.notPoweredOn, "The HCI controller is \(adapterState), not powered on.")
             }
         }
-    }
-
-    extension Bond {
-        /// The address that the peer calls its own.
-        fileprivate var ownAddress: Address { identity ?? peer }
     }
 
     extension PeerIdentity {

@@ -22,7 +22,8 @@
             let found = state.withLock { state -> ([any CentralRoleEvents], Discovery)? in
                 // Named first, for a peer that loses its name is no longer remembered either.
                 let peripheral = state.peerID(report.address)
-                var heard = state.heard[report.address] ?? EngineState.Heard()
+                let address = state.host.resolve(report.address)
+                var heard = state.heard[address] ?? EngineState.Heard()
                 heard.count = min(heard.count + 1, 1 << 20)
                 if report.isScanResponse {
                     heard.scanResponse = AdvertisingData(report.data)
@@ -30,7 +31,7 @@
                     heard.advertisement = AdvertisingData(report.data)
                     heard.isConnectable = report.isConnectable
                 }
-                state.heard[report.address] = heard
+                state.heard[address] = heard
                 guard heard.count > 1 || report.isScanResponse else { return nil }
                 let rssi = report.rssi == 127 ? -127 : Int(report.rssi)
                 let discovery = Discovery(
@@ -39,7 +40,7 @@
                 var sinks: [any CentralRoleEvents] = []
                 for place in state.centrals.indices {
                     guard let scan = state.centrals[place].scan, scan.matches(discovery) else { continue }
-                    let isNew = state.centrals[place].reported.insert(report.address).inserted
+                    let isNew = state.centrals[place].reported.insert(address).inserted
                     if isNew || scan.allowsDuplicates { sinks.append(state.centrals[place].events) }
                 }
                 return (sinks, discovery)
@@ -90,9 +91,10 @@
             let waiter = Waiter<ConnectionID>()
             let address = try engine.change { state, now throws(BluetoothError) in
                 try state.requirePower()
-                guard let address = state.addresses[peripheral] else {
+                guard let latest = state.addresses[peripheral] else {
                     throw BluetoothError(.unknownPeer, "No peripheral \(peripheral) has been heard; scan for it first.")
                 }
+                let address = state.host.resolve(latest)
                 if let id = state.host.connection(to: address) {
                     waiter.resume(.success(id))
                 } else {

@@ -226,12 +226,13 @@
             }
             let bits: UInt16 = subscription.map { $0 == .notify ? 1 : 2 } ?? 0
             // Values may come before the response does.
-            if bits != 0 { state.withLock { _ = $0.subscriptions.insert(found.value) } }
+            if bits != 0 { engine.deliver { [self] in claim(found.value) } }
             let others = engine.state.withLock { $0.links[id]?.owners.filter { $0 !== self } ?? [] }
             if bits == 0, others.contains(where: { $0.isSubscribed(found.value) }) {
                 state.withLock { _ = $0.subscriptions.remove(found.value) }
                 return
             }
+            if bits == 0 { engine.state.withLock { _ = $0.links[id]?.claim(found.value) } }
             do throws(BluetoothError) {
                 _ = try await ask(.configure(value: found.value, end: found.end, bits: bits))
             } catch {
@@ -239,6 +240,14 @@
                 throw error
             }
             if bits == 0 { state.withLock { _ = $0.subscriptions.remove(found.value) } }
+        }
+
+        /// Takes values of a characteristic from now on, those that have waited first. On the event loop, so that none
+        /// overtakes them.
+        private func claim(_ handle: UInt16) {
+            state.withLock { _ = $0.subscriptions.insert(handle) }
+            let waiting = engine.state.withLock { $0.links[id]?.claim(handle) ?? [] }
+            for value in waiting { didUpdate(handle, value.span.bytes) }
         }
 
         private func isSubscribed(_ handle: UInt16) -> Bool { state.withLock { $0.subscriptions.contains(handle) } }

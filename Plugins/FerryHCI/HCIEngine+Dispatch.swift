@@ -30,12 +30,17 @@
             case .pairingQuestion(let id, let question): didAsk(id, question)
             case .secured(let id, _): didSecure(id, .success(()))
             case .pairingFailed(let id, let failure): pairingDidFail(id, failure)
-            case .bonded: didBond()
+            case .bonded(_, let bond): didBond(bond)
             case .mtuChanged(let id, let mtu):
                 for owner in owners(id) { owner.mtuDidChange(mtu) }
             case .valueReceived(let id, let handle, let bytes):
-                let owners = owners(id)
-                batch.withBytes(bytes) { value in for owner in owners { owner.didUpdate(handle, value) } }
+                let (owners, isClaimed) = state.withLock { state in
+                    (state.links[id]?.owners ?? [], state.links[id]?.isClaimed(handle) ?? true)
+                }
+                batch.withBytes(bytes) { value in
+                    for owner in owners { owner.didUpdate(handle, value) }
+                    if !isClaimed { keepUnclaimed(id, handle, value) }
+                }
             case .servicesChanged(let id, let range):
                 let services = state.withLock { state -> [AttributeID] in
                     let gone = state.links[id]?.services.filter { $0.value.overlaps(range) }.map(\.key) ?? []
@@ -113,7 +118,7 @@
         private func didConnect(_ id: ConnectionID, _ peer: Address, _ isCentral: Bool) {
             let waiters = state.withLock { state in
                 state.links[id] = EngineState.LinkState(peer: state.peerID(peer), isCentral: isCentral)
-                return state.connecting.removeValue(forKey: peer) ?? []
+                return state.connecting.removeValue(forKey: state.host.resolve(peer)) ?? []
             }
             for waiter in waiters { waiter.resume(.success(id)) }
         }
@@ -149,6 +154,14 @@
             case .write(let connection, let characteristic):
                 connection.didWrite(characteristic, result.map { _ in () }.mapError { BluetoothError($0) })
             case .openChannel, nil: break
+            }
+        }
+
+        /// A bonded server keeps subscriptions, so that values may come before this side subscribes anew.
+        private func keepUnclaimed(_ id: ConnectionID, _ handle: UInt16, _ value: RawSpan) {
+            let bytes = value.withUnsafeBytes { Array($0) }
+            state.withLock { state in
+                if state.host.security(of: id)?.isBonded == true { state.links[id]?.keep(handle, bytes) }
             }
         }
 
@@ -199,6 +212,7 @@
                 state.links[id]?.subscriptions[handle] = bits == 0 ? nil : owner.id
                 return (owner.events, peer)
             }
+            rememberSubscriptions()
             guard let (owner, peer) = found else { return }
             let characteristic = AttributeID(rawValue: UInt32(handle))
             if bits == 0 {

@@ -69,6 +69,8 @@
                 if canWrite, definition.properties.contains(.writeWithoutResponse) { access.insert(.writeCommand) }
                 if permissions.contains(.readEncryptionRequired) { access.insert(.readEncrypted) }
                 if permissions.contains(.writeEncryptionRequired) { access.insert(.writeEncrypted) }
+                if permissions.contains(.authenticationRequired) { access.insert(.authenticated) }
+                if permissions.contains(.secureConnectionsRequired) { access.insert(.secureConnections) }
                 let needsEncryption: CharacteristicProperties = [
                     .notifyEncryptionRequired, .indicateEncryptionRequired,
                 ]

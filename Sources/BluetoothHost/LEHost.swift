@@ -71,7 +71,10 @@ public struct LEHost: ~Copyable, Sendable {
     /// PSMs on which channels are taken, and whether they need an encrypted link.
     var listeners: [UInt16: Bool] = [:]
     /// Keys shared with peers.
-    public internal(set) var bonds: [Bond] = []
+    public internal(set) var bonds: [Bond] = [] {
+        didSet { resolutions = ResolutionCache() }
+    }
+    var resolutions = ResolutionCache()
     /// Whether peers may ask to pair. Those with keys that are kept are encrypted with all the same, and this side may ask
     /// others (GAP's bondable mode, Core Specification 5.4, Vol 3, Part C, 9.4).
     public var isPairable = true
@@ -137,6 +140,7 @@ public struct LEHost: ~Copyable, Sendable {
             connections[index].parameters = parameters
             pending.events.append(.parametersChanged(connections[index].id, parameters))
         case .advertisingReports(let reports):
+            seek(among: reports, at: now)
             guard scanner.isWanted else { return }
             for report in reports where scanner.peers.isEmpty || scanner.peers.contains(report.address) {
                 if let whole = scanner.fragments.join(report) {

@@ -113,10 +113,14 @@ final class Attack {
 
     /// Has the host, as central, connect to the attacker.
     func beConnected(as address: Address) throws {
-        command(0x2006, [UInt8](repeating: 0, count: 15))
-        command(0x200A, [1])
+        advertise()
         #expect(host { $0.connect(to: address, at: $1) })
         settle()
+    }
+
+    func advertise() {
+        command(0x2006, [UInt8](repeating: 0, count: 15))
+        command(0x200A, [1])
     }
 
     func disconnect() {
@@ -163,6 +167,8 @@ final class Attack {
         framesSeen = controllers.frames[Self.host].count
         return fresh.filter { $0[2] == channel && $0[3] == 0 }.map { Array($0[4...]) }
     }
+
+    func forgetFrames() { framesSeen = 0 }
 
     func sendPairing(_ pdu: PairingPDU) { send(pdu.bytes, on: 6) }
 

@@ -52,6 +52,39 @@ import VirtualControllers
         #expect(attack.received == [[7]])
     }
 
+    /// Security mode 1, levels 2 to 4, against keys of each kind (Vol 3, Part C, 10.2.1 and 10.3.1): what is refused, by which
+    /// error, before and after encryption.
+    @Test(arguments: [2, 3, 4], [2, 3, 4])
+    func whatNeedsAStrongerLinkIsRefusedOnAWeakerOne(needed: Int, given: Int) throws {
+        var access: AttributeAccess = [.read, .readEncrypted, .write, .writeEncrypted]
+        if needed == 3 { access.insert(.authenticated) }
+        if needed == 4 { access.insert(.secureConnections) }
+        let attack = Attack()
+        let bond = Bond.stored(
+            with: Self.stranger, isAuthenticated: given > 2, isSecureConnections: given == 4, peerIsCentral: true)
+        attack.host { host, _ in host.setBonds([bond]) }
+        try attack.start(
+            as: Self.stranger,
+            publishing: [
+                CharacteristicSpecification(
+                    Self.type, properties: 0x1A, access: access, value: [4], subscriptionNeedsEncryption: true)
+            ])
+        try attack.connect()
+        let handle = UInt8(try #require(attack.handles).characteristics[0])
+        func outcomes() -> [UInt8] {
+            attack.send([0x0A, handle, 0], on: 4)
+            attack.send([0x16, handle, 0, 0, 0, 7], on: 4)
+            attack.send([0x12, handle + 1, 0, 1, 0], on: 4)
+            return attack.frames(on: 4).map { $0[0] == 0x01 ? $0[4] : $0[0] }
+        }
+        let isEnough = given >= needed
+        #expect(outcomes() == .init(repeating: isEnough ? 0x0F : 0x05, count: 3))
+        attack.encrypt(with: bond.longTermKey)
+        let id = try attack.connection()
+        #expect(attack.host { host, _ in host.security(of: id)?.level } == given)
+        #expect(outcomes() == (isEnough ? [0x0B, 0x17, 0x13] : [0x05, 0x05, 0x05]))
+    }
+
     /// The application is not asked for values of a request that is refused in the end.
     @Test(arguments: [UInt8(0x0E), 0x20])
     func aRequestForSeveralValuesIsRefusedBeforeAnybodyIsAsked(opcode: UInt8) throws {

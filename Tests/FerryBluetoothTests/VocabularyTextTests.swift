@@ -40,6 +40,7 @@ import Testing
         #expect(AttributePermissions.writeEncryptionRequired.description == "[writeEncryptionRequired]")
         #expect(
             AttributePermissions(rawValue: 0xFF).description
-                == "[readable, writeable, readEncryptionRequired, writeEncryptionRequired, 0xF0]")
+                == "[readable, writeable, readEncryptionRequired, writeEncryptionRequired, authenticationRequired, "
+                + "secureConnectionsRequired, 0xC0]")
     }
 }

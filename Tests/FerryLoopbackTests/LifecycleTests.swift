@@ -111,6 +111,16 @@ import Testing
         #expect(throws: BluetoothError.self) { try world.central.startScan(ScanRequest()) }
     }
 
+    /// Nobody compares numbers over the virtual radio, so what needs that is not promised.
+    @Test(arguments: [AttributePermissions.authenticationRequired, .secureConnectionsRequired])
+    func whatNeedsAnAuthenticatedKeyIsNotPublished(permission: AttributePermissions) async throws {
+        let world = try World()
+        let error = await #expect(throws: BluetoothError.self) {
+            try await world.publish(World.definition(permissions: [.readEncryptionRequired, permission]))
+        }
+        #expect(error?.code == .notSupported)
+    }
+
     @Test func pairingIsAskedForWhenARequestNeedsIt() async throws {
         let world = try World()
         let service = try await world.publish(

@@ -74,21 +74,25 @@
         var flags: [String] {
             let properties = definition.properties
             let permissions = definition.permissions
+            // What bluetoothd calls the levels 2, 3 and 4 of security mode 1.
+            let secure =
+                permissions.contains(.secureConnectionsRequired)
+                ? "secure" : permissions.contains(.authenticationRequired) ? "encrypt-authenticated" : "encrypt"
             var flags: [String] = []
             if properties.contains(.broadcast) { flags.append("broadcast") }
             if properties.contains(.read) {
-                flags.append(permissions.contains(.readEncryptionRequired) ? "encrypt-read" : "read")
+                flags.append(permissions.contains(.readEncryptionRequired) ? "\(secure)-read" : "read")
             }
             if properties.contains(.writeWithoutResponse) { flags.append("write-without-response") }
             if properties.contains(.write) { flags.append("write") }
-            if permissions.contains(.writeEncryptionRequired) { flags.append("encrypt-write") }
+            if permissions.contains(.writeEncryptionRequired) { flags.append("\(secure)-write") }
             if properties.contains(.notifyEncryptionRequired) {
-                flags.append("encrypt-notify")
+                flags.append("\(secure)-notify")
             } else if properties.contains(.notify) {
                 flags.append("notify")
             }
             if properties.contains(.indicateEncryptionRequired) {
-                flags.append("encrypt-indicate")
+                flags.append("\(secure)-indicate")
             } else if properties.contains(.indicate) {
                 flags.append("indicate")
             }

@@ -1,6 +1,7 @@
 #if HCI
     import BluetoothHost
     import FerryBluetooth
+    import NIOCore
     import Synchronization
 
     extension HCIEngine {
@@ -72,8 +73,25 @@
             note("Pairing failed: \(failure).\(hint)")
         }
 
-        func didBond() {
+        func didBond(_ bond: Bond) {
+            state.withLock { $0.didBond(bond) }
             do throws(BluetoothError) { try saveBonds() } catch { note(error.message) }
+        }
+
+        /// A bonded client relies on its subscriptions also when this process ends first: they are written within a second,
+        /// however often they change.
+        func rememberSubscriptions() {
+            let loop = state.withLock { state -> (any EventLoop)? in
+                guard pairing?.bondFile != nil, !state.isStoringPeers, let loop = state.channel?.eventLoop else {
+                    return nil
+                }
+                state.isStoringPeers = true
+                return loop
+            }
+            loop?.scheduleTask(in: .seconds(1)) { [weak self] in
+                self?.state.withLock { $0.isStoringPeers = false }
+                self?.rememberPeers()
+            }
         }
 
         /// Keeps what a connection that has ended has taught, beside the keys.

@@ -108,6 +108,12 @@ struct Database {
         }
         for characteristic in definition.characteristics {
             let place = "characteristic \(characteristic.uuid.uuidString)"
+            let stronger: AttributePermissions = [.authenticationRequired, .secureConnectionsRequired]
+            guard characteristic.permissions.isDisjoint(with: stronger) else {
+                throw BluetoothError(
+                    .notSupported,
+                    "\(place) requires an authenticated key, and nobody compares numbers here; require encryption")
+            }
             if let value = characteristic.value {
                 let writing: AttributePermissions = [.writeable, .writeEncryptionRequired]
                 guard characteristic.properties == .read, characteristic.permissions.isDisjoint(with: writing) else {

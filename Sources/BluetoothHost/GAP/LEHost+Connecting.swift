@@ -9,6 +9,10 @@ struct Initiator: Sendable {
     /// How long peers are tried while others wait, in nanoseconds.
     static let slice: Int64 = 4_000_000_000
 
+    /// Bonded peers that are to be heard first, by the addresses that the application calls them.
+    var sought: [Address] = []
+    /// Those that have been heard: under which address, and what the application calls them.
+    var found: [(address: Address, peer: Address)] = []
     /// Wanted, but not part of the attempt.
     var waiting: Deque<Address> = []
     /// The peers of the attempt under way.
@@ -27,7 +31,15 @@ struct Initiator: Sendable {
 
     var deadline: Int64? {
         guard !current.isEmpty, !isCancelling else { return nil }
-        return !waiting.isEmpty || usesList && !isListProven ? sliceEnd : nil
+        // Who was heard under an address may have changed it since.
+        let isFound = current.contains { address in found.contains { $0.address == address } }
+        return !waiting.isEmpty || isFound || usesList && !isListProven ? sliceEnd : nil
+    }
+
+    /// What the application calls the peer with this address, which is not sought any more.
+    mutating func name(of address: Address) -> Address {
+        guard let place = found.firstIndex(where: { $0.address == address }) else { return address }
+        return found.remove(at: place).peer
     }
 
     /// The attempt is over; gives those of its peers that are still wanted, and those that are not.
@@ -42,6 +54,11 @@ struct Initiator: Sendable {
 
     mutating func controllerWasReset() {
         waiting.prepend(contentsOf: end().wanted)
+        for (address, peer) in found {
+            waiting.removeAll { $0 == address }
+            sought.append(peer)
+        }
+        found = []
         isListProven = false
         isNextSingle = false
     }
@@ -52,9 +69,19 @@ extension LEHost {
     /// ``HostEvent/connectionFailed(peer:_:)`` or ``cancelConnection(to:at:)``. Several peers are awaited at once as far as
     /// the controller's filter accept list has room, and have turns beyond that.
     ///
+    /// A bonded peer that gave a key for its private addresses may be called by any of its addresses: it is listened for, and
+    /// connected to under the address that it has then.
+    ///
     /// - Returns: false when the host is not ready, or is connected to that peer or connecting to it already.
     public mutating func connect(to peer: Address, at now: Int64) -> Bool {
         guard state == .ready, connection(to: peer) == nil, !initiator.waiting.contains(peer) else { return false }
+        if hasToBeSought(peer) {
+            let lasting = resolve(peer)
+            let sought = initiator.sought + initiator.found.map(\.peer)
+            guard !sought.contains(where: { resolve($0) == lasting }) else { return false }
+            seek(peer, at: now)
+            return true
+        }
         if initiator.current.contains(peer) {
             guard let place = initiator.dropped.firstIndex(of: peer) else { return false }
             initiator.dropped.remove(at: place)
@@ -71,19 +98,27 @@ extension LEHost {
 
     /// Gives up connecting to a peer. ``HostEvent/connectionFailed(peer:_:)`` follows, or, when it was too late,
     /// ``HostEvent/connected(_:peer:isCentral:)``.
-    public mutating func cancelConnection(to peer: Address, at now: Int64) {
+    public mutating func cancelConnection(to name: Address, at now: Int64) {
+        if let place = initiator.sought.firstIndex(of: name) {
+            initiator.sought.remove(at: place)
+            pending.events.append(.connectionFailed(peer: name, .unknownConnection))
+            return reconcileScanning(at: now)
+        }
+        let peer = initiator.found.first { $0.peer == name }?.address ?? name
         if let index = initiator.waiting.firstIndex(of: peer) {
             initiator.waiting.remove(at: index)
-            pending.events.append(.connectionFailed(peer: peer, .unknownConnection))
+            pending.events.append(.connectionFailed(peer: initiator.name(of: peer), .unknownConnection))
         } else if initiator.current.contains(peer), !initiator.dropped.contains(peer) {
             initiator.dropped.append(peer)
             cancelAttempt(at: now)
         }
     }
 
-    /// The connection to a peer, if there is one.
+    /// The connection to a peer, if there is one; to a bonded one also under another of its addresses.
     public func connection(to peer: Address) -> ConnectionID? {
-        connections.first { $0.peer == peer && $0.closing == nil }?.id
+        if let found = connections.first(where: { $0.peer == peer && $0.closing == nil }) { return found.id }
+        guard !connections.isEmpty, let bond = bond(with: peer) else { return nil }
+        return connections.first { $0.closing == nil && self.bond(with: $0.peer)?.peer == bond.peer }?.id
     }
 
     /// The peer of a connection, or nil when it has ended.
@@ -160,7 +195,9 @@ extension LEHost {
     }
 
     mutating func connectCommandDidFail(_ status: HCIErrorCode, at now: Int64) {
-        for peer in initiator.end().0 { pending.events.append(.connectionFailed(peer: peer, status)) }
+        for peer in initiator.end().0 {
+            pending.events.append(.connectionFailed(peer: initiator.name(of: peer), status))
+        }
         reconcileInitiator(at: now)
     }
 
@@ -193,13 +230,21 @@ extension LEHost {
         guard !initiator.current.isEmpty else { return }
         let wasCancelled = initiator.isCancelling
         let (wanted, dropped) = initiator.end()
-        for peer in dropped { pending.events.append(.connectionFailed(peer: peer, status)) }
+        for peer in dropped { pending.events.append(.connectionFailed(peer: initiator.name(of: peer), status)) }
         if wasCancelled {
-            initiator.waiting.append(contentsOf: wanted)
+            wait(for: wanted, at: now)
         } else {
-            for peer in wanted { pending.events.append(.connectionFailed(peer: peer, status)) }
+            for peer in wanted { pending.events.append(.connectionFailed(peer: initiator.name(of: peer), status)) }
         }
         reconcileInitiator(at: now)
+    }
+
+    /// Peers that are still wanted are tried again; those that were heard under an address are listened for again.
+    private mutating func wait(for wanted: [Address], at now: Int64) {
+        for address in wanted {
+            let peer = initiator.name(of: address)
+            if hasToBeSought(peer) { seek(peer, at: now) } else { initiator.waiting.append(address) }
+        }
     }
 
     /// The attempt has brought a connection; whoever else it was for is tried again.
@@ -209,8 +254,9 @@ extension LEHost {
         initiator.isNextSingle = false
         let (wanted, dropped) = initiator.end()
         for lost in dropped where lost != peer {
-            pending.events.append(.connectionFailed(peer: lost, .unknownConnection))
+            pending.events.append(.connectionFailed(peer: initiator.name(of: lost), .unknownConnection))
         }
+        _ = initiator.name(of: peer)
         // One that was tried alone is reached even if the controller calls it by another address.
         if usedList { initiator.waiting.prepend(contentsOf: wanted.filter { $0 != peer }) }
         reconcileInitiator(at: now)

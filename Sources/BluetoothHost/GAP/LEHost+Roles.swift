@@ -210,7 +210,8 @@ extension LEHost {
 
     mutating func reconcileScanning(at now: Int64) {
         guard state == .ready, scanner.changing == nil else { return }
-        guard scanner.isWanted != scanner.isOn || scanner.needsRestart else { return }
+        let isWanted = scanner.isWanted || !initiator.sought.isEmpty
+        guard isWanted != scanner.isOn || scanner.needsRestart else { return }
         let isExtended = controller.usesExtendedAdvertising
         let enable = isExtended ? Opcode.leSetExtendedScanEnable : .leSetScanEnable
         if scanner.isOn {
@@ -222,7 +223,8 @@ extension LEHost {
             return
         }
         scanner.usesList =
-            !scanner.peers.isEmpty && scanner.peers.count <= controller.filterAcceptListSize && !initiator.usesList
+            initiator.sought.isEmpty && !scanner.peers.isEmpty
+            && scanner.peers.count <= controller.filterAcceptListSize && !initiator.usesList
         if scanner.usesList { fillFilterAcceptList(Array(scanner.peers), at: now) }
         let type: UInt8 = scanner.isActive ? 1 : 0
         let policy: UInt8 = scanner.usesList ? 1 : 0
@@ -251,9 +253,12 @@ extension LEHost {
         scanner.changing = nil
         scanner.isOn = series.isOn && error == nil
         if !scanner.isOn { scanner.usesList = false }
-        if let error, series.isOn, scanner.isWanted {
-            scanner.isWanted = false
-            pending.events.append(.scanFailed(error))
+        if let error, series.isOn {
+            seekingDidFail(error)
+            if scanner.isWanted {
+                scanner.isWanted = false
+                pending.events.append(.scanFailed(error))
+            }
         }
         reconcileScanning(at: now)
     }

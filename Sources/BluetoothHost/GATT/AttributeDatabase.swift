@@ -29,6 +29,11 @@ public struct AttributeAccess: OptionSet, Sendable, Hashable {
     public static let readEncrypted = AttributeAccess(rawValue: 0x08)
     /// Writing, or for a configuration subscribing, needs an encrypted link.
     public static let writeEncrypted = AttributeAccess(rawValue: 0x10)
+    /// Whatever needs an encrypted link needs one whose key a person had a part in (Core Specification 5.4, Vol 3, Part C,
+    /// 10.2.1: security mode 1, level 3).
+    public static let authenticated = AttributeAccess(rawValue: 0x20)
+    /// Whatever needs an encrypted link needs an authenticated key of LE Secure Connections (level 4).
+    public static let secureConnections = AttributeAccess(rawValue: 0x40)
 }
 
 struct Attribute: Sendable {
@@ -54,7 +59,7 @@ public struct CharacteristicSpecification: Sendable {
     public var access: AttributeAccess
     /// A fixed value of at most 512 bytes, or nil when the application answers.
     public var value: [UInt8]?
-    /// Whether subscribing needs an encrypted link.
+    /// Whether subscribing needs an encrypted link, as strong as ``access`` says.
     public var subscriptionNeedsEncryption: Bool
     /// Further descriptors with fixed values.
     public var descriptors: [(uuid: UUID, value: [UInt8])]
@@ -154,7 +159,10 @@ struct AttributeDatabase: Sendable {
             characteristics.append(value)
             if characteristic.properties & 0x30 != 0 {
                 var access: AttributeAccess = [.read, .write, .writeCommand]
-                if characteristic.subscriptionNeedsEncryption { access.insert(.writeEncrypted) }
+                if characteristic.subscriptionNeedsEncryption {
+                    access.formUnion(characteristic.access.intersection([.authenticated, .secureConnections]))
+                    access.insert(.writeEncrypted)
+                }
                 _ = append(
                     .clientConfiguration, .configuration(of: value), access, group: UInt16(characteristic.properties))
             }

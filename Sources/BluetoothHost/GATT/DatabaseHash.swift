@@ -25,6 +25,8 @@ struct RememberedClient: Sendable, Hashable, Codable {
     /// The services as the client knows them; nil when it does not.
     let knownHash: [UInt8]?
     let wantsServiceChanged: Bool
+    /// What it has subscribed to, by the handles of the configurations, as long as the services are the same.
+    var configurations: [UInt16: UInt16] = [:]
 }
 
 extension AttributeDatabase {
@@ -54,12 +56,16 @@ extension LEHost {
 
     /// The value of the Database Hash characteristic: an AES-CMAC with the key 0, least significant octet first.
     mutating func makeDatabaseHash() -> [UInt8] {
+        let hash = currentHash
+        databaseHash = hash
+        return hash
+    }
+
+    private var currentHash: [UInt8] {
         if let known = databaseHash { return known }
-        let hash =
-            configuration.cryptography?.aesCMAC(
-                key: [UInt8](repeating: 0, count: 16), message: AttributeDatabase.hashInput(database.attributes)) ?? []
-        databaseHash = hash.reversed()
-        return databaseHash ?? []
+        let hash = configuration.cryptography?.aesCMAC(
+            key: [UInt8](repeating: 0, count: 16), message: AttributeDatabase.hashInput(database.attributes))
+        return hash?.reversed() ?? []
     }
 
     /// Takes a client's features. A bit that was set stays so (7.2).
@@ -146,32 +152,51 @@ extension LEHost {
 
     // MARK: Bonded clients
 
-    /// Keeps what a bonded client must find again.
+    /// Keeps what a bonded client must find again: its features, its subscriptions (3.3.3.3), and what it knows of the
+    /// services.
     mutating func remember(_ connection: Connection) {
-        guard connection.security.isEncrypted, let bond = bond(with: connection.peer) else { return }
-        rememberedClients.removeAll { $0.address == bond.peer }
-        rememberedClients.append(
-            RememberedClient(
-                address: bond.peer, features: connection.clientFeatures,
-                knownHash: connection.awareness == .aware ? makeDatabaseHash() : nil,
-                wantsServiceChanged: wantsServiceChanged(connection)))
+        guard let client = remembered(connection) else { return }
+        rememberedClients.removeAll { $0.address == client.address }
+        rememberedClients.append(client)
         if rememberedClients.count > Self.rememberedLimit { rememberedClients.removeFirst() }
+    }
+
+    /// Nothing for a client that has not proved who it is.
+    func remembered(_ connection: Connection) -> RememberedClient? {
+        guard connection.security.link.isBonded, let bond = bond(with: connection.peer) else { return nil }
+        return RememberedClient(
+            address: bond.peer, features: connection.clientFeatures,
+            knownHash: connection.awareness == .aware ? currentHash : nil,
+            wantsServiceChanged: wantsServiceChanged(connection), configurations: connection.configurations)
     }
 
     /// A client has come back and proved who it is.
     mutating func recall(_ index: Int, at now: Int64) {
-        guard let bond = bond(with: connections[index].peer),
-            let place = rememberedClients.firstIndex(where: { $0.address == bond.peer })
+        guard let bond = bond(index), let place = rememberedClients.firstIndex(where: { $0.address == bond.peer })
         else { return }
         let client = rememberedClients.remove(at: place)
         connections[index].clientFeatures.formUnion(client.features)
         if client.wantsServiceChanged, let handle = database.configuration(of: serviceChangedHandle) {
             connections[index].configurations[handle] = 2
         }
-        guard client.knownHash != makeDatabaseHash() else { return }
+        guard client.knownHash != makeDatabaseHash() else {
+            restore(client.configurations, of: index)
+            return
+        }
         connections[index].awareness = .unaware
         connections[index].changedServices = 1...0xFFFF
         tellServicesChanged(index, at: now)
+    }
+
+    /// Subscriptions are as they were when the client left; the application is told.
+    private mutating func restore(_ configurations: [UInt16: UInt16], of index: Int) {
+        for (handle, bits) in configurations.sorted(by: { $0.key < $1.key }) {
+            guard let attribute = database.attribute(handle), case .configuration(let value) = attribute.content,
+                connections[index].configurations[handle] == nil, bits & ~(attribute.group >> 4 & 0x3) == 0
+            else { continue }
+            connections[index].configurations[handle] = bits
+            pending.events.append(.configurationChanged(connections[index].id, handle: value, bits: bits))
+        }
     }
 }
 

@@ -53,8 +53,19 @@ extension LEHost {
 
     func readError(_ index: Int, _ attribute: Attribute) -> ATTErrorCode? {
         if !attribute.access.contains(.read) { return .readNotPermitted }
-        if attribute.access.contains(.readEncrypted), !connections[index].security.isEncrypted {
-            return encryptionError(index)
+        return attribute.access.contains(.readEncrypted) ? securityError(index, attribute) : nil
+    }
+
+    /// What the link lacks for an attribute that needs an encrypted one, if anything.
+    private func securityError(_ index: Int, _ attribute: Attribute) -> ATTErrorCode? {
+        let link = connections[index].security.link
+        let needsSecureConnections = attribute.access.contains(.secureConnections)
+        let needsAuthentication = needsSecureConnections || attribute.access.contains(.authenticated)
+        guard link.isEncrypted, link.isAuthenticated || !needsAuthentication,
+            link.isSecureConnections || !needsSecureConnections
+        else {
+            return encryptionError(
+                index, needsAuthentication: needsAuthentication, needsSecureConnections: needsSecureConnections)
         }
         return nil
     }
@@ -160,8 +171,8 @@ extension LEHost {
         guard attribute.access.contains(needed) else {
             throw ATTRequest.Refusal(handle: handle, code: .writeNotPermitted)
         }
-        if attribute.access.contains(.writeEncrypted), !connections[index].security.isEncrypted {
-            throw ATTRequest.Refusal(handle: handle, code: encryptionError(index))
+        if attribute.access.contains(.writeEncrypted), let code = securityError(index, attribute) {
+            throw ATTRequest.Refusal(handle: handle, code: code)
         }
         return attribute
     }

@@ -20,9 +20,11 @@ extension LEHost {
     }
 
     /// What a client is told that wants what needs a stronger link (Vol 3, Part C, 10.3.1, Table 10.2).
-    func encryptionError(_ index: Int, needsAuthentication: Bool = false) -> ATTErrorCode {
+    func encryptionError(
+        _ index: Int, needsAuthentication: Bool = false, needsSecureConnections: Bool = false
+    ) -> ATTErrorCode {
         guard !connections[index].security.isEncrypted, let bond = usableBond(index),
-            bond.isAuthenticated || !needsAuthentication
+            bond.isAuthenticated || !needsAuthentication, bond.isSecureConnections || !needsSecureConnections
         else { return .insufficientAuthentication }
         return .insufficientEncryption
     }

@@ -42,8 +42,9 @@ extension LEHost {
 }
 
 extension Bond {
-    /// The address by which the peer can be known for as long as the bond is kept.
-    public var lastingAddress: Address { identity ?? peer }
+    /// The address by which the peer can be known for as long as the bond is kept: its identity address where it has given
+    /// the key that its private addresses are made of, the address it was paired by otherwise.
+    public var lastingAddress: Address { identityResolvingKey == nil ? peer : identity ?? peer }
 
     /// Whether a key of that kind is no weaker than this bond's.
     func isMatched(byAuthenticated isAuthenticated: Bool, secureConnections: Bool) -> Bool {

@@ -15,7 +15,11 @@ extension AttributePermissions: CustomStringConvertible {
     /// The members' names, such as `[readable, writeable]`; bits without a name come last, in hexadecimal.
     public var description: String {
         describe(
-            UInt32(rawValue), names: ["readable", "writeable", "readEncryptionRequired", "writeEncryptionRequired"])
+            UInt32(rawValue),
+            names: [
+                "readable", "writeable", "readEncryptionRequired", "writeEncryptionRequired", "authenticationRequired",
+                "secureConnectionsRequired",
+            ])
     }
 }
 

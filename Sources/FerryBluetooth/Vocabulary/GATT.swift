@@ -28,7 +28,7 @@ public struct CharacteristicProperties: OptionSet, Sendable, Hashable {
     public static let indicateEncryptionRequired = Self(rawValue: 0x200)
 }
 
-/// Who may read and write an attribute's value; raw values as in `CBAttributePermissions`.
+/// Who may read and write an attribute's value; raw values as in `CBAttributePermissions`, and two that it does not have.
 public struct AttributePermissions: OptionSet, Sendable, Hashable {
     /// The bits.
     public let rawValue: UInt8
@@ -43,6 +43,11 @@ public struct AttributePermissions: OptionSet, Sendable, Hashable {
     public static let readEncryptionRequired = Self(rawValue: 0x04)
     /// Only an encrypted link may write.
     public static let writeEncryptionRequired = Self(rawValue: 0x08)
+    /// Whatever requires encryption requires a key that a person had a part in, by comparing or entering a number (Core
+    /// Specification 5.4, Vol 3, Part C, 10.2.1: security mode 1, level 3). Adapters that cannot tell refuse to publish it.
+    public static let authenticationRequired = Self(rawValue: 0x10)
+    /// Whatever requires encryption requires such a key of LE Secure Connections (level 4).
+    public static let secureConnectionsRequired = Self(rawValue: 0x20)
 }
 
 /// Names a service, characteristic or descriptor towards one adapter. Opaque: an ATT handle for one adapter, an object
