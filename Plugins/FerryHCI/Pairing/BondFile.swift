@@ -14,14 +14,14 @@
 
         init(path: String) { self.path = path }
 
-        struct Content: Codable {
+        struct Content: Codable, Equatable {
             var format = 1
             /// The adapter's static random address, by which peers know it.
             var address: UInt64
             var bonds: [Entry] = []
         }
 
-        struct Entry: Codable {
+        struct Entry: Codable, Equatable {
             var peer: UInt64
             var isRandom: Bool
             var identity: UInt64?
