@@ -115,6 +115,31 @@ import VirtualControllers
         #expect(last.data.count == ReportFragments.dataLimit)
     }
 
+    /// A beacon is heard and cannot be connected to; with a scan response it answers scanners.
+    @Test(arguments: [false, true], [false, true])
+    func aBeaconIsNotConnectable(isExtended: Bool, hasResponse: Bool) throws {
+        var pair = HostPair(.init(isExtended: isExtended))
+        pair.start()
+        var payload = AdvertisingPayload(data: [2, 1, 4], scanResponse: hasResponse ? [2, 0x0A, 4] : [])
+        payload.isConnectable = false
+        payload.interval = 1600...1600
+        #expect(pair.host(0) { $0.advertise(payload, at: $1) })
+        pair.settle()
+        pair.host(1) { $0.scan(true, at: $1) }
+        pair.settle()
+        let heard = pair.log[1].compactMap {
+            if case .advertisementReceived(let report) = $0 { report } else { nil }
+        }
+        #expect(heard.map(\.data) == (hasResponse ? [[2, 1, 4], [2, 0x0A, 4]] : [[2, 1, 4]]))
+        #expect(heard.allSatisfy { !$0.isConnectable })
+        #expect(pair.host(1) { $0.connect(to: .staticRandom(0xF1F1_F1F1_F1F1), at: $1) })
+        pair.settle()
+        #expect(pair.peers(1).isEmpty)
+        let set = pair.controllers.sides[0].packets.first { $0[0] == (isExtended ? 0x36 : 0x06) && $0[1] == 0x20 }
+        let type = try #require(set)[isExtended ? 4 : 7]
+        #expect(type == (isExtended ? (hasResponse ? 0x12 : 0x10) : (hasResponse ? 2 : 3)))
+    }
+
     /// The virtual controllers themselves.
     @Test func disconnectWithAnotherHandleEndsNothing() throws {
         let attack = Attack()

@@ -133,6 +133,29 @@ import VirtualControllers
         #expect(bonds.1.peerIsCentral)
     }
 
+    /// Core Specification 5.4, Vol 3, Part H, 2.3.5.1, Table 2.8, by hand: what the responder (rows) and the initiator
+    /// (columns) do, in the order display only, display yes no, keyboard only, neither, keyboard display. J is Just Works, C
+    /// comparison, "i" and "r" who enters what the other shows, "b" both enter.
+    private static let legacyTable = ["JJiJi", "JJiJi", "rrbJr", "JJJJJ", "rriJr"].map(Array.init)
+    private static let secureTable = ["JJiJi", "JCiJC", "rrbJr", "JJJJJ", "rCiJC"].map(Array.init)
+
+    @Test(arguments: IOCapability.allCases, IOCapability.allCases)
+    func methodsAreThoseOfTheTable(initiator: IOCapability, responder: IOCapability) {
+        for isSecure in [false, true] {
+            let methods = [true, false].map { Pairing.method(initiator, responder, isSecure, $0) }
+            let place = (Int(responder.rawValue), Int(initiator.rawValue))
+            let expected: [Pairing.Method] =
+                switch isSecure ? Self.secureTable[place.0][place.1] : Self.legacyTable[place.0][place.1] {
+                case "C": [.compare, .compare]
+                case "i": [.enter, .show]
+                case "r": [.show, .enter]
+                case "b": [.enter, .enter]
+                default: [.justWorks, .justWorks]
+                }
+            #expect(methods == expected, "secure \(isSecure)")
+        }
+    }
+
     /// Confirm and check values hold the features, so that a change of them on the air is noticed.
     @Test(arguments: [IOCapability.noInputNoOutput, .displayYesNo], [UInt8(0x08), 0x04, 0x10])
     func changedFeaturesAreNoticed(capability: IOCapability, bit: UInt8) throws {

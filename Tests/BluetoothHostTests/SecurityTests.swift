@@ -137,4 +137,20 @@ import VirtualControllers
                 if case .diagnostic(let why) = $0 { why.contains("it asks to pair again and again") } else { false }
             })
     }
+
+    /// A legacy key serves in the roles in which it was made: in the others there is no key.
+    @Test(arguments: [false, true])
+    func aLegacyKeyServesInItsRolesOnly(peerIsCentral: Bool) throws {
+        let peer = Address.staticRandom(0xF2F2_F2F2_F2F2)
+        let attack = Attack()
+        attack.host { host, _ in
+            host.setBonds([.stored(with: peer, isSecureConnections: false, peerIsCentral: peerIsCentral)])
+        }
+        try attack.start(as: peer)
+        try attack.beConnected(as: peer)
+        #expect(attack.isAskedForKey == !peerIsCentral)
+        // Nobody pairs anew of its own accord.
+        #expect(try attack.pairingCommands().isEmpty)
+        #expect(attack.isConnected)
+    }
 }

@@ -45,6 +45,8 @@ package struct VirtualControllers: Sendable {
         package var options = Options()
         package var random: [UInt8] = []
         package var isAdvertising = false
+        /// What is advertised, by the types of legacy PDUs: 0 connectable, 2 scannable, 3 neither.
+        package var advertisingType: UInt8 = 0
         package var data: [UInt8] = []
         package var response: [UInt8] = []
         package var isScanning = false
@@ -185,6 +187,8 @@ package struct VirtualControllers: Sendable {
             if !isUsed, opcode == 0x2010 { sides[side].list = [] }
             if !isUsed, !isFull, opcode == 0x2011 { sides[side].list.append(p) }
         case 0x2006, 0x2036, 0x2035, 0x200B, 0x2041:
+            if opcode == 0x2006 { sides[side].advertisingType = p[4] }
+            if opcode == 0x2036 { sides[side].advertisingType = p[1] & 1 == 1 ? 0 : p[1] & 2 == 2 ? 2 : 3 }
             if opcode == 0x200B { sides[side].scansByList = p[6] == 1 }
             if opcode == 0x2041 { sides[side].scansByList = p[1] == 1 }
             complete(opcode, known(opcode, side) ? (opcode == 0x2036 ? [0, 0] : [0]) : [1], to: side)
@@ -263,7 +267,11 @@ package struct VirtualControllers: Sendable {
             let peer = sides[1 - side]
             let isListed = sides[side].list.contains([1] + peer.random) && !sides[side].options.ignoresList
             if sides[side].isScanning, isListed || !sides[side].scansByList {
-                for (legacy, extended, data) in [(UInt8(0), UInt8(0x13), peer.data), (4, 0x1B, peer.response)] {
+                let type = peer.advertisingType
+                let extendedType: UInt8 = type == 0 ? 0x13 : type == 2 ? 0x12 : 0x10
+                var reports = [(type, extendedType, peer.data)]
+                if type != 3 { reports.append((4, extendedType | 0x08, peer.response)) }
+                for (legacy, extended, data) in reports {
                     if sides[side].options.isExtended {
                         event(
                             0x3E,
@@ -276,7 +284,7 @@ package struct VirtualControllers: Sendable {
             let isAwaited =
                 sides[side].initiatesByList
                 ? sides[side].initiating != nil && isListed : sides[side].initiating == peer.random
-            if isAwaited, !peer.isConnected {
+            if isAwaited, !peer.isConnected, peer.advertisingType == 0 {
                 sides[side].initiating = nil
                 sides[1 - side].isAdvertising = false
                 for (place, role) in [(side, UInt8(0)), (1 - side, 1)] {

@@ -9,6 +9,8 @@ public struct AdvertisingPayload: Sendable, Hashable {
     /// The range of intervals, in units of 0.625 ms. Default 30 to 60 ms, GAP's fast range
     /// (Core Specification 5.4, Vol 3, Part C, Appendix A).
     public var interval: ClosedRange<UInt16> = 48...96
+    /// Whether centrals may connect. Without that, scan responses are given where there is one, for beacons.
+    public var isConnectable = true
 
     /// Cuts neither: data above 31 bytes is refused by ``LEHost/advertise(_:at:)``.
     public init(data: [UInt8], scanResponse: [UInt8] = []) {
@@ -62,7 +64,7 @@ struct Scanner: Sendable {
 // MARK: - Advertising
 
 extension LEHost {
-    /// Advertises `payload`, connectable and scannable, in place of what was advertised before; nil stops.
+    /// Advertises `payload` in place of what was advertised before; nil stops.
     /// ``HostEvent/advertisingStarted`` or ``HostEvent/advertisingFailed(_:)`` follows when something is to be on the
     /// air. It goes on when a central connects, as far as the controller can do both.
     ///
@@ -118,7 +120,8 @@ extension LEHost {
         enqueueAdvertising(.leSetAdvertisingParameters, at: now) {
             $0.append(u16: payload.interval.lowerBound)
             $0.append(u16: payload.interval.upperBound)
-            $0 += [0x00, 0x01, 0x00]  // connectable undirected; own address random; peer address unused
+            // Connectable, scannable or neither, undirected; own address random; peer address unused.
+            $0 += [payload.isConnectable ? 0 : payload.scanResponse.isEmpty ? 3 : 2, 0x01, 0x00]
             $0 += [UInt8](repeating: 0, count: 6)
             $0 += [0x07, 0x00]  // all channels, no filter
         }
@@ -137,7 +140,8 @@ extension LEHost {
     private mutating func enqueueExtendedAdvertising(_ payload: AdvertisingPayload, at now: Int64) {
         enqueueAdvertising(.leSetExtendedAdvertisingParameters, at: now) {
             $0.append(0)
-            $0.append(u16: 0x0013)  // connectable, scannable, legacy PDUs
+            // Legacy PDUs: connectable and scannable, scannable, or neither.
+            $0.append(u16: payload.isConnectable ? 0x0013 : payload.scanResponse.isEmpty ? 0x0010 : 0x0012)
             for bound in [payload.interval.lowerBound, payload.interval.upperBound] {
                 $0.append(u16: bound)
                 $0.append(0)
@@ -148,10 +152,11 @@ extension LEHost {
         }
         let address = configuration.address.bytes
         enqueueAdvertising(.leSetAdvertisingSetRandomAddress, at: now) { $0 += [0] + address }
+        let hasResponse = payload.isConnectable || !payload.scanResponse.isEmpty
         for (opcode, data) in [
             (Opcode.leSetExtendedAdvertisingData, payload.data),
             (.leSetExtendedScanResponseData, payload.scanResponse),
-        ] {
+        ] where hasResponse || opcode == .leSetExtendedAdvertisingData {
             enqueueAdvertising(opcode, at: now) { $0 += [0, 0x03, 0x01, UInt8(data.count)] + data }
         }
         enqueueAdvertising(.leSetExtendedAdvertisingEnable, isLast: true, at: now) { $0 += [1, 1, 0, 0, 0, 0] }

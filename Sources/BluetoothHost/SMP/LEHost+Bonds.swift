@@ -32,12 +32,13 @@ extension LEHost {
     /// The bond with a connection's peer.
     func bond(_ index: Int) -> Bond? { bond(with: connections[index].peer) }
 
-    /// The bond with a connection's peer whose key is as strong as the options demand now, whatever they were when it was
-    /// made.
+    /// The bond with a connection's peer whose key serves in these roles, and is as strong as the options demand now, whatever
+    /// they were when it was made.
     func usableBond(_ index: Int) -> Bond? {
         guard let bond = bond(index), let options = configuration.pairing else { return nil }
         let isUsable =
-            (bond.isAuthenticated || !options.requiresAuthentication)
+            (bond.isSecureConnections || bond.peerIsCentral != connections[index].isCentral)
+            && (bond.isAuthenticated || !options.requiresAuthentication)
             && (bond.isSecureConnections || !options.requiresSecureConnections)
         return isUsable ? bond : nil
     }

@@ -36,9 +36,7 @@ extension LEHost {
         connections[index].security.bondInUse = nil
         if random == 0, diversifier == 0, let current = connections[index].security.pairingKey {
             key = current
-        } else if let bond = usableBond(index), bond.isSecureConnections || bond.peerIsCentral,
-            bond.random == random, bond.diversifier == diversifier
-        {
+        } else if let bond = usableBond(index), bond.random == random, bond.diversifier == diversifier {
             connections[index].security.bondInUse = bond
             key = bond.longTermKey
         }

@@ -47,9 +47,7 @@ extension LEHost {
             sendPairing(index, .securityRequest(authentication: authentication), at: now)
             return true
         }
-        if !connections[index].security.isEncrypted, let bond = usableBond(index),
-            bond.isSecureConnections || !bond.peerIsCentral
-        {
+        if !connections[index].security.isEncrypted, let bond = usableBond(index) {
             startEncryption(index, bond.longTermKey, bond.diversifier, bond.random, at: now)
             connections[index].security.bondInUse = bond
             return true

@@ -130,6 +130,7 @@ struct Play: ~Copyable {
         guard let first = bytes.first, let id = connections.last else { return }
         let rest = Array(bytes.dropFirst())
         let handle = UInt16(rest.first ?? 1)
+        if first >= 0xF0 { return changeBonds(first, rest) }
         switch first % 12 {
         case 0: _ = host.request(.services(nil), of: id, at: now)
         case 1: _ = host.request(.characteristics(in: 1...0xFFFF), of: id, at: now)
@@ -145,6 +146,28 @@ struct Play: ~Copyable {
         default: host.answerPairing(id, first & 0x10 == 0 ? .confirm(true) : .passkey(UInt32(handle)), at: now)
         }
         self.rest()
+    }
+
+    /// What an application does with keys and with whom it pairs.
+    private mutating func changeBonds(_ first: UInt8, _ bytes: [UInt8]) {
+        let peer = Address(bytes.prefix(6).reduce(0) { $0 << 8 | UInt64($1) }, .random)
+        let identity = Address.staticRandom(0xC005_0403_0201)
+        switch first & 0x7 {
+        case 0:
+            let bond = Bond(
+                peer: first & 8 == 0 ? identity : peer, identity: identity, longTermKey: .init(repeating: 7, count: 16),
+                diversifier: 0, random: 0, identityResolvingKey: .init(repeating: 9, count: 16), isAuthenticated: false,
+                isSecureConnections: true, peerIsCentral: isCentral)
+            host.setBonds([bond])
+        case 1: host.setBonds([])
+        case 2: host.forget(peer)
+        case 3: host.isPairable.toggle()
+        case 4: _ = host.connect(to: first & 8 == 0 ? identity : peer, at: now)
+        case 5: host.cancelConnection(to: first & 8 == 0 ? identity : peer, at: now)
+        case 6: host.setKnownPeers(host.knownPeers)
+        default: host.scan(first & 8 == 0, peers: [peer], at: now)
+        }
+        rest()
     }
 
     private mutating func feed(_ packet: [UInt8]) {
