@@ -197,6 +197,19 @@
             return Address(value, isRandom ? .random : .public)
         }
 
+        /// A central's connection while it lasts and this side has not ended it.
+        func connection(_ central: ConnectedCentral) -> ConnectionID? {
+            guard let id = connection(central.peer), UInt64(id.rawValue) == central.connection,
+                links[id]?.isEnding == false
+            else { return nil }
+            return id
+        }
+
+        /// The peer of a connection as a central, as peripheral roles name it.
+        func central(_ id: ConnectionID) -> ConnectedCentral? {
+            links[id].map { ConnectedCentral(peer: $0.peer, connection: UInt64(id.rawValue)) }
+        }
+
         func connection(_ peer: PeerID) -> ConnectionID? { addresses[peer].flatMap { host.connection(to: $0) } }
 
         /// Who published the characteristic with this handle.

@@ -87,7 +87,9 @@
             }
         }
 
-        func connect(to peripheral: PeerID) async throws(BluetoothError) -> any PeripheralConnection {
+        func connect(
+            to peripheral: PeerID, events: any PeripheralConnectionEvents
+        ) async throws(BluetoothError) -> any PeripheralConnection {
             let waiter = Waiter<ConnectionID>()
             let address = try engine.change { state, now throws(BluetoothError) in
                 try state.requirePower()
@@ -113,7 +115,7 @@
                     if others.isEmpty { state.host.cancelConnection(to: address, at: now) }
                 }
             }
-            let connection = HCIConnection(engine, id, peripheral, owner: self.id)
+            let connection = HCIConnection(engine, id, peripheral, owner: self.id, events)
             try engine.change { state, _ throws(BluetoothError) in
                 guard state.links[id] != nil else {
                     throw BluetoothError(.connectionFailed, "The connection ended as soon as it was made.")

@@ -6,33 +6,40 @@
 
     /// One owner's hold on a connection. Several may share the link; it ends when the last one lets go.
     final class HCIConnection: PeripheralConnection {
-        /// Events that wait for ``activate(_:)``, at most; a peer that sends more before is disconnected.
-        private static let earlyLimit = 1024
-
         let peripheral: PeerID
         let owner: UInt64
         private let engine: HCIEngine
         private let id: ConnectionID
         private let knownIdentity: KnownIdentity
-        private let state = Mutex(State())
+        private let state: Mutex<State>
 
         private struct State {
-            var events: (any PeripheralConnectionEvents)?
-            var early: [Early] = []
+            var phase: Phase
             var subscriptions: Set<UInt16> = []
             var found: Set<BluetoothUUID> = []
             var isWriting = false
-            var ended: BluetoothError?
         }
 
-        private enum Early {
-            case update(UInt16, [UInt8])
-            case mtu(Int)
-            case modified([AttributeID])
-            case end(BluetoothError)
+        private enum Phase {
+            case open(any PeripheralConnectionEvents)
+            /// The owner has let go, and is told of the end unless it has gone itself.
+            case leaving((any PeripheralConnectionEvents)?)
+            case ended(BluetoothError)
+
+            var events: (any PeripheralConnectionEvents)? {
+                switch self {
+                case .open(let events): events
+                case .leaving(let events): events
+                case .ended: nil
+                }
+            }
         }
 
-        init(_ engine: HCIEngine, _ id: ConnectionID, _ peripheral: PeerID, owner: UInt64) {
+        init(
+            _ engine: HCIEngine, _ id: ConnectionID, _ peripheral: PeerID, owner: UInt64,
+            _ events: any PeripheralConnectionEvents
+        ) {
+            state = Mutex(State(phase: .open(events)))
             self.engine = engine
             self.id = id
             self.peripheral = peripheral
@@ -44,29 +51,10 @@
 
         var attMTU: Int { engine.state.withLock { $0.host.attMTU(of: id) ?? ATT.defaultMTU } }
 
-        func activate(_ events: any PeripheralConnectionEvents) {
-            engine.deliver { [self] in
-                let early = state.withLock { state in
-                    state.events = events
-                    var early: [Early] = []
-                    swap(&early, &state.early)
-                    return early
-                }
-                for event in early {
-                    switch event {
-                    case .update(let handle, let value):
-                        events.peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value.span.bytes)
-                    case .mtu(let mtu): events.peripheralDidChangeMTU(mtu)
-                    case .modified(let services): events.peripheralDidModifyServices(services)
-                    case .end(let reason): didEnd(events, reason)
-                    }
-                }
-            }
-        }
-
         // MARK: Requests
 
         private func ask(_ request: ClientRequest) async throws(BluetoothError) -> ClientResult {
+            try requireOwnership()
             let waiter = Waiter<ClientResult>()
             try engine.change { [id] state, now throws(BluetoothError) in
                 guard let operation = state.host.request(request, of: id, at: now) else { throw notConnected }
@@ -76,7 +64,14 @@
         }
 
         private var notConnected: BluetoothError {
-            state.withLock { $0.ended } ?? BluetoothError(.notConnected, "The peripheral is not connected any more.")
+            if case .ended(let reason) = state.withLock({ $0.phase }) { return reason }
+            return BluetoothError(.notConnected, "The peripheral is not connected any more.")
+        }
+
+        /// The link may live on for others when this owner has let go of it.
+        private func requireOwnership() throws(BluetoothError) {
+            let isOpen = state.withLock { if case .open = $0.phase { true } else { false } }
+            guard isOpen else { throw notConnected }
         }
 
         private func handle(_ attribute: AttributeID) throws(BluetoothError) -> UInt16 {
@@ -177,6 +172,7 @@
         func tryWriteValue(
             _ value: RawSpan, to characteristic: AttributeID, type: WriteType
         ) throws(BluetoothError) -> Bool {
+            try requireOwnership()
             let handle = try handle(characteristic)
             let id = id
             let count = value.byteCount
@@ -218,6 +214,7 @@
         func setSubscription(
             _ subscription: Subscription?, to characteristic: AttributeID
         ) async throws(BluetoothError) {
+            try requireOwnership()
             let found = try self.characteristic(characteristic)
             let needed: UInt8 = subscription == .indicate ? 0x20 : 0x10
             if subscription != nil, found.properties & needed == 0 {
@@ -253,6 +250,7 @@
         private func isSubscribed(_ handle: UInt16) -> Bool { state.withLock { $0.subscriptions.contains(handle) } }
 
         func readRSSI() async throws(BluetoothError) -> Int {
+            try requireOwnership()
             let waiter = Waiter<Int>()
             try engine.change { [id] state, now throws(BluetoothError) in
                 guard state.links[id] != nil else { throw notConnected }
@@ -265,6 +263,7 @@
         }
 
         func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
+            try requireOwnership()
             let waiter = Waiter<HCIL2CAPChannel>()
             try engine.change { [id] state, now throws(BluetoothError) in
                 guard let operation = state.host.openChannel(id, psm: psm.rawValue, at: now) else { throw notConnected }
@@ -277,77 +276,59 @@
 
         func disconnect() { leave(silently: false) }
 
-        /// Lets go of the link.
+        /// Lets go of the link; the last owner ends it.
         func leave(silently: Bool) {
-            try? engine.change { [id] state, now in
-                guard let place = state.links[id]?.owners.firstIndex(where: { $0 === self }) else { return }
-                guard state.links[id]?.owners.count == 1, state.links[id]?.isCentral == true, !silently else {
+            let wasOpen = state.withLock { state in
+                guard case .open(let events) = state.phase else { return false }
+                state.phase = .leaving(silently ? nil : events)
+                return true
+            }
+            guard wasOpen else { return }
+            let isLinkEnding = try? engine.change { [id] state, now in
+                guard let place = state.links[id]?.owners.firstIndex(where: { $0 === self }) else { return false }
+                guard state.links[id]?.owners.count == 1, state.links[id]?.isCentral == true else {
                     state.links[id]?.owners.remove(at: place)
-                    if state.links[id]?.owners.isEmpty == true, state.links[id]?.isCentral == true {
-                        state.disconnect(id, at: now)
-                    }
-                    return
+                    return false
                 }
                 state.disconnect(id, at: now)  // this owner learns of it like of any other end
+                return true
             }
-            let isLinkUp = engine.state.withLock { $0.links[id]?.owners.contains { $0 === self } ?? false }
-            if !silently, !isLinkUp {
-                let error = BluetoothError(.disconnectedLocally, "The connection was ended by this side.")
-                engine.deliver { self.didDisconnect(error) }
-            }
+            guard isLinkEnding != true else { return }
+            let error = BluetoothError(.disconnectedLocally, "The connection was ended by this side.")
+            engine.deliver { self.didDisconnect(error) }
         }
 
         // MARK: Events, on the event loop
 
-        /// Who is to be told, unless the event is none of theirs or has to be kept for them.
-        private func sink(
-            orKeep early: @autoclosure () -> Early, where isWanted: (borrowing State) -> Bool = { _ in true }
-        ) -> (any PeripheralConnectionEvents)? {
-            let (events, isFlood) = state.withLock { state -> ((any PeripheralConnectionEvents)?, Bool) in
-                guard state.ended == nil, isWanted(state) else { return (nil, false) }
-                guard state.events == nil else { return (state.events, false) }
-                guard state.early.count < Self.earlyLimit else { return (nil, true) }
-                state.early.append(early())
-                return (nil, false)
-            }
-            if isFlood { leave(silently: false) }
-            return events
-        }
+        private var events: (any PeripheralConnectionEvents)? { state.withLock { $0.phase.events } }
 
         func didUpdate(_ handle: UInt16, _ value: RawSpan) {
-            sink(orKeep: .update(handle, [UInt8](copying: value))) { $0.subscriptions.contains(handle) }?
+            state.withLock { $0.subscriptions.contains(handle) ? $0.phase.events : nil }?
                 .peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value)
         }
 
-        func mtuDidChange(_ mtu: Int) { sink(orKeep: .mtu(mtu))?.peripheralDidChangeMTU(mtu) }
+        func mtuDidChange(_ mtu: Int) { events?.peripheralDidChangeMTU(mtu) }
 
-        func didModify(_ services: [AttributeID]) {
-            sink(orKeep: .modified(services))?.peripheralDidModifyServices(services)
-        }
+        func didModify(_ services: [AttributeID]) { events?.peripheralDidModifyServices(services) }
 
-        func isReadyToWrite() { state.withLock { $0.events }?.peripheralIsReadyToWrite() }
+        func isReadyToWrite() { events?.peripheralIsReadyToWrite() }
 
         func didWrite(_ characteristic: AttributeID, _ result: Result<Void, BluetoothError>) {
             let events = state.withLock { state in
                 state.isWriting = false
-                return state.events
+                return state.phase.events
             }
             events?.peripheralDidWrite(characteristic, result: result)
             events?.peripheralIsReadyToWrite()
         }
 
         func didDisconnect(_ reason: BluetoothError) {
-            guard let events = sink(orKeep: .end(reason)) else { return }
-            didEnd(events, reason)
-        }
-
-        private func didEnd(_ events: any PeripheralConnectionEvents, _ reason: BluetoothError) {
-            let isFirst = state.withLock { state in
-                defer { state.ended = state.ended ?? reason }
-                state.events = nil
-                return state.ended == nil
+            let events = state.withLock { state in
+                let events = state.phase.events
+                if case .ended = state.phase {} else { state.phase = .ended(reason) }
+                return events
             }
-            if isFirst { events.peripheralDidDisconnect(reason) }
+            events?.peripheralDidDisconnect(reason)
         }
     }
 

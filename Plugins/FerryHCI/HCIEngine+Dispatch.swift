@@ -49,7 +49,7 @@
                 for owner in owners(id) { owner.didModify(services) }
             case .completed(let operation, _, let result): didComplete(operation, result)
             case .writeCommand(let id, let handle, let bytes):
-                let (owner, peer) = state.withLock { ($0.owner(of: handle)?.events, $0.links[id]?.peer) }
+                let (owner, peer) = state.withLock { ($0.owner(of: handle)?.events, $0.central(id)) }
                 guard let owner, let peer else { return }
                 batch.withBytes(bytes) {
                     owner.peripheral(peer, didWrite: $0, to: AttributeID(rawValue: UInt32(handle)))
@@ -127,22 +127,23 @@
             note("Connection \(id.rawValue) has ended: \(reason).")
             rememberPeers()
             didSecure(id, .failure(BluetoothError(reason)))
-            let (link, waiters, subscribers) = state.withLock { state in
+            let (link, central, waiters, subscribers) = state.withLock { state in
+                let central = state.central(id)
                 let link = state.links.removeValue(forKey: id)
                 let owners = Set(link?.subscriptions.values.map { $0 } ?? [])
                 return (
-                    link, state.signalStrengths.removeValue(forKey: id) ?? [],
+                    link, central, state.signalStrengths.removeValue(forKey: id) ?? [],
                     state.peripherals.filter { owners.contains($0.id) }
                 )
             }
-            guard let link else { return }
+            guard let link, let central else { return }
             let error = BluetoothError(reason, isWanted: link.isEnding)
             for waiter in waiters { waiter.resume(.failure(error)) }
             for owner in link.owners { owner.didDisconnect(error) }
             for owner in subscribers {
-                owner.events.peripheral(link.peer, didDisconnect: error)
+                owner.events.peripheral(central, didDisconnect: error)
                 for (handle, id) in link.subscriptions where id == owner.id {
-                    owner.events.peripheral(link.peer, didUnsubscribeFrom: AttributeID(rawValue: UInt32(handle)))
+                    owner.events.peripheral(central, didUnsubscribeFrom: AttributeID(rawValue: UInt32(handle)))
                 }
             }
             closeOnceAlone()
@@ -190,9 +191,9 @@
         /// Finds the one owner of the characteristics that a request is about; none, or several, is an error for the peer.
         private func claim(
             _ request: ServerRequestID, _ id: ConnectionID, _ handles: [UInt16]
-        ) -> ((any PeripheralRoleEvents), PeerID)? {
-            let found = state.withLock { state -> ((any PeripheralRoleEvents), PeerID)? in
-                guard let peer = state.links[id]?.peer, let first = handles.first, let owner = state.owner(of: first),
+        ) -> ((any PeripheralRoleEvents), ConnectedCentral)? {
+            let found = state.withLock { state -> ((any PeripheralRoleEvents), ConnectedCentral)? in
+                guard let peer = state.central(id), let first = handles.first, let owner = state.owner(of: first),
                     handles.allSatisfy({ state.owner(of: $0)?.id == owner.id })
                 else { return nil }
                 state.requests[request] = owner.id
@@ -207,8 +208,8 @@
         }
 
         private func didConfigure(_ id: ConnectionID, _ handle: UInt16, _ bits: UInt16) {
-            let found = state.withLock { state -> ((any PeripheralRoleEvents), PeerID)? in
-                guard let owner = state.owner(of: handle), let peer = state.links[id]?.peer else { return nil }
+            let found = state.withLock { state -> ((any PeripheralRoleEvents), ConnectedCentral)? in
+                guard let owner = state.owner(of: handle), let peer = state.central(id) else { return nil }
                 state.links[id]?.subscriptions[handle] = bits == 0 ? nil : owner.id
                 return (owner.events, peer)
             }

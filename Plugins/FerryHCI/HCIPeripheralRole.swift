@@ -166,7 +166,7 @@
             }
         }
 
-        func maximumUpdateValueLength(for central: PeerID) -> Int? {
+        func maximumUpdateValueLength(for central: ConnectedCentral) -> Int? {
             engine.state.withLock { state in
                 state.connection(central).flatMap { state.host.attMTU(of: $0) }.map {
                     min($0 - 3, ATT.maximumValueLength)
@@ -174,7 +174,7 @@
             }
         }
 
-        func identity(of central: PeerID) -> PeerIdentity? {
+        func identity(of central: ConnectedCentral) -> PeerIdentity? {
             engine.state.withLock { state in state.connection(central).flatMap { state.identity($0) } }
         }
 
@@ -188,9 +188,9 @@
             }
         }
 
-        func setReceiving(_ isReceiving: Bool, from central: PeerID) {}
+        func setReceiving(_ isReceiving: Bool, from central: ConnectedCentral) {}
 
-        func disconnect(_ central: PeerID) {
+        func disconnect(_ central: ConnectedCentral) {
             try? engine.change { state, now in
                 if let connection = state.connection(central) { state.disconnect(connection, at: now) }
             }

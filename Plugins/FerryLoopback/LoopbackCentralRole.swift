@@ -33,23 +33,18 @@ final class LoopbackCentralRole: CentralRole {
 
     func stopScan() { radio.locked { $0.centrals[id]?.scan = nil } }
 
-    func connect(to peripheral: PeerID) async throws(BluetoothError) -> any PeripheralConnection {
+    func connect(
+        to peripheral: PeerID, events: any PeripheralConnectionEvents
+    ) async throws(BluetoothError) -> any PeripheralConnection {
         let radio = radio
-        let request = radio.locked { $0.nextID() }
-        let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let refusal = radio.locked {
-                    $0.connect(owner: id, node: node, to: peripheral, request: request) {
-                        continuation.resume(returning: $0)
-                    }
-                }
-                if let refusal { continuation.resume(returning: .failure(refusal)) }
-                if Task.isCancelled { radio.locked { $0.cancelConnecting(request) } }
+        let waiter = Waiter<Int>()
+        let request = try radio.locked { (radio) throws(BluetoothError) in
+            try radio.connect(owner: id, node: node, to: peripheral, events) { [radio = self.radio] result in
+                guard !waiter.complete(result), case .success(let client) = result else { return }
+                radio.locked { $0.abandon(client: client) }
             }
-        } onCancel: {
-            radio.locked { $0.cancelConnecting(request) }
         }
-        let client = try result.get()
+        let client = try await waiter.wait { radio.locked { $0.cancelConnecting(request) } }
         return LoopbackConnection(radio: radio, id: client, peripheral: peripheral)
     }
 
@@ -80,26 +75,25 @@ final class LoopbackCentralRole: CentralRole {
 }
 
 extension RadioState {
-    /// Begins to connect, or says why not.
+    /// Begins to connect; returns a number to give up by.
     mutating func connect(
-        owner: Int, node: Int, to peer: PeerID, request: Int,
+        owner: Int, node: Int, to peer: PeerID, _ events: any PeripheralConnectionEvents,
         finish: @escaping @Sendable (Result<Int, BluetoothError>) -> Void
-    ) -> BluetoothError? {
-        guard centrals[owner] != nil else { return Self.roleClosed }
-        do throws(BluetoothError) { try nodes[node].requirePower() } catch { return error }
+    ) throws(BluetoothError) -> Int {
+        _ = try openCentral(owner)
+        try nodes[node].requirePower()
         guard let target = nodes[node].peers[peer] else {
-            return BluetoothError(
+            throw BluetoothError(
                 .unknownPeer, "the adapter \(nodes[node].name) has not met the peripheral \(peer); scan for it first")
         }
-        startConnecting(PendingConnection(id: request, owner: owner, node: node, target: target, finish: finish))
-        return nil
+        let id = nextID()
+        startConnecting(
+            PendingConnection(id: id, owner: owner, node: node, target: target, events: events, finish: finish))
+        return id
     }
 
     mutating func cancelConnecting(_ request: Int) {
         guard let index = pendingConnections.firstIndex(where: { $0.id == request }) else { return }
-        let pending = pendingConnections.remove(at: index)
-        let error = BluetoothError(.cancelled, "the task that waited for the connection was cancelled")
-        events.append(.call { pending.finish(.failure(error)) })
-        wake()
+        pendingConnections.remove(at: index)
     }
 }

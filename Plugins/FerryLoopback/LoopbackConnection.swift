@@ -16,13 +16,9 @@ final class LoopbackConnection: PeripheralConnection {
             radio.identity(ofClient: id) ?? PeerIdentity(peripheral.description, certainty: .connection))
     }
 
-    deinit { radio.locked { $0.abandon(client: id) } }
+    deinit { radio.locked { $0.disconnect(client: id) } }
 
     var identity: PeerIdentity { knownIdentity.update(radio.identity(ofClient: id)) }
-
-    func activate(_ events: any PeripheralConnectionEvents) {
-        radio.locked { $0.activate(id, events) }
-    }
 
     var attMTU: Int { radio.read { $0.clients[id]?.attMTU ?? 23 } }
 
@@ -116,56 +112,31 @@ final class LoopbackConnection: PeripheralConnection {
     private func request(
         _ kind: ClientRequest.Kind, about attribute: AttributeID? = nil
     ) async throws(BluetoothError) -> Outcome {
-        let radio = radio
-        let id = id
         let waiter = Waiter<Outcome>()
-        let result: Result<Outcome, BluetoothError> = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                waiter.set { continuation.resume(returning: $0) }
-                do throws(BluetoothError) {
-                    try radio.locked { (radio) throws(BluetoothError) in
-                        let (client, link) = try radio.connected(id)
-                        if let attribute { try radio.known(attribute, on: link) }
-                        _ = radio.request(kind, of: client, on: link, completion: .waiter { waiter.resume($0) })
-                    }
-                } catch {
-                    waiter.resume(.failure(error))
-                }
-            }
-        } onCancel: {
-            waiter.resume(.failure(BluetoothError(.cancelled, "the task that waited for the answer was cancelled")))
+        try radio.locked { (radio) throws(BluetoothError) in
+            let (client, link) = try radio.connected(id)
+            if let attribute { try radio.known(attribute, on: link) }
+            _ = radio.request(kind, of: client, on: link, completion: .waiter { waiter.resume($0) })
         }
-        return try result.get()
+        return try await waiter.wait()
     }
 
     // MARK: Channels and the end
 
     func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
         let radio = radio
-        let id = id
         let waiter = Waiter<Int>()
-        let finish: @Sendable (Result<Int, BluetoothError>) -> Void = { result in
-            guard !waiter.resume(result), case .success(let channel) = result else { return }
-            radio.locked { $0.abandonChannel(channel) }
-        }
-        let result: Result<Int, BluetoothError> = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                waiter.set { continuation.resume(returning: $0) }
-                do throws(BluetoothError) {
-                    try radio.locked { (radio) throws(BluetoothError) in
-                        let (client, link) = try radio.connected(id)
-                        radio.send(.openChannel(psm, client: client.id, finish: finish), .up, on: link)
-                        radio.resume(link)
-                        radio.wake()
-                    }
-                } catch {
-                    waiter.resume(.failure(error))
-                }
+        try radio.locked { (locked) throws(BluetoothError) in
+            let (client, link) = try locked.connected(id)
+            let finish: @Sendable (Result<Int, BluetoothError>) -> Void = { result in
+                guard !waiter.complete(result), case .success(let channel) = result else { return }
+                radio.locked { $0.abandonChannel(channel) }
             }
-        } onCancel: {
-            waiter.resume(.failure(BluetoothError(.cancelled, "the task that waited for the channel was cancelled")))
+            locked.send(.openChannel(psm, client: client.id, finish: finish), .up, on: link)
+            locked.resume(link)
+            locked.wake()
         }
-        return LoopbackChannel(radio: radio, id: try result.get())
+        return LoopbackChannel(radio: radio, id: try await waiter.wait())
     }
 
     func setReceiving(_ isReceiving: Bool) {
@@ -187,19 +158,5 @@ extension LoopbackRadio {
                 RadioState.identity(ofNode: $0.peripheral, isProven: radio.isProven($0))
             }
         }
-    }
-}
-
-extension RadioState {
-    /// Names the owner of a connection; what has happened before is told first.
-    mutating func activate(_ id: Int, _ sink: any PeripheralConnectionEvents) {
-        guard let client = clients[id], client.sink == nil else { return }
-        client.sink = sink
-        let waiting = client.waiting
-        client.waiting = []
-        for action in waiting { events.append(.client(id, action)) }
-        if client.endReason != nil { events.append(.clientEnded(id)) }
-        if let link = links[client.link] { updateReceiving(link) }
-        wake()
     }
 }

@@ -57,13 +57,13 @@ final class LoopbackPeripheralRole: PeripheralRole {
         }
     }
 
-    func maximumUpdateValueLength(for central: PeerID) -> Int? {
+    func maximumUpdateValueLength(for central: ConnectedCentral) -> Int? {
         radio.read { radio in
             owner.link(to: central, in: radio).map { min(radio.reportedMTU($0) - 3, 512) }
         }
     }
 
-    func identity(of central: PeerID) -> PeerIdentity? {
+    func identity(of central: ConnectedCentral) -> PeerIdentity? {
         radio.read { radio in
             owner.link(to: central, in: radio).map {
                 RadioState.identity(ofNode: $0.central, isProven: radio.isProven($0))
@@ -75,7 +75,7 @@ final class LoopbackPeripheralRole: PeripheralRole {
         radio.locked { $0.respond(id, to: request, with: response) }
     }
 
-    func setReceiving(_ isReceiving: Bool, from central: PeerID) {
+    func setReceiving(_ isReceiving: Bool, from central: ConnectedCentral) {
         radio.locked { radio in
             guard let link = owner.link(to: central, in: radio) else { return }
             if isReceiving { link.pausedOwners.remove(id) } else { link.pausedOwners.insert(id) }
@@ -83,8 +83,10 @@ final class LoopbackPeripheralRole: PeripheralRole {
         }
     }
 
-    func disconnect(_ central: PeerID) {
-        radio.locked { $0.disconnect(central: central, node: $0.nodes[node]) }
+    func disconnect(_ central: ConnectedCentral) {
+        radio.locked { radio in
+            if let link = owner.link(to: central, in: radio) { radio.disconnectCentral(of: link) }
+        }
     }
 
     func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {

@@ -80,6 +80,10 @@ public struct AdapterConformance: Sendable {
         case wrongDefinitionsAreRefused
         /// No event comes from within a call of the owner's, and none overlaps another of the same role.
         case eventsComeFromOutside
+        /// Nothing that is asked of a connection that has ended has an effect on the next one of the same peers.
+        case endedConnectionsAreInert
+        /// Both sides say who the other is, by the same identity on the next connection, and a peripheral is found by it.
+        case peersAreIdentified
         /// No event follows the closing of a role, and its calls throw.
         case closedRolesAreSilent
 

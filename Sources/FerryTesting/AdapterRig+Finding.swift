@@ -34,6 +34,8 @@ extension AdapterRig {
         case .addedServicesAreTold: try await addedServicesAreTold()
         case .wrongDefinitionsAreRefused: try await wrongDefinitionsAreRefused()
         case .eventsComeFromOutside: try await eventsComeFromOutside()
+        case .endedConnectionsAreInert: try await endedConnectionsAreInert()
+        case .peersAreIdentified: try await peersAreIdentified()
         case .closedRolesAreSilent: try await closedRolesAreSilent()
         case .channelsOpen: try await channelsOpen()
         }
@@ -86,7 +88,9 @@ extension AdapterRig {
         let central = central
         let stranger = PeerID(rawValue: 0xDEAD_BEEF)
         try require(central.retrievePeripherals([stranger]).isEmpty, "a stranger can be retrieved")
-        try await fails("connecting to a stranger", with: .unknownPeer) { _ = try await central.connect(to: stranger) }
+        try await fails("connecting to a stranger", with: .unknownPeer) {
+            _ = try await central.connect(to: stranger, events: self.connectionWitness)
+        }
     }
 
     private func waitsForConnectionsCanBeCancelled() async throws {
@@ -96,7 +100,7 @@ extension AdapterRig {
         await time.pass(.milliseconds(200))
         let central = central
         let task = Task {
-            let connection = try await central.connect(to: peer)
+            let connection = try await central.connect(to: peer, events: self.connectionWitness)
             connection.disconnect()
         }
         await time.pass(.milliseconds(200))
@@ -156,7 +160,7 @@ extension AdapterRig {
         try require(
             update.map(lengths.contains) == true,
             "maximumUpdateValueLength is \(update ?? -1), the central's limit \(limit)")
-        let stranger = peripheral.maximumUpdateValueLength(for: PeerID(rawValue: 1))
+        let stranger = peripheral.maximumUpdateValueLength(for: Self.stranger)
         try require(stranger == nil, "maximumUpdateValueLength of a stranger is not nil")
     }
 }

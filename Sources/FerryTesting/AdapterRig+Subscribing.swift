@@ -4,7 +4,7 @@ import Synchronization
 
 // Subscriptions and updates.
 extension AdapterRig {
-    private func recipients(_ central: PeerID) -> UpdateRecipients {
+    private func recipients(_ central: ConnectedCentral) -> UpdateRecipients {
         deviations.contains(.noRecipients) ? .all : .one(central)
     }
 
@@ -63,7 +63,7 @@ extension AdapterRig {
     }
 
     /// The longest value that reaches a central whole.
-    private func updateLimit(_ remote: Remote, _ central: PeerID) -> Int {
+    private func updateLimit(_ remote: Remote, _ central: ConnectedCentral) -> Int {
         let limit = remote.connection.maximumWriteLength(.withoutResponse)
         return deviations.contains(.noRecipients) ? limit : peripheral.maximumUpdateValueLength(for: central) ?? limit
     }
@@ -111,9 +111,9 @@ extension AdapterRig {
         }
         if !deviations.contains(.noRecipients) {
             try throwsFrom(.notConnected) { () throws(BluetoothError) in
-                try self.tryUpdate([1], of: published.free, for: .one(PeerID(rawValue: 1)))
+                try self.tryUpdate([1], of: published.free, for: .one(Self.stranger))
             }
-            let some = UpdateRecipients.some([PeerID(rawValue: 1), central, central])
+            let some = UpdateRecipients.some([Self.stranger, central, central])
             try require(try tryUpdate([9], of: published.free, for: some), "a value for a few was refused")
             try await expectValues([[9]])
         }

@@ -26,6 +26,7 @@ final class AdapterRig: Sendable {
     static let indicated = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0005 as UInt128)
     static let closed = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0006 as UInt128)
     static let answered = BluetoothUUID(0x6F0E_7C51_3B0D_4A52_9C34_5E0C_7E3C_0007 as UInt128)
+    static let stranger = ConnectedCentral(peer: PeerID(rawValue: 1), connection: .max)
     static let description = BluetoothUUID(0x2901 as UInt16)
     static let fixedValue = (0..<300).map { UInt8(truncatingIfNeeded: $0 &* 7) }
     /// Fits into the scan response beside the service.
@@ -167,13 +168,18 @@ final class AdapterRig: Sendable {
     func connect() async throws -> (Service, Remote) {
         let published = try await publish()
         let peer = try await find()
+        let remote = try await connect(to: peer, connectionWitness)
+        return (published, remote)
+    }
+
+    /// Connects and discovers.
+    func connect(to peer: PeerID, _ events: ConnectionWitness) async throws -> Remote {
         let central = central
-        let connection = try await run("connecting") { try await central.connect(to: peer) }
+        let connection = try await run("connecting") { try await central.connect(to: peer, events: events) }
         connections.withLock { $0.append(connection) }
-        connection.activate(connectionWitness)
         let remote = try await discover(connection)
         await time.pass(.milliseconds(100))
-        return (published, remote)
+        return remote
     }
 
     private func discover(_ connection: any PeripheralConnection) async throws -> Remote {
@@ -200,7 +206,7 @@ final class AdapterRig: Sendable {
     /// Subscribes, and returns the central's name as the peripheral knows it.
     func subscribe(
         _ remote: Remote, to characteristic: RemoteCharacteristic, as subscription: Subscription
-    ) async throws -> PeerID {
+    ) async throws -> ConnectedCentral {
         let connection = remote.connection
         let id = characteristic.id  // capturing the 16-byte aligned structure itself crashes Swift 6.3.1
         try await run("subscribing") { try await connection.setSubscription(subscription, to: id) }

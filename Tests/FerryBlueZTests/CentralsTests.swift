@@ -72,12 +72,12 @@
         var kept: [PeerID: [UInt8]] { values.withLock { $0 } }
 
         func peripheralDidReceive(_ request: WriteRequest) {
-            for part in request.parts { values.withLock { $0[request.central] = part.value } }
+            for part in request.parts { values.withLock { $0[request.central.peer] = part.value } }
             role.withLock { $0 }?.respond(to: request.id, with: .success([]))
         }
 
         func peripheralDidReceive(_ request: ReadRequest) {
-            let value = kept[request.central] ?? []
+            let value = kept[request.central.peer] ?? []
             role.withLock { $0 }?.respond(to: request.id, with: .success(Array(value.dropFirst(request.offset))))
         }
     }
@@ -98,8 +98,7 @@
             try role.startScan(ScanRequest(services: [desk]))
             try await Machine.time.wait("scan", for: "the desk to be heard") { events.found != nil }
             role.stopScan()
-            let connection = try await role.connect(to: try #require(events.found))
-            connection.activate(events)
+            let connection = try await role.connect(to: try #require(events.found), events: events)
             let service = try #require(try await connection.discoverServices([desk]).first)
             let found = try await connection.discoverCharacteristics([drawer], of: service.id)
             return Visitor(

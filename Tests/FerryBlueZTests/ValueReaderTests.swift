@@ -191,15 +191,14 @@
             let sender = Sender(theirs)
             let engine = try BlueZEngine(name: "bluez", wanted: nil, BlueZConfiguration())
             defer { engine.thread.stop() }
+            let central = SlowCentral()
             let connection = BlueZConnection(
-                engine, "/org/bluez/hci0/dev_00", PeerID(rawValue: 1), CentralOwner(id: 1, NoRole()))
+                engine, "/org/bluez/hci0/dev_00", PeerID(rawValue: 1), CentralOwner(id: 1, NoRole()), central)
             let id = AttributeID(rawValue: 7)
             let value = RemoteValue(
                 id: id, uuid: BluetoothUUID(0x2A00 as UInt16), path: "char0007", properties: [.notify])
             value.reader = ValueReader(ours) { [weak connection] in connection?.didUpdate(id, $0) }
             connection.state.withLock { $0.values[id.rawValue] = value }
-            let central = SlowCentral()
-            connection.activate(central)
             for _ in 0..<50 { sender.send() }
             let others = Mutex(0)
             engine.perform { engine in

@@ -103,7 +103,9 @@
                 }
             }
 
-            func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as kind: Subscription) {
+            func peripheral(
+                _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as kind: Subscription
+            ) {
                 send()
             }
 

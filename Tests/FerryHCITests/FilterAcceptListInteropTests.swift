@@ -17,6 +17,10 @@
             func centralDidDiscover(_ discovery: Discovery) { finding.yield(discovery.peripheral) }
         }
 
+        private final class Unheard: PeripheralConnectionEvents {
+            func peripheralDidDisconnect(_ reason: BluetoothError) {}
+        }
+
         /// RootCanal goes by the list. Bumble's controllers take it and do not, so there the two have turns.
         @Test(arguments: RadioKind.two)
         func twoPeripheralsAreConnectedTo(kind: RadioKind) async throws {
@@ -45,7 +49,7 @@
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for peer in peers {
                     group.addTask {
-                        let connection = try await role.connect(to: peer)
+                        let connection = try await role.connect(to: peer, events: Unheard())
                         #expect(try await connection.discoverServices([Layout.service]).count == 1)
                     }
                 }

@@ -24,14 +24,14 @@
 
         /// Sends the card in pieces of 20 bytes, then the marker, to whoever subscribes.
         private final class CardServer: PeripheralRoleEvents, Sendable {
-            private let subscriptions: AsyncStream<(PeerID, AttributeID)>.Continuation
-            let subscribers: AsyncStream<(PeerID, AttributeID)>
+            private let subscriptions: AsyncStream<(ConnectedCentral, AttributeID)>.Continuation
+            let subscribers: AsyncStream<(ConnectedCentral, AttributeID)>
 
             init() { (subscribers, subscriptions) = AsyncStream.makeStream() }
 
             func finish() { subscriptions.finish() }
 
-            func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as: Subscription) {
+            func peripheral(_ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as: Subscription) {
                 subscriptions.yield((central, characteristic))
             }
         }
@@ -108,8 +108,7 @@
                 break
             }
             role.stopScan()
-            let connection = try await role.connect(to: try #require(found))
-            connection.activate(reader)
+            let connection = try await role.connect(to: try #require(found), events: reader)
             let service = try #require(try await connection.discoverServices([Self.service]).first)
             let characteristic = try #require(
                 try await connection.discoverCharacteristics([Self.characteristic], of: service.id).first)

@@ -72,7 +72,7 @@
             /// Bytes of one value, at most.
             var valueLimit = Int.max
             /// Bytes of the pattern that each subscriber has been sent.
-            var sent: [PeerID: Int] = [:]
+            var sent: [ConnectedCentral: Int] = [:]
             var echoes: [Echo] = []
         }
 
@@ -131,7 +131,9 @@
 
         func peripheralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
 
-        func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
+        func peripheral(
+            _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
+        ) {
             state.withLock { $0.sent[central] = 0 }
             journal.add("subscribed \(subscription)")
             send()
@@ -182,16 +184,16 @@
             role?.respond(to: request.id, with: .success([]))
         }
 
-        func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
+        func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
             journal.add("command \(value.withUnsafeBytes { Array($0) } == Layout.pattern(value.byteCount))")
         }
 
-        func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
+        func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
             state.withLock { $0.sent[central] = nil }
             journal.add("unsubscribed")
         }
 
-        func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
+        func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
             journal.add("disconnected \(reason.code)")
         }
 
@@ -280,8 +282,7 @@
             try role.startScan(ScanRequest(services: [Layout.service], allowsDuplicates: true))
             defer { role.stopScan() }
             for await discovery in found {
-                let connection = try await role.connect(to: discovery.peripheral)
-                connection.activate(self)
+                let connection = try await role.connect(to: discovery.peripheral, events: self)
                 return connection
             }
             throw BluetoothError(.cancelled, "The test was cancelled.")

@@ -16,10 +16,9 @@ import Testing
         #expect(world.centralOwner.journal.count("discovered") == 1)
         let peer = try #require(world.centralOwner.found.withLock { $0.first }).peripheral
         let central = world.central
-        let connection = try await world.run { try await central.connect(to: peer) }
-        #expect(connection.attMTU == 23 || connection.attMTU == 185)
         let owner = ConnectionOwner()
-        connection.activate(owner)
+        let connection = try await world.run { try await central.connect(to: peer, events: owner) }
+        #expect(connection.attMTU == 23 || connection.attMTU == 185)
         world.settle()
         #expect(owner.journal.all == ["mtu 185"])
         #expect(connection.attMTU == 185)

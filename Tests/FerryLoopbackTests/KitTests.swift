@@ -67,8 +67,9 @@ struct ChannelRig: Sendable {
         let psm = try await peripheral.publishL2CAPChannel(encryptionRequired: false)
         _ = try await peripheral.startAdvertising(Advertisement())
         let central = client.openCentral(CentralOwner())
-        let connection = try await central.connect(to: client.identifier(of: server))
-        connection.activate(Keeper(peripheral, central, connection))
+        let keeper = Keeper()
+        let connection = try await central.connect(to: client.identifier(of: server), events: keeper)
+        keeper.kept.withLock { $0 = [peripheral, central, connection] }
         let near = try await connection.openL2CAPChannel(psm)
         for await far in channels { return (near, far) }
         throw BluetoothError(.channelRefused, "the peripheral's end did not come")
@@ -77,7 +78,6 @@ struct ChannelRig: Sendable {
 
 /// Keeps a connection for as long as the radio tells it of events.
 private final class Keeper: PeripheralConnectionEvents {
-    let kept: [any Sendable]
-    init(_ kept: any Sendable...) { self.kept = kept }
+    let kept = Mutex<[any Sendable]>([])
     func peripheralDidDisconnect(_ reason: BluetoothError) {}
 }

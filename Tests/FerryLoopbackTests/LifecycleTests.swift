@@ -33,7 +33,7 @@ import Testing
         let central = world.central
         let connected = Mutex<(any PeripheralConnection)?>(nil)
         let task = Task {
-            let connection = try await central.connect(to: peer)
+            let connection = try await central.connect(to: peer, events: ConnectionOwner())
             connected.withLock { $0 = connection }
         }
         for _ in 0..<50 {
@@ -198,7 +198,7 @@ import Testing
         let world = try World()
         _ = try await world.publish()
         do {
-            let (connection, _) = try await world.connect(activate: false)
+            let (connection, _) = try await world.connect()
             #expect(world.central.retrieveConnectedPeripherals(offering: [testService]) == [connection.peripheral])
         }
         world.settle()

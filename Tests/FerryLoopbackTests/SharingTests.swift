@@ -10,7 +10,7 @@ import Testing
     private struct Crowd {
         let world: World
         let characteristic: AttributeID
-        var centrals: [PeerID] = []
+        var centrals: [ConnectedCentral] = []
         /// A role ends with its last reference.
         var roles: [any CentralRole] = []
         var connections: [(any PeripheralConnection, ConnectionOwner)] = []
@@ -27,7 +27,8 @@ import Testing
                 let central = adapter.openCentral(CentralOwner())
                 let (connection, owner) = try await world.connect(central, on: adapter)
                 try await world.run { try await connection.setSubscription(kind, to: characteristic) }
-                centrals.append(world.server.identifier(of: adapter))
+                world.settle()
+                centrals.append(try #require(world.peripheralOwner.centrals.last))
                 connections.append((connection, owner))
                 roles.append(central)
             }

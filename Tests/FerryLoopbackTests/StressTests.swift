@@ -36,7 +36,7 @@ import Testing
                 group.addTask {
                     for round in 0..<4 {
                         try await Self.visit(
-                            adapter, server, radio, peripheral, characteristic, disconnects: (index + round) % 2 == 0)
+                            adapter, server, owner, peripheral, characteristic, disconnects: (index + round) % 2 == 0)
                     }
                 }
             }
@@ -51,16 +51,18 @@ import Testing
 
     /// One connection: 200 numbered values down, as many writes up, a pause in between, and the end from either side.
     private static func visit(
-        _ adapter: LoopbackAdapter, _ server: LoopbackAdapter, _ radio: LoopbackRadio,
+        _ adapter: LoopbackAdapter, _ server: LoopbackAdapter, _ owner: PeripheralOwner,
         _ peripheral: any PeripheralRole, _ characteristic: AttributeID, disconnects: Bool
     ) async throws {
         let central = adapter.openCentral(CentralOwner())
         defer { central.close() }
         let listener = Listener()
-        let connection = try await central.connect(to: adapter.identifier(of: server))
-        connection.activate(listener)
+        let peer = server.identifier(of: adapter)
+        let visits = owner.centrals.count { $0.peer == peer }
+        let connection = try await central.connect(to: adapter.identifier(of: server), events: listener)
         try await connection.setSubscription(.notify, to: characteristic)
-        let me = server.identifier(of: adapter)
+        try await ConformanceTime.system.untilDone { owner.centrals.count { $0.peer == peer } > visits }
+        let me = try #require(owner.centrals.last { $0.peer == peer })
         var sent = 0
         var written = 0
         while sent < 200 || written < 200 {

@@ -24,24 +24,26 @@ final class PeripheralOwner: PeripheralRoleEvents {
         var onReady: (@Sendable () -> Void)?
         var onRead: (@Sendable (ReadRequest) -> Void)?
         var onWriteRequest: (@Sendable (WriteRequest) -> Void)?
-        var onWrite: (@Sendable (PeerID, [UInt8]) -> Void)?
+        var onWrite: (@Sendable (ConnectedCentral, [UInt8]) -> Void)?
         var onChannel: (@Sendable (any L2CAPChannel) -> Void)?
-        var onSubscribe: (@Sendable (PeerID) -> Void)?
+        var onSubscribe: (@Sendable (ConnectedCentral) -> Void)?
     }
 
-    private(set) var centrals: [PeerID] {
+    private(set) var centrals: [ConnectedCentral] {
         get { subscribers.withLock { $0 } }
         set { subscribers.withLock { $0 = newValue } }
     }
-    private let subscribers = Mutex<[PeerID]>([])
+    private let subscribers = Mutex<[ConnectedCentral]>([])
 
     func peripheralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
-    func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
+    func peripheral(
+        _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
+    ) {
         subscribers.withLock { $0.append(central) }
         journal.add("subscribed \(characteristic.rawValue) \(subscription)")
         actions.withLock { $0.onSubscribe }?(central)
     }
-    func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
+    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         journal.add("unsubscribed \(characteristic.rawValue)")
     }
     func peripheralDidReceive(_ request: ReadRequest) {
@@ -53,7 +55,7 @@ final class PeripheralOwner: PeripheralRoleEvents {
         journal.add("write request \(parts)")
         actions.withLock { $0.onWriteRequest }?(request)
     }
-    func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         journal.add("written \(bytes(value))")
         actions.withLock { $0.onWrite }?(central, bytes(value))
     }
@@ -61,7 +63,7 @@ final class PeripheralOwner: PeripheralRoleEvents {
         journal.add("ready")
         actions.withLock { $0.onReady }?()
     }
-    func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
+    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
         journal.add("disconnected \(reason.code)")
     }
     func peripheralDidOpen(_ channel: any L2CAPChannel) {

@@ -56,15 +56,14 @@ struct World: Sendable {
         }
     }
 
-    /// Connects another central, or the first, and activates the connection.
+    /// Connects another central, or the first, with a witness of its events.
     func connect(
-        _ central: (any CentralRole)? = nil, on adapter: LoopbackAdapter? = nil, activate: Bool = true
+        _ central: (any CentralRole)? = nil, on adapter: LoopbackAdapter? = nil
     ) async throws -> (any PeripheralConnection, ConnectionOwner) {
         let owner = ConnectionOwner()
         let central = central ?? self.central
         let peer = (adapter ?? client).identifier(of: server)
-        let connection = try await run { try await central.connect(to: peer) }
-        if activate { connection.activate(owner) }
+        let connection = try await run { try await central.connect(to: peer, events: owner) }
         settle()
         return (connection, owner)
     }

@@ -120,8 +120,8 @@ import Testing
             let psm = try await role.publishL2CAPChannel(encryptionRequired: false)
             _ = try await role.startAdvertising(Advertisement(services: [rig.configuration.service]))
             let central = rig.central.openCentral(Nothing())
-            let connection = try await central.connect(to: rig.central.identifier(of: rig.peripheral))
-            connection.activate(Nothing())
+            let connection = try await central.connect(
+                to: rig.central.identifier(of: rig.peripheral), events: Nothing())
             let outbound = try await connection.openL2CAPChannel(psm)
             let inbound = try await events.channel()
             return try await Self.exchange(messages, over: outbound, inbound, rig.time)

@@ -42,8 +42,7 @@
             try central.startScan(ScanRequest(services: [uuid], allowsDuplicates: true))
             let found = await receiver.found.wait()
             central.stopScan()
-            let connection = try await central.connect(to: found)
-            connection.activate(receiver)
+            let connection = try await central.connect(to: found, events: receiver)
             receiver.central.withLock { $0 = central }
             return FerryPair(sender, receiver, connection, psm, [serving, asking])
         }

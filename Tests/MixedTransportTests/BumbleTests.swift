@@ -81,8 +81,7 @@
             try role.startScan(ScanRequest(services: [service]))
             try await wait(for: "Bumble to be found") { reader.found != nil }
             role.stopScan()
-            let connection = try await role.connect(to: try #require(reader.found))
-            connection.activate(reader)
+            let connection = try await role.connect(to: try #require(reader.found), events: reader)
             let service = try #require(try await connection.discoverServices([service]).first)
             let characteristic = try #require(
                 try await connection.discoverCharacteristics([characteristic], of: service.id).first)
@@ -99,10 +98,10 @@
         var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
         var isAlone: Bool { state.withLock { $0.isAlone } }
 
-        func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as: Subscription) {
+        func peripheral(_ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as: Subscription) {
             state.withLock { $0.isSubscribed = true }
         }
-        func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
+        func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
             state.withLock { $0.isAlone = true }
         }
     }

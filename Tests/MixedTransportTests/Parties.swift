@@ -34,7 +34,7 @@
             var states: [AdapterState] = []
             var channels: [any L2CAPChannel] = []
             /// Who subscribes to what, and how many bytes of the pattern have been sent.
-            var sent: [AttributeID: (central: PeerID, bytes: Int)] = [:]
+            var sent: [AttributeID: (central: ConnectedCentral, bytes: Int)] = [:]
             fileprivate var role: (any PeripheralRole)?
         }
 
@@ -75,7 +75,9 @@
 
         func peripheralAdapterDidChange(_ state: AdapterState) { record.withLock { $0.states.append(state) } }
 
-        func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
+        func peripheral(
+            _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
+        ) {
             record.withLock { record in
                 record.subscribed.append(subscription)
                 record.sent[characteristic] = (central, 0)
@@ -83,7 +85,7 @@
             send()
         }
 
-        func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
+        func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
             record.withLock { $0.sent[characteristic] = nil }
         }
 
@@ -126,12 +128,12 @@
             role?.respond(to: request.id, with: .success([]))
         }
 
-        func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
+        func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
             let bytes = value.withUnsafeBytes { Array($0) }
             record.withLock { $0.commands.append(bytes) }
         }
 
-        func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
+        func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
             record.withLock { $0.ends.append(reason) }
         }
 
@@ -168,8 +170,7 @@
             defer { role.stopScan() }
             try await Guest.wait(for: "the peripheral to be found") { get { $0.found != nil } }
             role.stopScan()
-            let connection = try await role.connect(to: try #require(get { $0.found }))
-            connection.activate(self)
+            let connection = try await role.connect(to: try #require(get { $0.found }), events: self)
             return connection
         }
 

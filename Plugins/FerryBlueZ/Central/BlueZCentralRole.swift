@@ -51,7 +51,9 @@
             if wasScanning { engine.perform { $0.scanDidChange(isNew: false) } }
         }
 
-        func connect(to peripheral: PeerID) async throws(BluetoothError) -> any PeripheralConnection {
+        func connect(
+            to peripheral: PeerID, events: any PeripheralConnectionEvents
+        ) async throws(BluetoothError) -> any PeripheralConnection {
             try requireOpen()
             try engine.requirePower()
             guard let path = engine.shared.withLock({ $0.paths[peripheral] }) else {
@@ -61,7 +63,7 @@
             await engine.beginAttempt(path, waiter)
             let engine = engine
             try await waiter.wait { engine.perform { $0.leaveAttempt(path, waiter) } }
-            return try await engine.makeConnection(path, peripheral, owner)
+            return try await engine.makeConnection(path, peripheral, owner, events)
         }
 
         func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID] {
@@ -74,7 +76,8 @@
 
         func retrieveConnectedPeripherals(offering services: [BluetoothUUID]) -> [PeerID] {
             engine.shared.withLock { shared in
-                shared.connected.filter { path in services.contains { shared.offers[path]?.contains($0) ?? false } }
+                shared.connections.keys
+                    .filter { path in services.contains { shared.offers[path]?.contains($0) ?? false } }
                     .compactMap { shared.peers[$0] }
             }
         }

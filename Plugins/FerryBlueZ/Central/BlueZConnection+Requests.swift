@@ -47,7 +47,7 @@
             switch result {
             case .success(let values): return values
             case .failure(let error):
-                if let ended = state.withLock({ $0.ended }) { throw ended }
+                if let reason { throw reason }
                 throw error.attribute(what, isWrite: isWrite)
             }
         }

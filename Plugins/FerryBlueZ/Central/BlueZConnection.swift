@@ -5,39 +5,45 @@
 
     /// One owner's hold on a connection to a device. Several may share it; it ends when the last one lets go.
     final class BlueZConnection: PeripheralConnection {
-        /// Events that wait for ``activate(_:)``, at most; a peer that sends more before is disconnected.
-        private static let earlyLimit = 1024
         /// A BlueZ 5.66 peripheral counts the handle too: it drops longer writes without response, and refuses others.
         static let writeLimit = 510
 
         struct State {
-            var events: (any PeripheralConnectionEvents)?
-            var early: [Early] = []
-            var ended: BluetoothError?
-            var isLeaving = false
-            var isSilent = false
+            var phase: Phase
             var isWriting = false
             var mtu = 23
             var paths: [UInt32: String] = [:]
             var values: [UInt32: RemoteValue] = [:]
         }
 
-        enum Early {
-            case update(AttributeID, [UInt8])
-            case mtu(Int)
-            case modified([AttributeID])
-            case end(BluetoothError)
+        enum Phase {
+            case open(any PeripheralConnectionEvents)
+            /// The end has begun; the owner is told of it unless it has gone itself.
+            case leaving((any PeripheralConnectionEvents)?)
+            case ended(BluetoothError)
+
+            var events: (any PeripheralConnectionEvents)? {
+                switch self {
+                case .open(let events): events
+                case .leaving(let events): events
+                case .ended: nil
+                }
+            }
         }
 
         let path: String
         let peripheral: PeerID
         let owner: CentralOwner
         let engine: BlueZEngine
-        let state = Mutex(State())
+        let state: Mutex<State>
         let turn = Turn()
         private let knownIdentity: KnownIdentity
 
-        init(_ engine: BlueZEngine, _ path: String, _ peripheral: PeerID, _ owner: CentralOwner) {
+        init(
+            _ engine: BlueZEngine, _ path: String, _ peripheral: PeerID, _ owner: CentralOwner,
+            _ events: any PeripheralConnectionEvents
+        ) {
+            state = Mutex(State(phase: .open(events)))
             self.engine = engine
             self.path = path
             self.peripheral = peripheral
@@ -48,36 +54,19 @@
 
         var identity: PeerIdentity {
             // Once this connection has ended, another one of the same device may be there.
-            let isOver = state.withLock { $0.ended != nil }
-            return knownIdentity.update(isOver ? nil : engine.shared.withLock { $0.identity(ofConnected: path) })
+            return knownIdentity.update(reason != nil ? nil : engine.shared.withLock { $0.identity(ofConnected: path) })
         }
 
         var attMTU: Int { state.withLock { $0.mtu } }
-        var isLeaving: Bool { state.withLock { $0.isLeaving } }
+        var isLeaving: Bool { state.withLock { if case .leaving = $0.phase { true } else { false } } }
+        /// Why it has ended, once it has.
+        var reason: BluetoothError? { state.withLock { if case .ended(let reason) = $0.phase { reason } else { nil } } }
         var pipes: [ValuePipe] { state.withLock { $0.values.values.compactMap(\.pipe) } }
         /// The objects whose notifications come through a socket.
         var subscribed: [String] { state.withLock { $0.values.values.filter { $0.reader != nil }.map(\.path) } }
 
         func maximumWriteLength(_ type: WriteType) -> Int {
             min(attMTU - 3, Self.writeLimit)
-        }
-
-        func activate(_ events: any PeripheralConnectionEvents) {
-            engine.perform { [self] _ in
-                let early = state.withLock { state in
-                    state.events = events
-                    defer { state.early = [] }
-                    return state.early
-                }
-                for event in early {
-                    switch event {
-                    case .update(let id, let value): events.peripheralDidUpdate(id, value: value.span.bytes)
-                    case .mtu(let mtu): events.peripheralDidChangeMTU(mtu)
-                    case .modified(let services): events.peripheralDidModifyServices(services)
-                    case .end(let reason): end(events, reason)
-                    }
-                }
-            }
         }
 
         // MARK: Queued writes
@@ -137,12 +126,12 @@
         // MARK: Attributes
 
         var notConnected: BluetoothError {
-            state.withLock { $0.ended } ?? BluetoothError(.notConnected, "The peripheral is not connected any more.")
+            reason ?? BluetoothError(.notConnected, "The peripheral is not connected any more.")
         }
 
         func requireConnection() throws(BluetoothError) {
-            let isOver = state.withLock { $0.ended != nil || $0.isLeaving }
-            if isOver { throw notConnected }
+            let isOpen = state.withLock { if case .open = $0.phase { true } else { false } }
+            guard isOpen else { throw notConnected }
         }
 
         /// The object of an attribute that was discovered on this connection.
@@ -168,21 +157,9 @@
 
         // MARK: Events, on the bus thread
 
-        private func sink(orKeep early: @autoclosure () -> Early) -> (any PeripheralConnectionEvents)? {
-            let (events, isFlood) = state.withLock { state -> ((any PeripheralConnectionEvents)?, Bool) in
-                if state.ended != nil { return (nil, false) }
-                guard state.events == nil else { return (state.events, false) }
-                guard state.early.count < Self.earlyLimit else { return (nil, true) }
-                state.early.append(early())
-                return (nil, false)
-            }
-            if isFlood { disconnect() }
-            return events
-        }
+        private var events: (any PeripheralConnectionEvents)? { state.withLock { $0.phase.events } }
 
-        func didUpdate(_ id: AttributeID, _ value: RawSpan) {
-            sink(orKeep: .update(id, value.withUnsafeBytes { Array($0) }))?.peripheralDidUpdate(id, value: value)
-        }
+        func didUpdate(_ id: AttributeID, _ value: RawSpan) { events?.peripheralDidUpdate(id, value: value) }
 
         func mtuDidChange(_ mtu: Int) {
             guard (23...517).contains(mtu) else { return }
@@ -190,7 +167,7 @@
                 defer { state.mtu = mtu }
                 return state.mtu != mtu
             }
-            if isNew { sink(orKeep: .mtu(mtu))?.peripheralDidChangeMTU(mtu) }
+            if isNew { events?.peripheralDidChangeMTU(mtu) }
         }
 
         func didLose(_ service: String) {
@@ -207,35 +184,39 @@
         }
 
         func didModify(_ services: [AttributeID]) {
-            sink(orKeep: .modified(services))?.peripheralDidModifyServices(services)
+            events?.peripheralDidModifyServices(services)
         }
 
-        func isReadyToWrite() { state.withLock { $0.ended == nil ? $0.events : nil }?.peripheralIsReadyToWrite() }
+        func isReadyToWrite() { events?.peripheralIsReadyToWrite() }
 
         private func didWrite(_ id: AttributeID, _ result: Result<Void, BluetoothError>) {
             let events = state.withLock { state in
                 state.isWriting = false
-                return state.ended == nil ? state.events : nil
+                return state.phase.events
             }
             events?.peripheralDidWrite(id, result: result)
             events?.peripheralIsReadyToWrite()
         }
 
         /// Marks the beginning of the end. False when it has begun before.
+        @discardableResult
         func beginLeaving(silently: Bool) -> Bool {
             state.withLock { state in
-                if silently { state.isSilent = true }
-                defer { state.isLeaving = true }
-                return !state.isLeaving && state.ended == nil
+                switch state.phase {
+                case .open(let events):
+                    state.phase = .leaving(silently ? nil : events)
+                    return true
+                case .leaving:
+                    if silently { state.phase = .leaving(nil) }
+                    return false
+                case .ended: return false
+                }
             }
         }
 
         func didEnd(_ reason: BluetoothError, silently: Bool) {
-            let values = state.withLock { state in
-                if silently { state.isSilent = true }
-                state.isLeaving = true
-                return Array(state.values.values)
-            }
+            beginLeaving(silently: silently)
+            let values = state.withLock { Array($0.values.values) }
             let readers = values.compactMap(\.reader)
             for value in values { value.end() }
             deliverRest(of: readers[...], then: reason)
@@ -251,19 +232,12 @@
                 }
                 readers.removeFirst()
             }
-            guard let events = sink(orKeep: .end(reason)) else {
-                return state.withLock { state in if state.early.isEmpty { state.ended = state.ended ?? reason } }
+            let events = state.withLock { state in
+                let events = state.phase.events
+                if case .ended = state.phase {} else { state.phase = .ended(reason) }
+                return events
             }
-            end(events, reason)
-        }
-
-        private func end(_ events: any PeripheralConnectionEvents, _ reason: BluetoothError) {
-            let isTold = state.withLock { state in
-                defer { state.ended = state.ended ?? reason }
-                state.events = nil
-                return state.ended == nil && !state.isSilent
-            }
-            if isTold { events.peripheralDidDisconnect(reason) }
+            events?.peripheralDidDisconnect(reason)
         }
     }
 

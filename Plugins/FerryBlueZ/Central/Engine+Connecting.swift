@@ -197,7 +197,7 @@
         }
 
         func makeConnection(
-            _ path: String, _ peer: PeerID, _ owner: CentralOwner
+            _ path: String, _ peer: PeerID, _ owner: CentralOwner, _ events: any PeripheralConnectionEvents
         ) throws(BluetoothError) -> BlueZConnection {
             let isConnected = isConnected(path)
             guard isConnected, !owner.state.withLock({ $0.isClosed }) else {
@@ -206,7 +206,7 @@
                 }
                 throw BluetoothError(.connectionFailed, "The connection ended as soon as it was made.")
             }
-            let connection = BlueZConnection(self, path, peer, owner)
+            let connection = BlueZConnection(self, path, peer, owner, events)
             connections.append(connection)
             note(path)
             return connection
@@ -258,7 +258,7 @@
             discovery.isDirty = false
             partings = [:]
             shared.withLock { shared in
-                shared.connected = []
+                shared.connections = [:]
                 shared.proven = []
             }
             withdrawEverything(reason)
@@ -268,7 +268,7 @@
 
         func deviceDidChange(_ path: String, heard: ObjectTree.Properties?) {
             guard let device = objects[path, Self.device], let heard else { return }
-            let wasConnected = shared.withLock { $0.connected.contains(path) }
+            let wasConnected = shared.withLock { $0.connections[path] != nil }
             note(path)
             let isConnected = device["Connected"]?.bool == true
             if wasConnected, !isConnected { deviceDidDisconnect(path, wasConnected: true) }
@@ -284,7 +284,7 @@
                 shared.identities[path] = nil
                 shared.bonded.remove(path)
                 shared.proven.remove(path)
-                return shared.connected.remove(path) != nil
+                return shared.connections.removeValue(forKey: path) != nil
             }
             deviceDidDisconnect(path, wasConnected: wasConnected)
         }
@@ -310,8 +310,8 @@
                 // Paired while it is connected.
                 let wasBonded = shared.bonded.contains(path)
                 if isBonded { shared.bonded.insert(path) } else { shared.bonded.remove(path) }
-                if isBonded, !wasBonded, isConnected, shared.connected.contains(path) { shared.proven.insert(path) }
-                if isConnected { shared.connected.insert(path) } else { shared.connected.remove(path) }
+                if isBonded, !wasBonded, isConnected, shared.connections[path] != nil { shared.proven.insert(path) }
+                if isConnected { _ = shared.connection(path) } else { shared.connections[path] = nil }
                 shared.identities[path] = address.map {
                     PeerIdentity(
                         bluetoothAddress: $0.value, isRandom: $0.isRandom, isProven: shared.proven.contains(path))

@@ -17,7 +17,8 @@
             var bearers = 1
             var paths: [PeerID: String] = [:]
             var peers: [String: PeerID] = [:]
-            var connected: Set<String> = []
+            /// Devices that are connected, with the numbers of their connections.
+            var connections: [String: UInt64] = [:]
             /// Who the devices are that bluetoothd has, and which of them have shown on their present connection that they
             /// have the key of their bond. It does not tell which connections are encrypted.
             var identities: [String: PeerIdentity] = [:]
@@ -39,7 +40,26 @@
 
             /// Who a device is that is connected.
             func identity(ofConnected path: String) -> PeerIdentity? {
-                connected.contains(path) ? identities[path] : nil
+                connections[path] != nil ? identities[path] : nil
+            }
+
+            /// The number of a device's connection, which may be news.
+            mutating func connection(_ path: String) -> UInt64 {
+                if let known = connections[path] { return known }
+                let made = makeID()
+                connections[path] = made
+                return made
+            }
+
+            /// A device that is connected, as a central.
+            mutating func central(_ path: String) -> ConnectedCentral {
+                ConnectedCentral(peer: peer(path), connection: connection(path))
+            }
+
+            /// The device of a central while that connection lasts.
+            func path(_ central: ConnectedCentral) -> String? {
+                guard let path = paths[central.peer], connections[path] == central.connection else { return nil }
+                return path
             }
 
             /// The object of the device with this identity, or the one that bluetoothd will make.

@@ -62,10 +62,7 @@
             case .all: break
             case .one(let central):
                 if central == subscriber?.central { break }
-                let isConnected = engine.shared.withLock { shared in
-                    shared.paths[central].map { shared.connected.contains($0) } ?? false
-                }
-                guard isConnected else {
+                guard engine.shared.withLock({ $0.path(central) }) != nil else {
                     throw BluetoothError(.notConnected, "The central \(central) is not connected.")
                 }
                 return true
@@ -77,7 +74,7 @@
             return subscriber.pipe.trySend(value) == .taken
         }
 
-        func maximumUpdateValueLength(for central: PeerID) -> Int? {
+        func maximumUpdateValueLength(for central: ConnectedCentral) -> Int? {
             // Asked for with every chunk, so without an array.
             owner.state.withLock { state in
                 var least: Int?
@@ -89,8 +86,8 @@
             }
         }
 
-        func identity(of central: PeerID) -> PeerIdentity? {
-            engine.shared.withLock { shared in shared.paths[central].flatMap { shared.identity(ofConnected: $0) } }
+        func identity(of central: ConnectedCentral) -> PeerIdentity? {
+            engine.shared.withLock { shared in shared.path(central).flatMap { shared.identity(ofConnected: $0) } }
         }
 
         func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
@@ -98,9 +95,9 @@
             engine.perform { $0.respond(to: request, with: response, owner) }
         }
 
-        func setReceiving(_ isReceiving: Bool, from central: PeerID) {}
+        func setReceiving(_ isReceiving: Bool, from central: ConnectedCentral) {}
 
-        func disconnect(_ central: PeerID) { engine.perform { $0.disconnect(central) } }
+        func disconnect(_ central: ConnectedCentral) { engine.perform { $0.disconnect(central) } }
 
         func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
             try requireOpen()

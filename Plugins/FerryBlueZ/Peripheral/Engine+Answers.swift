@@ -125,7 +125,7 @@
             guard local.canRead else { return bus?.fail(call, ATTError.readNotPermitted.bluez) ?? () }
             if let value = local.definition.value { return replyValue(to: call, value, from: offset) }
             let request = ReadRequest(
-                id: hold(call, local.owner, isRead: true), central: peer(options), characteristic: local.id,
+                id: hold(call, local.owner, isRead: true), central: central(options), characteristic: local.id,
                 offset: offset)
             local.owner.events.peripheralDidReceive(request)
         }
@@ -138,18 +138,18 @@
             if local.hasUnansweredWrites {
                 // At once: the bus keeps few calls of bluetoothd's waiting, and more than those are lost.
                 bus?.reply(to: call, [])
-                return local.owner.events.peripheral(peer(options), didWrite: value.span.bytes, to: local.id)
+                return local.owner.events.peripheral(central(options), didWrite: value.span.bytes, to: local.id)
             }
             let part = WriteRequest.Part(
                 characteristic: local.id, offset: options["offset"]?.number ?? 0, value: value)
             let request = WriteRequest(
-                id: hold(call, local.owner, isRead: false), central: peer(options), parts: [part])
+                id: hold(call, local.owner, isRead: false), central: central(options), parts: [part])
             local.owner.events.peripheralDidReceive(request)
         }
 
-        private func peer(_ options: ObjectTree.Properties) -> PeerID {
+        private func central(_ options: ObjectTree.Properties) -> ConnectedCentral {
             let device = options["device"]?.text ?? "/"
-            return shared.withLock { $0.peer(device) }
+            return shared.withLock { $0.central(device) }
         }
 
         private func hold(_ call: BusMessage, _ owner: PeripheralOwner, isRead: Bool) -> RequestID {

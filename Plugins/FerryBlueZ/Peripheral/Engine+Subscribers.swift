@@ -11,7 +11,7 @@
                 return bus?.fail(call, ATTError.insufficientResources.bluez) ?? ()
             }
             let mtu = min(max(options["mtu"]?.number ?? 23, 23), 517)
-            let central = shared.withLock { $0.peer(device) }
+            let central = shared.withLock { $0.central(device) }
             endSubscription(of: local, tells: true)
             let subscription: Subscription = local.canNotify ? .notify : .indicate
             let onReady: @Sendable () -> Void = { local.owner.events.peripheralIsReadyToUpdate() }
@@ -107,10 +107,8 @@
         }
 
         /// Ends the connection to a central when what is queued has gone out.
-        func disconnect(_ central: PeerID) {
-            guard let device = shared.withLock({ $0.paths[central] }), !leaving.contains(device),
-                shared.withLock({ $0.connected.contains(device) })
-            else { return }
+        func disconnect(_ central: ConnectedCentral) {
+            guard let device = shared.withLock({ $0.path(central) }), !leaving.contains(device) else { return }
             leaving.insert(device)
             let pipes = published.compactMap { local in
                 local.subscriber.withLock { $0?.device == device ? $0?.pipe : nil }

@@ -33,7 +33,7 @@
     /// A published characteristic, and who is subscribed to it.
     final class LocalCharacteristic: Sendable {
         struct Subscriber {
-            let central: PeerID
+            let central: ConnectedCentral
             let device: String
             let pipe: ValuePipe
             let subscription: Subscription

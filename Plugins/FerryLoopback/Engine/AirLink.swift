@@ -28,6 +28,8 @@ final class AirLink {
     var supervisionToken = 0
     /// Whether a disconnection waits in a lane, and why it ends for each side.
     var ending: Ending?
+    /// Which side has asked for the end.
+    var endedBy: Direction?
 
     // ATT transactions.
     var requests: Deque<ClientRequest> = []
@@ -66,6 +68,9 @@ final class AirLink {
         self.peripheralName = peripheralName
         self.anchor = anchor
     }
+
+    /// The central on this connection, as peripheral roles name it.
+    var handle: ConnectedCentral { ConnectedCentral(peer: centralName, connection: UInt64(id)) }
 
     /// Stops a run of values that the pump is delivering after the present one.
     func interruptDelivery() { down.ring?.isInterrupted.store(true, ordering: .relaxed) }

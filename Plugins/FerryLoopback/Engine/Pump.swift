@@ -8,7 +8,7 @@ enum Step {
     case call(@Sendable () -> Void)
     case updates(any PeripheralConnectionEvents, AttributeID, ValueRun)
     case updateSeveral([any PeripheralConnectionEvents], AttributeID, UnsafeBytes)
-    case write(any PeripheralRoleEvents, PeerID, AttributeID, UnsafeBytes)
+    case write(any PeripheralRoleEvents, ConnectedCentral, AttributeID, UnsafeBytes)
     case chunk(any LinkReceiver, UnsafeBytes)
     case readyToUpdate(any PeripheralRoleEvents)
     case readyToWrite(any PeripheralConnectionEvents)
@@ -148,12 +148,7 @@ extension RadioState {
             guard let sink = centrals[id]?.sink else { return nil }
             return .call { action(sink) }
         case .client(let id, let action):
-            guard let client = clients[id] else { return nil }
-            guard let sink = client.sink else {
-                if client.waiting.count < 64 { client.waiting.append(action) }
-                return nil
-            }
-            return .call { action(sink) }
+            return clients[id]?.sink.map { sink in .call { action(sink) } }
         case .clientEnded(let id):
             return clientEnded(id)
         case .channelEnded(let id):
@@ -316,7 +311,7 @@ extension RadioState {
         guard let characteristic = nodes[link.peripheral].database.characteristics[entry.attribute],
             writeError(characteristic, on: link) == nil, let owner = peripherals[characteristic.owner]
         else { return .nothing }
-        return .write(owner.sink, link.centralName, entry.attribute, bytes)
+        return .write(owner.sink, link.handle, entry.attribute, bytes)
     }
 
     /// The value has been delivered: its place is free, or waits for the confirmation.

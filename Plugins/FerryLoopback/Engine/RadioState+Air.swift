@@ -138,7 +138,6 @@ extension RadioState {
         linkLayer?.open(link.linkLayerName, at: now)
         armLinkLayer()
         nodes[link.peripheral].links.append(link.id)
-        nodes[link.peripheral].linkByCentral[link.centralName] = link.id
         linkCount += 1
         let faults = pairs[Pair(link.central, link.peripheral)]?.faults ?? configuration.faults
         link.faults = FaultInjector(faults, stream: linkCount)
@@ -155,7 +154,7 @@ extension RadioState {
 
     private mutating func attach(_ pending: PendingConnection, to link: AirLink) {
         let client = Client(
-            id: nextID(), link: link.id, owner: pending.owner, peer: link.peripheralName)
+            id: nextID(), link: link.id, owner: pending.owner, peer: link.peripheralName, pending.events)
         client.attMTU = reportedMTU(link)
         clients[client.id] = client
         link.clients.append(client.id)
@@ -166,7 +165,7 @@ extension RadioState {
 
     /// Whether the central's side takes values: only when all its owners do.
     mutating func updateReceiving(_ link: AirLink) {
-        link.down.isReceiving = link.clients.allSatisfy { clients[$0]?.takesValues ?? true }
+        link.down.isReceiving = link.clients.allSatisfy { clients[$0]?.isReceiving ?? true }
         if !link.down.isReceiving { link.interruptDelivery() }
         link.up.isReceiving = link.pausedOwners.isEmpty
         confirm(link)

@@ -9,6 +9,7 @@ extension RadioState {
         guard let client = clients[id] else { throw Self.notConnected }
         if let reason = client.endReason { throw reason }
         guard let link = links[client.link] else { throw Self.notConnected }
+        if link.endedBy == .up, let reason = link.ending?.centralReason { throw reason }
         return (client, link)
     }
 

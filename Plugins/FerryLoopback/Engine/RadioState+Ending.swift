@@ -23,8 +23,8 @@ extension RadioState {
     }
 
     /// The peripheral ends a link, after what is queued before that.
-    mutating func disconnect(central: PeerID, node: Node) {
-        guard let link = node.linkByCentral[central].flatMap({ links[$0] }), link.ending == nil else { return }
+    mutating func disconnectCentral(of link: AirLink) {
+        guard link.ending == nil else { return }
         startEnding(
             link, .down,
             Ending(
@@ -35,6 +35,7 @@ extension RadioState {
 
     private mutating func startEnding(_ link: AirLink, _ direction: Direction, _ ending: Ending) {
         link.ending = ending
+        link.endedBy = direction
         switch direction {
         case .up: send(.terminate, .up, on: link)
         case .down: send(.terminate, .down, on: link)
@@ -66,28 +67,16 @@ extension RadioState {
         events.append(.clientEnded(client.id))
     }
 
-    /// The owner's last event, or nil while there is no owner to tell.
+    /// The owner's last event.
     mutating func clientEnded(_ id: Int) -> Step? {
-        guard let client = clients[id], let reason = client.endReason, !client.isTold else { return nil }
-        guard let sink = client.sink else {
-            if client.isAbandoned { clients[id] = nil }
-            return nil
-        }
-        client.isTold = true
-        client.sink = nil
-        if client.isAbandoned { clients[id] = nil }
-        return .call { sink.peripheralDidDisconnect(reason) }
+        guard let client = clients.removeValue(forKey: id), let reason = client.endReason else { return nil }
+        return client.sink.map { sink in .call { sink.peripheralDidDisconnect(reason) } }
     }
 
-    /// Nobody refers to the connection any more: it ends.
+    /// The task that waited for the connection was cancelled as it was made: it ends, and nobody is told.
     mutating func abandon(client id: Int) {
-        guard let client = clients[id] else { return }
-        client.isAbandoned = true
-        if client.endReason == nil {
-            disconnect(client: id)
-        } else if client.isTold || client.sink == nil {
-            clients[id] = nil
-        }
+        clients[id]?.sink = nil
+        disconnect(client: id)
     }
 
     private mutating func failRequests(
@@ -111,7 +100,6 @@ extension RadioState {
         linkLayer?.close(link.linkLayerName, at: now)
         let node = nodes[link.peripheral]
         node.links.removeAll { $0 == link.id }
-        if node.linkByCentral[link.centralName] == link.id { node.linkByCentral[link.centralName] = nil }
         countSharer(link)
         endOpenings(link, ending.centralReason)
         failRequests(link, ending.centralReason) { _ in true }
@@ -129,7 +117,7 @@ extension RadioState {
 
     /// First the disconnection, for each role that had a subscription, then the ends of the subscriptions.
     private mutating func tellPeripherals(_ link: AirLink, _ reason: BluetoothError) {
-        let central = link.centralName
+        let central = link.handle
         var owners: [Int] = []
         for owner in link.subscriptions.map(\.owner) where !owners.contains(owner) {
             owners.append(owner)

@@ -48,7 +48,7 @@ extension RadioState {
     private mutating func ask(_ owner: Int, _ link: AirLink, parts: [WriteRequest.Part]) {
         let id = RequestID(rawValue: UInt64(nextID()))
         openRequests[id.rawValue] = OpenRequest(link: link.id, owner: owner, isRead: false)
-        let request = WriteRequest(id: id, central: link.centralName, parts: parts)
+        let request = WriteRequest(id: id, central: link.handle, parts: parts)
         events.append(.peripheral(owner) { $0.peripheralDidReceive(request) })
     }
 
@@ -83,7 +83,7 @@ extension RadioState {
         if let value = characteristic.definition.value { return part(of: value, from: offset, on: link) }
         let id = RequestID(rawValue: UInt64(nextID()))
         openRequests[id.rawValue] = OpenRequest(link: link.id, owner: characteristic.owner, isRead: true)
-        let request = ReadRequest(id: id, central: link.centralName, characteristic: attribute, offset: offset)
+        let request = ReadRequest(id: id, central: link.handle, characteristic: attribute, offset: offset)
         events.append(.peripheral(characteristic.owner) { $0.peripheralDidReceive(request) })
         return nil
     }
@@ -128,7 +128,7 @@ extension RadioState {
         guard let characteristic = nodes[link.peripheral].database.characteristics[attribute] else {
             return .failure(.invalidHandle)
         }
-        let central = link.centralName
+        let central = link.handle
         let index = link.subscription(to: attribute)
         guard let wanted else {
             guard let index else { return .success(.done) }
@@ -164,7 +164,7 @@ extension RadioState {
         guard link.subscriptions[index].clients.isEmpty else { return }
         let ended = link.subscriptions.remove(at: index)
         countSharer(link)
-        let central = link.centralName
+        let central = link.handle
         let characteristic = ended.characteristic
         events.append(.peripheral(ended.owner) { $0.peripheral(central, didUnsubscribeFrom: characteristic) })
     }

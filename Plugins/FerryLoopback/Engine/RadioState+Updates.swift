@@ -40,7 +40,7 @@ extension RadioState {
         case .some(let centrals):
             var chosen: [Int] = []
             for central in centrals {
-                if let id = node.linkByCentral[central], !chosen.contains(id) { chosen.append(id) }
+                if let link = owner.link(to: central, in: self), !chosen.contains(link.id) { chosen.append(link.id) }
             }
             return queue(value, of: attribute, for: chosen, owner, node)
         }

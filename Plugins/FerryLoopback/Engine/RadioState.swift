@@ -92,9 +92,8 @@ final class Node {
     var peripherals: [Int] = []
     var centrals: [Int] = []
     var database = Database()
-    /// Links on which this adapter is the peripheral, in the order they were made, and by the central's name.
+    /// Links on which this adapter is the peripheral, in the order they were made.
     var links: [Int] = []
-    var linkByCentral: [PeerID: Int] = [:]
     /// Adapters that this one has met, by the name it knows them by.
     var peers: [PeerID: Int] = [:]
     /// Links that count as sharers of the transmit queue.
@@ -140,11 +139,15 @@ final class PeripheralOwner: @unchecked Sendable {
         self.sink = sink
     }
 
-    /// The link to a central, from memory if it is the same as last time.
-    func link(to central: PeerID, in radio: borrowing RadioState) -> AirLink? {
-        if let recentLink, !recentLink.hasEnded, recentLink.centralName == central { return recentLink }
-        guard let id = radio.nodes[node].linkByCentral[central] else { return nil }
-        recentLink = radio.links[id]
+    /// The link to a central while it lasts and this side has not ended it, from memory if it is the same as last time.
+    func link(to central: ConnectedCentral, in radio: borrowing RadioState) -> AirLink? {
+        if recentLink?.handle != central {
+            guard let id = Int(exactly: central.connection) else { return nil }
+            recentLink = radio.links[id]
+        }
+        guard let recentLink, recentLink.handle == central, recentLink.peripheral == node, !recentLink.hasEnded,
+            recentLink.endedBy != .down
+        else { return nil }
         return recentLink
     }
 }
@@ -171,28 +174,22 @@ final class Client {
     let link: Int
     let owner: Int
     let peer: PeerID
+    /// Nil once the owner has been told of the end, or has gone.
     var sink: (any PeripheralConnectionEvents)?
-    /// Events that wait for activation.
-    var waiting: [@Sendable (any PeripheralConnectionEvents) -> Void] = []
     var isReceiving = true
     var wantsReady = false
     var hasWriteOutstanding = false
     var attMTU = 23
-    /// Why it has ended, once it has.
+    /// Why it has ended, from then until the owner is told.
     var endReason: BluetoothError?
-    /// The owner has been told of the end.
-    var isTold = false
-    /// Nobody refers to the connection any more.
-    var isAbandoned = false
 
-    init(id: Int, link: Int, owner: Int, peer: PeerID) {
+    init(id: Int, link: Int, owner: Int, peer: PeerID, _ sink: any PeripheralConnectionEvents) {
         self.id = id
         self.link = link
         self.owner = owner
         self.peer = peer
+        self.sink = sink
     }
-
-    var takesValues: Bool { sink != nil && isReceiving }
 }
 
 /// A request of a central that the owner of the characteristic has been asked to answer.
@@ -208,6 +205,7 @@ struct PendingConnection {
     let owner: Int
     let node: Int
     let target: Int
+    let events: any PeripheralConnectionEvents
     let finish: @Sendable (Result<Int, BluetoothError>) -> Void
 }
 

@@ -1,3 +1,4 @@
+import FerryBluetooth
 public import Foundation
 
 /// What central and peripheral managers have in common.
@@ -48,19 +49,31 @@ open class CBPeer: NSObject, NSCopying, @unchecked Sendable {
 
 /// A remote device in the central role, as a ``CBPeripheralManager`` sees it.
 open class CBCentral: CBPeer, @unchecked Sendable {
-    private let longest: @Sendable () -> Int?
-    private let last: Guarded<Int>
+    private let longest: @Sendable (ConnectedCentral) -> Int?
+    private let last = Guarded(20)
+    private let latest = Guarded<ConnectedCentral?>(nil)
 
-    init(identifier: UUID, longest: @escaping @Sendable () -> Int?) {
+    init(identifier: UUID, longest: @escaping @Sendable (ConnectedCentral) -> Int?) {
         self.longest = longest
-        last = Guarded(longest() ?? 20)
         super.init(identifier: identifier)
+    }
+
+    /// The connection that was heard of last, which the object stands for.
+    var connection: ConnectedCentral? {
+        get { latest.current }
+        set {
+            let isNew = latest { latest in
+                defer { latest = newValue }
+                return latest != newValue
+            }
+            if isNew { _ = maximumUpdateValueLength }
+        }
     }
 
     /// The most bytes of a value that the central receives in one notification or indication: ATT_MTU - 3, at most 512.
     /// After the central has disconnected: the last one known.
     open var maximumUpdateValueLength: Int {
-        let now = longest()
+        let now = connection.flatMap(longest)
         return last { last in
             last = now ?? last
             return last

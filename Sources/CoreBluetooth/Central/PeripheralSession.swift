@@ -16,6 +16,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var connecting: Task<Void, Never>?
         var isCancelled = false
         var isEnded = false
+        /// The connection ended before it was known here that it was made.
+        var earlyEnd: BluetoothError?
         var commands: Deque<Command> = []
         var isRequesting = false
         var waitsForSpace = false
@@ -62,7 +64,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
                             throw BluetoothError(.cancelled, "the wait was cancelled")
                         }
                     }
-                    didConnect(try await role.connect(to: peer))
+                    didConnect(try await role.connect(to: peer, events: self))
                 } catch {
                     didFail(error)
                 }
@@ -71,18 +73,18 @@ final class PeripheralSession: PeripheralConnectionEvents {
     }
 
     private func didConnect(_ connection: any PeripheralConnection) {
-        let isWanted = state { state in
+        let (isWanted, earlyEnd) = state { state in
             state.connecting = nil
-            guard !state.isCancelled else { return false }
+            guard !state.isCancelled else { return (false, state.earlyEnd) }
             state.connection = connection
-            return true
+            return (true, state.earlyEnd)
         }
         if isWanted {
             tell { $0.sessionDidConnect(self) }
         } else {
             connection.disconnect()
         }
-        connection.activate(self)
+        if let earlyEnd { peripheralDidDisconnect(earlyEnd) }
     }
 
     private func didFail(_ error: BluetoothError) {
@@ -105,7 +107,11 @@ final class PeripheralSession: PeripheralConnectionEvents {
     }
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
-        let wasCancelled = state { state in
+        let wasCancelled: Bool? = state { state in
+            guard state.connecting == nil else {
+                state.earlyEnd = reason
+                return nil
+            }
             state.isEnded = true
             state.connection = nil
             state.commands = []
@@ -113,7 +119,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             state.attributes = [:]
             return state.isCancelled
         }
-        tell { $0.sessionDidEnd(self, wasCancelled ? nil : reason) }
+        if let wasCancelled { tell { $0.sessionDidEnd(self, wasCancelled ? nil : reason) } }
     }
 
     /// Runs a callback on the program's queue, if the peripheral is still there.
@@ -166,7 +172,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
         if start { Task { await runRequest() } }
     }
 
-    private var hasEnded: Bool { state { $0.isEnded } }
+    /// Whether the connection has ended, or is being ended.
+    private var hasEnded: Bool { state { $0.isEnded || $0.isCancelled } }
 
     /// Sends what may go now; true when a request is to be run next.
     private func advance(_ state: inout State) -> Bool {

@@ -101,9 +101,16 @@ extension CBPeripheralManager {
         if isRefused { refuse() }
     }
 
+    /// The central's object, which from now on stands for this connection of its.
+    func central(_ connected: ConnectedCentral) -> CBCentral {
+        let central = central(connected.peer)
+        central.connection = connected
+        return central
+    }
+
     func central(_ peer: PeerID) -> CBCentral {
         centrals.object(peer) { [role] in
-            CBCentral(identifier: UUID(peer)) { role.maximumUpdateValueLength(for: peer) }
+            CBCentral(identifier: UUID(peer)) { role.maximumUpdateValueLength(for: $0) }
         }
     }
 }
@@ -113,7 +120,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
     let manager = WeakReference<CBPeripheralManager>()
     let role = Guarded<(any PeripheralRole)?>(nil)
     private let callbacks: Callbacks
-    private let waiting = Guarded<[PeerID: (count: Int, isPaused: Bool)]>([:])
+    private let waiting = Guarded<[ConnectedCentral: (count: Int, isPaused: Bool)]>([:])
 
     /// Writes of one central that may wait for the delegate before it is asked to pause.
     static let mostUndelivered = 256
@@ -126,7 +133,9 @@ final class PeripheralEvents: PeripheralRoleEvents {
         callbacks.run { [manager] in manager.object?.adapterDidChange(CBManagerState(state)) }
     }
 
-    func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
+    func peripheral(
+        _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
+    ) {
         manager.object?.deliver(characteristic) { manager, characteristic in
             let central = manager.central(central)
             characteristic.subscribers { if !$0.contains(central) { $0.append(central) } }
@@ -134,7 +143,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
         }
     }
 
-    func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
+    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         manager.object?.deliver(characteristic) { manager, characteristic in
             let central = manager.central(central)
             characteristic.subscribers { $0.removeAll { $0 == central } }
@@ -181,7 +190,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
         }
     }
 
-    func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         let data = value.withUnsafeBytes { Data($0) }
         guard let manager = manager.object else { return }
         guard waiting({ $0[central]?.count ?? 0 }) < Self.mostKept else {
@@ -198,7 +207,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
     }
 
     /// Counts the writes that wait for the program, and has the central pause when they are many.
-    private func count(_ central: PeerID, _ change: Int) {
+    private func count(_ central: ConnectedCentral, _ change: Int) {
         waiting { waiting in
             var entry = waiting[central] ?? (0, false)
             entry.count += change

@@ -223,7 +223,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         }
         // Its publication is under way: nobody can be subscribed yet.
         guard let id = publication.id else { return true }
-        let recipients: UpdateRecipients = centrals.map { .some($0.map { PeerID($0.identifier) }) } ?? .all
+        let recipients: UpdateRecipients = centrals.map { .some($0.compactMap(\.connection)) } ?? .all
         do throws(BluetoothError) {
             return try role.tryUpdateValue(value.bytes, of: id, for: recipients)
         } catch {

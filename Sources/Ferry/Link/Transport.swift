@@ -33,36 +33,37 @@ extension FerryError {
 
 /// A transport that is waiting for peers. Iterate over ``links`` for one link per peer.
 ///
-/// Listening ends with ``close()`` or when the listener is no longer referenced; links already made go on.
+/// Listening ends with ``close()``, when the listener is no longer referenced, or when a task that waits for a link is
+/// cancelled. Links that were taken go on; those that nobody took are closed, so that their peers know.
 public final class LinkListener: Sendable {
-    /// One link per peer, as they come. For one consumer.
+    /// One link per peer, as they come. Whoever takes one owns it.
     public let links: AsyncStream<any Link>
 
-    private let onClose: @Sendable () -> Void
-    private let continuation: AsyncStream<any Link>.Continuation
+    private let waitingLinks: WaitingLinks
 
     /// Makes a listener for a transport.
     ///
     /// - Parameters:
     ///   - maximumWaiting: how many links may wait to be taken; further ones are closed by the transport, which learns
     ///     of it from ``offer(_:)``.
-    ///   - onClose: stops the transport from listening; it may be called more than once.
-    public init(maximumWaiting: Int = 64, onClose: @escaping @Sendable () -> Void) {
-        self.onClose = onClose
-        (links, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingOldest(maximumWaiting))
+    ///   - acceptTimeout: how long a link may wait to be taken before it is closed.
+    ///   - time: where the time comes from.
+    ///   - onClose: stops the transport from listening; called once.
+    public init(
+        maximumWaiting: Int = 64, acceptTimeout: Duration = .seconds(30), time: any TimeSource = SystemTime(),
+        onClose: @escaping @Sendable () -> Void
+    ) {
+        let waitingLinks = WaitingLinks(maximumWaiting, acceptTimeout, time, onClose)
+        self.waitingLinks = waitingLinks
+        links = AsyncStream { await waitingLinks.next() }
     }
 
     deinit { close() }
 
-    /// Hands a new link to whoever iterates over ``links``. Returns false when too many wait already.
-    public func offer(_ link: any Link) -> Bool {
-        if case .enqueued = continuation.yield(link) { return true }
-        return false
-    }
+    /// Hands a new link to whoever iterates over ``links``. Returns false when too many wait already, or when listening
+    /// has ended: the link is the caller's then, to be closed.
+    public func offer(_ link: any Link) -> Bool { waitingLinks.offer(link) }
 
-    /// Stops listening. Links already made go on.
-    public func close() {
-        continuation.finish()
-        onClose()
-    }
+    /// Stops listening and closes the links that nobody has taken.
+    public func close() { waitingLinks.close() }
 }

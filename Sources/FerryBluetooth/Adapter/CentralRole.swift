@@ -13,13 +13,18 @@ public protocol CentralRole: AnyObject, Sendable {
     /// Connects to a peripheral that was found or is otherwise known. The wait does not expire: cancel the task to end
     /// it. The connection belongs to the caller, who ends it with ``PeripheralConnection/disconnect()``.
     ///
+    /// - Parameters:
+    ///   - peripheral: whom to connect to.
+    ///   - events: who is told what happens on the connection, from its beginning: events may come before this call has
+    ///     returned, and none comes if it throws. The adapter keeps `events` alive until the connection has ended.
     /// - Throws: `unknownPeer`, `connectionFailed`, `cancelled`, `notPoweredOn`.
-    func connect(to peripheral: PeerID) async throws(BluetoothError) -> any PeripheralConnection
+    func connect(to peripheral: PeerID, events: any PeripheralConnectionEvents) async throws(BluetoothError)
+        -> any PeripheralConnection
 
     /// Which of these peripherals can be connected to without a scan.
     func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID]
 
-    /// The peripheral with this identity, whether or not it has been met: what ``connect(to:)`` then connects to says
+    /// The peripheral with this identity, whether or not it has been met: what ``connect(to:events:)`` then connects to says
     /// who it is in ``PeripheralConnection/identity``. Nil when the identity is not one of this adapter's, or when it takes
     /// a scan to find the peripheral, whose ``Discovery/identity`` has the same name.
     func retrievePeripheral(_ identity: PeerIdentity) -> PeerID?
@@ -92,17 +97,14 @@ public struct Discovery: Sendable, Hashable {
 /// A connection to a peripheral, owned by whoever made it.
 ///
 /// Requests are carried out one at a time in the order of the calls, as ATT demands. All of them throw `notConnected`
-/// (or the reason of the disconnection) once the connection has ended.
+/// (or the reason of the disconnection) once the connection has ended or ``disconnect()`` was called; nothing that is asked
+/// of it then has an effect on the peripheral's next connection.
 public protocol PeripheralConnection: AnyObject, Sendable {
     /// The peripheral.
     var peripheral: PeerID { get }
 
     /// Who the peripheral is, as surely as is known at present, or was when the connection ended.
     var identity: PeerIdentity { get }
-
-    /// Names who is told of events, and starts their flow; events before that wait. The connection keeps `events` alive
-    /// until it has ended.
-    func activate(_ events: any PeripheralConnectionEvents)
 
     /// ATT_MTU at present: 23 until the exchange is done, at most 517.
     var attMTU: Int { get }

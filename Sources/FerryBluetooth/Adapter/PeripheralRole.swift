@@ -1,6 +1,9 @@
 public import Ferry
 
 /// The peripheral role: publishes services, advertises them, and updates subscribers.
+///
+/// Centrals are named by their connection (``ConnectedCentral``). Once it has ended nothing that is asked of it has an effect
+/// on anybody, the same central's next connection included.
 public protocol PeripheralRole: AnyObject, Sendable {
     /// Publishes a service, which is fixed from then on.
     ///
@@ -32,21 +35,21 @@ public protocol PeripheralRole: AnyObject, Sendable {
 
     /// The most bytes of a value that a subscribed central receives at once (ATT_MTU - 3, at most 512), or nil when it
     /// is not connected.
-    func maximumUpdateValueLength(for central: PeerID) -> Int?
+    func maximumUpdateValueLength(for central: ConnectedCentral) -> Int?
 
     /// Who a central is, as surely as is known at present, or nil when it is not connected.
-    func identity(of central: PeerID) -> PeerIdentity?
+    func identity(of central: ConnectedCentral) -> PeerIdentity?
 
     /// Answers a read request or a group of write requests. Each is answered once; further answers are ignored.
     func respond(to request: RequestID, with response: Result<[UInt8], ATTError>)
 
     /// Asks a central to pause sending values, or to go on, by the link layer's flow control. Adapters that cannot do
     /// that ignore it.
-    func setReceiving(_ isReceiving: Bool, from central: PeerID)
+    func setReceiving(_ isReceiving: Bool, from central: ConnectedCentral)
 
     /// Ends the connection to a central, after the values already queued for it are sent, as far as the adapter can tell
     /// and within the supervision timeout.
-    func disconnect(_ central: PeerID)
+    func disconnect(_ central: ConnectedCentral)
 
     /// Offers an L2CAP channel; centrals that open it come as ``PeripheralRoleEvents/peripheralDidOpen(_:)``.
     func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM
@@ -63,19 +66,20 @@ public protocol PeripheralRoleEvents: AnyObject, Sendable {
     /// The adapter's state: first of all events, and whenever it changes.
     func peripheralAdapterDidChange(_ state: AdapterState)
     /// A central subscribed to a characteristic.
-    func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription)
+    func peripheral(
+        _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription)
     /// A central ended its subscription, or disconnected with one in force.
-    func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID)
+    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID)
     /// A central asks for a value; ``PeripheralRole/respond(to:with:)`` with the value from `offset` on.
     func peripheralDidReceive(_ request: ReadRequest)
     /// A central asks for values to be written, all or none; answer the request once, with an empty value.
     func peripheralDidReceive(_ request: WriteRequest)
     /// A central wrote without asking for a response. The bytes are valid during the call only.
-    func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID)
+    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID)
     /// There may be space in the transmit queue again; it names neither central nor characteristic.
     func peripheralIsReadyToUpdate()
     /// A central with a subscription has disconnected. The ends of its subscriptions follow.
-    func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError)
+    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError)
     /// A central opened a published L2CAP channel.
     func peripheralDidOpen(_ channel: any L2CAPChannel)
     /// Advertising stopped without being asked to.
@@ -87,24 +91,43 @@ extension PeripheralRoleEvents {
     public func peripheralAdapterDidChange(_ state: AdapterState) {}
     /// Does nothing.
     public func peripheral(
-        _ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
+        _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {}
     /// Does nothing.
-    public func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {}
+    public func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {}
     /// Leaves the request unanswered.
     public func peripheralDidReceive(_ request: ReadRequest) {}
     /// Leaves the request unanswered.
     public func peripheralDidReceive(_ request: WriteRequest) {}
     /// Does nothing.
-    public func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {}
+    public func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {}
     /// Does nothing.
     public func peripheralIsReadyToUpdate() {}
     /// Does nothing.
-    public func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {}
+    public func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {}
     /// Closes the channel.
     public func peripheralDidOpen(_ channel: any L2CAPChannel) { channel.close() }
     /// Does nothing.
     public func peripheralDidStopAdvertising(_ reason: BluetoothError) {}
+}
+
+/// One connection of one central. A central that comes back has another one.
+public struct ConnectedCentral: Sendable, Hashable {
+    /// The central, which keeps its name.
+    public let peer: PeerID
+    /// The adapter's number of the connection, which no other connection of the adapter ever has.
+    public let connection: UInt64
+
+    /// Made by adapters.
+    public init(peer: PeerID, connection: UInt64) {
+        self.peer = peer
+        self.connection = connection
+    }
+}
+
+extension ConnectedCentral: CustomStringConvertible {
+    /// The central's name and the connection's number.
+    public var description: String { "\(peer)#\(connection)" }
 }
 
 /// Whom a new value is for.
@@ -112,9 +135,9 @@ public enum UpdateRecipients: Sendable, Hashable {
     /// Every subscribed central.
     case all
     /// One central.
-    case one(PeerID)
+    case one(ConnectedCentral)
     /// Some centrals.
-    case some([PeerID])
+    case some([ConnectedCentral])
 }
 
 /// Names a request that waits for an answer.
@@ -130,14 +153,14 @@ public struct ReadRequest: Sendable, Hashable {
     /// The name to answer with.
     public let id: RequestID
     /// Who asks.
-    public let central: PeerID
+    public let central: ConnectedCentral
     /// What for.
     public let characteristic: AttributeID
     /// From which byte on.
     public let offset: Int
 
     /// Made by adapters.
-    public init(id: RequestID, central: PeerID, characteristic: AttributeID, offset: Int) {
+    public init(id: RequestID, central: ConnectedCentral, characteristic: AttributeID, offset: Int) {
         self.id = id
         self.central = central
         self.characteristic = characteristic
@@ -167,12 +190,12 @@ public struct WriteRequest: Sendable, Hashable {
     /// The name to answer with.
     public let id: RequestID
     /// Who asks.
-    public let central: PeerID
+    public let central: ConnectedCentral
     /// What is to be written, in order.
     public let parts: [Part]
 
     /// Made by adapters.
-    public init(id: RequestID, central: PeerID, parts: [Part]) {
+    public init(id: RequestID, central: ConnectedCentral, parts: [Part]) {
         self.id = id
         self.central = central
         self.parts = parts

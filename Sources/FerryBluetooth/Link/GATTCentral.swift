@@ -103,13 +103,14 @@ final class GATTCentral: CentralRoleEvents {
     // MARK: Opening
 
     private func open(_ peripheral: PeerID, with role: any CentralRole) async throws(FerryError) -> any Link {
+        let events = GATTCentralEvents()
         let connection: any PeripheralConnection
-        do { connection = try await role.connect(to: peripheral) } catch {
+        do { connection = try await role.connect(to: peripheral, events: events) } catch {
             throw FerryError("Cannot connect to peripheral \(peripheral)", error)
         }
         let result = await withTaskCancellationHandler {
             do throws(BluetoothError) {
-                return Result<_, BluetoothError>.success(try await subscribe(on: connection))
+                return Result<_, BluetoothError>.success(try await subscribe(on: connection, events, role))
             } catch {
                 return .failure(error)
             }
@@ -120,7 +121,7 @@ final class GATTCentral: CentralRoleEvents {
             switch result {
             case .success(let link):
                 try recognize(connection)
-                return OwningLink(link, role)
+                return link
             case .failure(let error):
                 throw FerryError("Cannot set up the link to peripheral \(peripheral)", error)
             }
@@ -139,7 +140,9 @@ final class GATTCentral: CentralRoleEvents {
                 + (wanted.certainty == .bond ? " One of the two sides may have lost its keys: pair again." : ""))
     }
 
-    private func subscribe(on connection: any PeripheralConnection) async throws(BluetoothError) -> GATTCentralLink {
+    private func subscribe(
+        on connection: any PeripheralConnection, _ events: GATTCentralEvents, _ role: any CentralRole
+    ) async throws(BluetoothError) -> GATTCentralLink {
         let services = try await connection.discoverServices([configuration.service])
         // Before anything asks for encryption: that would pair with whoever it is, and make it the bonded peer.
         do throws(FerryError) { try recognize(connection) } catch {
@@ -160,12 +163,11 @@ final class GATTCentral: CentralRoleEvents {
         // A peripheral that only sends (the classic transfer sample) has nothing to write to: then sending throws.
         let outbound = found.first { $0.uuid == writeUUID } ?? inbound
         let writeType = writeType(for: outbound)
-        let link = GATTCentralLink(
-            connection, service: service.id, inbound: inbound.id, outbound: outbound.id, writeType: writeType,
-            limit: writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max)
-        connection.activate(link)
+        events.begin(connection, service: service.id, inbound: inbound.id, outbound: outbound.id)
         try await connection.setSubscription(try subscription(for: inbound), to: inbound.id)
-        return link
+        return GATTCentralLink(
+            role, connection, events, outbound: outbound.id, writeType: writeType,
+            limit: writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max)
     }
 
     /// The configured way of writing, or the only one that the peripheral offers.
@@ -191,24 +193,4 @@ final class GATTCentral: CentralRoleEvents {
                 "Its characteristic \(characteristic.uuid) offers neither notifications nor indications.")
         }
     }
-}
-
-/// Keeps the central role open for as long as its link lives, and closes it with the link.
-private final class OwningLink: Link {
-    private let link: GATTCentralLink
-    private let role: any CentralRole
-
-    init(_ link: GATTCentralLink, _ role: any CentralRole) {
-        self.link = link
-        self.role = role
-    }
-
-    deinit { role.close() }
-
-    var peer: PeerIdentity { link.peer }
-    var maximumChunkSize: Int { link.maximumChunkSize }
-    func activate(_ receiver: any LinkReceiver) { link.activate(receiver) }
-    func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool { try link.trySend(chunk) }
-    func setReceiving(_ isReceiving: Bool) { link.setReceiving(isReceiving) }
-    func close() { link.close() }
 }

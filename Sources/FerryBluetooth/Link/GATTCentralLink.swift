@@ -2,38 +2,41 @@ import Ferry
 import Synchronization
 
 /// The central's end of a GATT link: writes towards the peripheral, notifications or indications from it.
-final class GATTCentralLink: Link, PeripheralConnectionEvents {
+///
+/// It owns its central role, and with that its connection: both end with it.
+final class GATTCentralLink: Link {
+    private let role: any CentralRole
     private let connection: any PeripheralConnection
-    private let service: AttributeID
-    private let inbound: AttributeID
     private let outbound: AttributeID
     private let writeType: WriteType
     private let limit: Int
-    private let gate = ReceiverGate()
+    private let events: GATTCentralEvents
     private let sizeCheck = ChunkSizeCheck()
+    private let isClosed = Atomic(false)
 
     /// - Parameter limit: the most bytes of a chunk, whatever the connection takes.
     init(
-        _ connection: any PeripheralConnection, service: AttributeID, inbound: AttributeID, outbound: AttributeID,
-        writeType: WriteType, limit: Int
+        _ role: any CentralRole, _ connection: any PeripheralConnection, _ events: GATTCentralEvents,
+        outbound: AttributeID, writeType: WriteType, limit: Int
     ) {
+        self.role = role
         self.connection = connection
-        self.service = service
-        self.inbound = inbound
+        self.events = events
         self.outbound = outbound
         self.writeType = writeType
         self.limit = limit
     }
 
-    // MARK: Link
+    deinit { role.close() }
 
     var peer: PeerIdentity { connection.identity }
 
     var maximumChunkSize: Int { sizeCheck.note(min(connection.maximumWriteLength(writeType), limit)) }
 
-    func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
+    func activate(_ receiver: any LinkReceiver) { events.gate.activate(receiver) }
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
+        guard !isClosed.load(ordering: .relaxed) else { throw .closedHere }
         try sizeCheck.check(chunk, for: self)
         do {
             return try connection.tryWriteValue(chunk, to: outbound, type: writeType)
@@ -44,43 +47,66 @@ final class GATTCentralLink: Link, PeripheralConnectionEvents {
 
     func setReceiving(_ isReceiving: Bool) { connection.setReceiving(isReceiving) }
 
-    func close() { connection.disconnect() }
+    func close() {
+        isClosed.store(true, ordering: .relaxed)
+        connection.disconnect()
+    }
+}
 
-    // MARK: PeripheralConnectionEvents
+/// What the adapter tells of the connection. The adapter keeps it, so it does not keep the link.
+final class GATTCentralEvents: PeripheralConnectionEvents {
+    let gate = ReceiverGate()
+    private let target = Mutex(Target())
+    /// The characteristic that brings chunks, asked for with each of them; no attribute has that number before.
+    private let inbound = Atomic(UInt64.max)
+
+    private struct Target {
+        weak var connection: (any PeripheralConnection)?
+        var service: AttributeID?
+        var outbound: AttributeID?
+    }
+
+    /// Names what the link is laid over, before anything comes over it.
+    func begin(
+        _ connection: any PeripheralConnection, service: AttributeID, inbound: AttributeID, outbound: AttributeID
+    ) {
+        target.withLock { $0 = Target(connection: connection, service: service, outbound: outbound) }
+        self.inbound.store(UInt64(inbound.rawValue), ordering: .releasing)
+    }
 
     func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
-        guard characteristic == inbound, value.byteCount > 0 else { return }
-        guard gate.receive(value) else {
-            gate.close(.neverActivated)
-            connection.disconnect()
-            return
-        }
+        guard value.byteCount > 0, inbound.load(ordering: .relaxed) == UInt64(characteristic.rawValue) else { return }
+        if !gate.receive(value) { end(.neverActivated) }
     }
 
     func peripheralIsReadyToWrite() { gate.ready() }
 
     func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {
-        guard characteristic == outbound else { return }
+        guard target.withLock({ $0.outbound == characteristic }) else { return }
         switch result {
         case .success: gate.ready()
-        case .failure(let error):
-            gate.close(FerryError("The peripheral refused a chunk", error))
-            connection.disconnect()
+        case .failure(let error): end(FerryError("The peripheral refused a chunk", error))
         }
     }
 
     func peripheralDidModifyServices(_ services: [AttributeID]) {
-        guard services.contains(service) else { return }
-        gate.close(FerryError(.disconnected, "The peripheral withdrew its service; connect again to find it anew."))
-        connection.disconnect()
+        guard target.withLock({ $0.service.map(services.contains) ?? false }) else { return }
+        end(FerryError(.disconnected, "The peripheral withdrew its service; connect again to find it anew."))
     }
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         gate.close(FerryError("The connection to the peripheral ended", reason))
     }
+
+    private func end(_ reason: FerryError) {
+        gate.close(reason)
+        target.withLock { $0.connection }?.disconnect()
+    }
 }
 
 extension FerryError {
+    static var closedHere: FerryError { FerryError(.closed, "This side closed the link.") }
+
     static var neverActivated: FerryError {
         FerryError(
             .queueFull,

@@ -16,9 +16,15 @@ final class GATTPeripheral: PeripheralRoleEvents {
         var isPublished = false
         var inbound: AttributeID?
         var outbound: AttributeID?
-        var links: [PeerID: GATTPeripheralLink] = [:]
-        var order: [GATTPeripheralLink] = []  // whom to tell first that there is space; rotates
+        /// The links, which belong to whoever took them and close when nobody keeps them any more.
+        var links: [ConnectedCentral: WeakLink] = [:]
+        var order: [WeakLink] = []  // whom to tell first that there is space; rotates
         var offer: (@Sendable (any Link) -> Bool)?
+    }
+
+    private struct WeakLink {
+        let central: ConnectedCentral
+        weak var link: GATTPeripheralLink?
     }
 
     init(_ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration) {
@@ -28,7 +34,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
 
     // MARK: Listening
 
-    func listen(_ time: any TimeSource) async throws(FerryError) -> LinkListener {
+    func listen(_ time: any TimeSource, acceptTimeout: Duration) async throws(FerryError) -> LinkListener {
         let role = adapter.openPeripheral(self)
         state.withLock {
             $0.role = role
@@ -41,7 +47,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
             role.close()
             throw error
         }
-        let listener = LinkListener { [weak self] in self?.stopListening() }
+        let listener = LinkListener(acceptTimeout: acceptTimeout, time: time) { [weak self] in self?.stopListening() }
         state.withLock { $0.offer = { [weak listener] link in listener?.offer(link) ?? false } }
         return listener
     }
@@ -100,7 +106,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
                 state.links = [:]
                 state.order = []
             }
-            return (state.order, nil)
+            return (state.order.compactMap(\.link), nil)
         }
         for link in lost {
             link.didEnd(FerryError(.disconnected, "\(adapter.name) is not powered on any more (\(adapterState))."))
@@ -110,14 +116,17 @@ final class GATTPeripheral: PeripheralRoleEvents {
         }
     }
 
-    func peripheral(_ central: PeerID, didSubscribeTo characteristic: AttributeID, as subscription: Subscription) {
+    func peripheral(
+        _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
+    ) {
         let (link, offer) = state.withLock { state -> (GATTPeripheralLink?, (@Sendable (any Link) -> Bool)?) in
             guard characteristic == state.outbound, state.links[central] == nil, let role = state.role else {
                 return (nil, nil)
             }
             let link = GATTPeripheralLink(to: central, of: characteristic, on: role)
-            state.links[central] = link
-            state.order.append(link)
+            let weak = WeakLink(central: central, link: link)
+            state.links[central] = weak
+            state.order.append(weak)
             return (link, state.offer)
         }
         guard let link else { return }
@@ -125,19 +134,19 @@ final class GATTPeripheral: PeripheralRoleEvents {
         if offer?(link) != true { link.close() }
     }
 
-    func peripheral(_ central: PeerID, didUnsubscribeFrom characteristic: AttributeID) {
+    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         guard characteristic == state.withLock({ $0.outbound }) else { return }
         end(central, FerryError(.disconnected, "The central ended its subscription."))
     }
 
-    func peripheral(_ central: PeerID, didDisconnect reason: BluetoothError) {
+    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
         end(central, FerryError("The connection to the central ended", reason))
     }
 
-    private func end(_ central: PeerID, _ reason: FerryError) {
+    private func end(_ central: ConnectedCentral, _ reason: FerryError) {
         let link = state.withLock { state in
             state.order.removeAll { $0.central == central }
-            return state.links.removeValue(forKey: central)
+            return state.links.removeValue(forKey: central)?.link
         }
         link?.didEnd(reason)
         closeRoleIfUnused()
@@ -147,12 +156,12 @@ final class GATTPeripheral: PeripheralRoleEvents {
         // Whoever is told first gets the space, so the turn goes round.
         let order = state.withLock { state in
             if state.order.count > 1 { state.order.append(state.order.removeFirst()) }
-            return state.order
+            return state.order.compactMap(\.link)
         }
         for link in order { link.isReady() }
     }
 
-    func peripheral(_ central: PeerID, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         link(of: central, writing: characteristic)?.didReceive(value)
     }
 
@@ -179,7 +188,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
         link.didReceive(value, answering: request.id)
     }
 
-    private func link(of central: PeerID, writing characteristic: AttributeID) -> GATTPeripheralLink? {
-        state.withLock { characteristic == $0.inbound ? $0.links[central] : nil }
+    private func link(of central: ConnectedCentral, writing characteristic: AttributeID) -> GATTPeripheralLink? {
+        state.withLock { characteristic == $0.inbound ? $0.links[central]?.link : nil }
     }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The peripheral's end of a GATT link: notifications or indications towards one central, its writes from it.
 final class GATTPeripheralLink: Link {
-    let central: PeerID
+    let central: ConnectedCentral
     private let role: any PeripheralRole
     private let characteristic: AttributeID
     private let recipients: UpdateRecipients
@@ -11,6 +11,7 @@ final class GATTPeripheralLink: Link {
     private let gate = ReceiverGate()
     private let sizeCheck = ChunkSizeCheck()
     private let writes = Mutex(Writes())
+    private let isClosed = Atomic(false)
 
     /// Write requests whose answer is held back while the receiver pauses: ATT then keeps the central from writing on.
     private struct Writes {
@@ -18,14 +19,16 @@ final class GATTPeripheralLink: Link {
         var unanswered: [RequestID] = []
     }
 
-    init(to central: PeerID, of characteristic: AttributeID, on role: any PeripheralRole) {
+    init(to central: ConnectedCentral, of characteristic: AttributeID, on role: any PeripheralRole) {
         self.central = central
         self.role = role
         self.characteristic = characteristic
         recipients = .one(central)
-        let unknown = PeerIdentity(central.description, certainty: .connection)
+        let unknown = PeerIdentity(central.peer.description, certainty: .connection)
         identity = KnownIdentity(role.identity(of: central) ?? unknown)
     }
+
+    deinit { role.disconnect(central) }
 
     // MARK: Link
 
@@ -40,6 +43,7 @@ final class GATTPeripheralLink: Link {
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
         // A value that is too long would be cut without a word.
+        guard !isClosed.load(ordering: .relaxed) else { throw .closedHere }
         try sizeCheck.check(chunk, for: self)
         do {
             return try role.tryUpdateValue(chunk, of: characteristic, for: recipients)
@@ -59,7 +63,10 @@ final class GATTPeripheralLink: Link {
         for request in answers { role.respond(to: request, with: .success([])) }
     }
 
-    func close() { role.disconnect(central) }
+    func close() {
+        isClosed.store(true, ordering: .relaxed)
+        role.disconnect(central)
+    }
 
     // MARK: Events, passed on by GATTPeripheral
 

@@ -10,21 +10,33 @@ public struct GATTTransport: Transport {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
     private let time: any TimeSource
+    private let acceptTimeout: Duration
 
     /// Makes a transport; nothing happens on the air yet.
+    ///
+    /// - Parameters:
+    ///   - adapter: the controller with its host.
+    ///   - configuration: how links are laid over GATT.
+    ///   - time: where the time comes from.
+    ///   - acceptTimeout: how long a central's link may wait for somebody to take it from the listener; then the central is
+    ///     disconnected.
     public init(
-        adapter: any BluetoothAdapter, configuration: GATTConfiguration, time: any TimeSource = SystemTime()
+        adapter: any BluetoothAdapter, configuration: GATTConfiguration, time: any TimeSource = SystemTime(),
+        acceptTimeout: Duration = .seconds(30)
     ) {
+        self.acceptTimeout = acceptTimeout
+
         self.adapter = adapter
         self.configuration = configuration
         self.time = time
     }
 
-    /// Publishes the service and advertises it until the listener is closed or released.
+    /// Publishes the service and advertises it until the listener is closed or released, or the task that takes its links is
+    /// cancelled. A link that nobody refers to any more is closed.
     ///
     /// - Throws: `transportUnavailable` with what is missing.
     public func listen() async throws(FerryError) -> LinkListener {
-        try await GATTPeripheral(adapter, configuration).listen(time)
+        try await GATTPeripheral(adapter, configuration).listen(time, acceptTimeout: acceptTimeout)
     }
 
     /// Connects to the first peripheral that advertises the service within the signal-strength window.

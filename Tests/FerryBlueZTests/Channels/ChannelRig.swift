@@ -103,9 +103,8 @@
             try central.startScan(ScanRequest(services: [service]))
             let peer = try await rig.wait("the peripheral to be heard") { $0.discovered }
             central.stopScan()
-            let connection = try await central.connect(to: peer)
+            let connection = try await central.connect(to: peer, events: rig)
             peripheral.stopAdvertising()
-            connection.activate(rig)
             rig.roles.withLock { $0 = Roles(peripheral: peripheral, central: central, connection: connection) }
             return rig
         }

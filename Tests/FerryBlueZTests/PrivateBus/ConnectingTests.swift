@@ -39,9 +39,9 @@
                 central = adapter.openCentral(Nobody())
             }
 
-            func connect() -> Task<any PeripheralConnection, any Error> {
+            func connect(_ owner: Owner = Owner()) -> Task<any PeripheralConnection, any Error> {
                 let peer = adapter.engine.shared.withLock { $0.peer(FakeDaemon.device) }
-                return Task { try await central.connect(to: peer) }
+                return Task { try await central.connect(to: peer, events: owner) }
             }
 
             func untilCalled(_ member: String, times: Int = 1) async throws {
@@ -160,12 +160,11 @@
         @Test func newServicesAreTold() async throws {
             let setting = try await Setting()
             defer { setting.close() }
-            let connecting = setting.connect()
+            let owner = Owner()
+            let connecting = setting.connect(owner)
             try await setting.untilCalled("Connect")
             setting.findService()
             let connection = try await connecting.value
-            let owner = Owner()
-            connection.activate(owner)
             setting.daemon.addService("service0002", Self.battery)
             try await until { owner.modified.withLock { $0 } == [[]] }
             #expect(try await connection.discoverServices(nil).count == 2)

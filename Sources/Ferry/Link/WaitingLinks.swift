@@ -1,0 +1,88 @@
+import DequeModule
+import Synchronization
+
+/// The links of a listener that nobody has taken yet. They belong to it until somebody does.
+final class WaitingLinks: Sendable {
+    private struct Waiting {
+        let number: UInt64
+        let link: any Link
+        let timer: ScheduledTimer
+    }
+
+    private struct State {
+        var isClosed = false
+        var links: Deque<Waiting> = []
+        /// Tasks that wait for a link.
+        var takers: [CheckedContinuation<(any Link)?, Never>] = []
+        var nextNumber: UInt64 = 0
+    }
+
+    private let state = Mutex(State())
+    private let maximum: Int
+    private let timeout: Duration
+    private let time: any TimeSource
+    private let onClose: @Sendable () -> Void
+
+    init(_ maximum: Int, _ timeout: Duration, _ time: any TimeSource, _ onClose: @escaping @Sendable () -> Void) {
+        self.maximum = max(1, maximum)
+        self.timeout = timeout
+        self.time = time
+        self.onClose = onClose
+    }
+
+    func offer(_ link: any Link) -> Bool {
+        let (isTaken, taker) = state.withLock { state -> (Bool, CheckedContinuation<(any Link)?, Never>?) in
+            guard !state.isClosed else { return (false, nil) }
+            guard state.takers.isEmpty else { return (true, state.takers.removeFirst()) }
+            guard state.links.count < maximum else { return (false, nil) }
+            let number = state.nextNumber
+            state.nextNumber += 1
+            let timer = time.schedule(at: time.now + timeout) { [weak self] in self?.expire(number) }
+            state.links.append(Waiting(number: number, link: link, timer: timer))
+            return (true, nil)
+        }
+        taker?.resume(returning: link)
+        return isTaken
+    }
+
+    private func expire(_ number: UInt64) {
+        let expired = state.withLock { state in
+            state.links.firstIndex { $0.number == number }.map { state.links.remove(at: $0) }
+        }
+        expired?.link.close()
+    }
+
+    /// The next link; nil when listening has ended, which a task that is cancelled brings about.
+    func next() async -> (any Link)? {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let (isOver, next) = state.withLock { state -> (Bool, Waiting?) in
+                    if state.isClosed || !state.links.isEmpty { return (true, state.links.popFirst()) }
+                    state.takers.append(continuation)
+                    return (false, nil)
+                }
+                next?.timer.cancel()
+                if isOver { continuation.resume(returning: next?.link) }
+            }
+        } onCancel: {
+            close()
+        }
+    }
+
+    func close() {
+        let (wasOpen, links, takers) = state.withLock { state in
+            defer { state.isClosed = true }
+            let left = (!state.isClosed, state.links, state.takers)
+            state.links = []
+            state.takers = []
+            return left
+        }
+        guard wasOpen else { return }
+        onClose()
+        for waiting in links {
+            waiting.timer.cancel()
+            waiting.link.close()
+        }
+        for taker in takers { taker.resume(returning: nil) }
+    }
+}

@@ -1,0 +1,100 @@
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import FerryTesting
+import Synchronization
+import Testing
+
+/// A GATT link that has ended acts on no other connection, of the same central neither.
+@Suite(.timeLimit(.minutes(1))) struct EndedLinkTests {
+    private static let layout = GATTConfiguration(
+        service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
+
+    /// A listening peripheral and one central, which may come again.
+    private struct Rig {
+        let radio: LoopbackRadio
+        let client: LoopbackAdapter
+        let listener: LinkListener
+
+        init() async throws {
+            var configuration = LoopbackRadio.Configuration()
+            configuration.advertisingInterval = .milliseconds(1)
+            radio = try LoopbackRadio(configuration: configuration)
+            client = radio.makeAdapter(name: "client")
+            listener = try await GATTTransport(adapter: radio.makeAdapter(), configuration: EndedLinkTests.layout)
+                .listen()
+        }
+
+        func connect() async throws -> any Link {
+            try await GATTTransport(adapter: client, configuration: EndedLinkTests.layout).connect(
+                timeout: .seconds(20))
+        }
+
+        func accept() async throws -> any Link {
+            for await far in listener.links { return far }
+            throw FerryError(.peerNotFound, "The listener ended.")
+        }
+    }
+
+    /// Waits for a link's end.
+    private func end(of link: any Link) async {
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        link.activate(EndWitness { end.yield() })
+        for await _ in ends { return }
+    }
+
+    private func expectInert(_ link: any Link, sourceLocation: SourceLocation = #_sourceLocation) {
+        #expect(throws: FerryError.self, sourceLocation: sourceLocation) {
+            try link.trySend([0x67, 0x68, 0x6F, 0x73, 0x74].span.bytes)
+        }
+        link.setReceiving(false)
+        link.close()
+    }
+
+    @Test func anEndedLinkDoesNothingToTheNext() async throws {
+        let rig = try await Rig()
+        let first = (near: try await rig.connect(), far: try await rig.accept())
+        first.near.close()
+        await end(of: first.far)
+        await end(of: first.near)
+        let second = (near: try await rig.connect(), far: try await rig.accept())
+        let channels = [second.near, second.far].map { MessageChannel(over: $0, codec: BytesCodec()) }
+        expectInert(first.far)
+        expectInert(first.near)
+        #expect(first.far.peer == second.far.peer)
+        for (sender, receiver) in [(0, 1), (1, 0)] {
+            try await channels[sender].send([1, 2, 3])
+            var messages = channels[receiver].messages.makeAsyncIterator()
+            #expect(try await messages.next() == [1, 2, 3])
+            expectInert(first.far)
+        }
+    }
+
+    /// The central has left and come back before the app takes the first link.
+    @Test(arguments: 0..<10) func aLinkTakenTooLateDoesNothingToTheNext(_ round: Int) async throws {
+        let rig = try await Rig()
+        let gone = MessageChannel(over: try await rig.connect(), codec: BytesCodec(), framing: SequencedFraming())
+        gone.close()
+        let near = MessageChannel(over: try await rig.connect(), codec: BytesCodec(), framing: SequencedFraming())
+        let stale = MessageChannel(over: try await rig.accept(), codec: BytesCodec(), framing: SequencedFraming())
+        let far = MessageChannel(over: try await rig.accept(), codec: BytesCodec(), framing: SequencedFraming())
+        async let sent: Void = near.send([7, 8, 9])
+        var messages = far.messages.makeAsyncIterator()
+        #expect(try await messages.next() == [7, 8, 9])
+        try await sent
+        for try await message in stale.messages { Issue.record("the ended link brought \(message)") }
+        #expect(stale.closeReason?.code == .disconnected)
+        try await far.send([1])
+        var answers = near.messages.makeAsyncIterator()
+        #expect(try await answers.next() == [1])
+    }
+}
+
+/// Waits for the end of a link and takes nothing from it.
+private final class EndWitness: LinkReceiver {
+    private let onEnd: @Sendable () -> Void
+    init(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
+    func linkIsReady() {}
+    func linkDidReceive(_ chunk: RawSpan) {}
+    func linkDidClose(_ reason: FerryError) { onEnd() }
+}

@@ -1,0 +1,122 @@
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import FerryTesting
+import Synchronization
+import Testing
+
+/// What a listener is offered and nobody takes, keeps or closes is closed, and the central is told.
+@Suite(.timeLimit(.minutes(1))) struct ListenerTests {
+    private static let layout = GATTConfiguration(
+        service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
+
+    private struct Rig {
+        let radio: LoopbackRadio
+        let server: LoopbackAdapter
+        let client: LoopbackAdapter
+
+        init() throws {
+            var configuration = LoopbackRadio.Configuration()
+            configuration.advertisingInterval = .milliseconds(1)
+            radio = try LoopbackRadio(configuration: configuration)
+            (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+        }
+
+        func listen(acceptTimeout: Duration = .seconds(30)) async throws -> LinkListener {
+            try await GATTTransport(
+                adapter: server, configuration: ListenerTests.layout, acceptTimeout: acceptTimeout
+            ).listen()
+        }
+
+        func connect() async throws -> MessageChannel<[UInt8]> {
+            let link = try await GATTTransport(adapter: client, configuration: ListenerTests.layout)
+                .connect(timeout: .seconds(20))
+            return MessageChannel(over: link, codec: BytesCodec())
+        }
+
+        /// Whether nobody offers the service any more.
+        func isSilent() async -> Bool {
+            do {
+                try await GATTTransport(adapter: client, configuration: ListenerTests.layout)
+                    .connect(timeout: .milliseconds(50)).close()
+                return false
+            } catch {
+                return error.code == .timedOut
+            }
+        }
+    }
+
+    /// The central's channel ends, and sends fail, instead of vanishing.
+    private func expectEnd(of channel: MessageChannel<[UInt8]>, sourceLocation: SourceLocation = #_sourceLocation)
+        async throws
+    {
+        for try await _ in channel.messages {}
+        #expect(channel.closeReason?.code == .disconnected, sourceLocation: sourceLocation)
+        await #expect(throws: FerryError.self, sourceLocation: sourceLocation) { try await channel.send([1]) }
+    }
+
+    @Test func aClosedListenerSendsThoseAwayWhomNobodyTook() async throws {
+        let rig = try Rig()
+        let listener = try await rig.listen()
+        let channel = try await rig.connect()
+        listener.close()
+        try await expectEnd(of: channel)
+        for await _ in listener.links { Issue.record("a closed listener gave a link") }
+        #expect(await rig.isSilent())
+    }
+
+    @Test func aListenerThatNobodyKeepsDoesTheSame() async throws {
+        let rig = try Rig()
+        var listener: LinkListener? = try await rig.listen()
+        let channel = try await rig.connect()
+        #expect(listener != nil)
+        listener = nil
+        try await expectEnd(of: channel)
+        #expect(await rig.isSilent())
+    }
+
+    @Test func cancellingTheAcceptingTaskEndsListening() async throws {
+        let rig = try Rig()
+        let listener = try await rig.listen()
+        let accepting = Task { for await link in listener.links { link.close() } }
+        try await expectEnd(of: try await rig.connect())
+        accepting.cancel()
+        await accepting.value
+        #expect(await rig.isSilent())
+    }
+
+    @Test func whoIsNotTakenInTimeIsSentAway() async throws {
+        let rig = try Rig()
+        let listener = try await rig.listen(acceptTimeout: .milliseconds(30))
+        try await expectEnd(of: try await rig.connect())
+        // It goes on listening.
+        let channel = try await rig.connect()
+        for await link in listener.links.prefix(1) {
+            let far = MessageChannel(over: link, codec: BytesCodec())
+            try await channel.send([1, 2])
+            var messages = far.messages.makeAsyncIterator()
+            #expect(try await messages.next() == [1, 2])
+        }
+    }
+
+    @Test func aLinkThatNobodyKeepsIsClosed() async throws {
+        let rig = try Rig()
+        let listener = try await rig.listen()
+        let channel = try await rig.connect()
+        for await _ in listener.links { break }
+        try await expectEnd(of: channel)
+    }
+
+    @Test func aTakenLinkOutlivesItsListener() async throws {
+        let rig = try Rig()
+        var listener: LinkListener? = try await rig.listen()
+        let near = try await rig.connect()
+        var links = listener?.links.makeAsyncIterator()
+        let far = MessageChannel(over: try #require(await links?.next()), codec: BytesCodec())
+        listener = nil
+        #expect(await rig.isSilent())
+        try await near.send([1, 2, 3])
+        var messages = far.messages.makeAsyncIterator()
+        #expect(try await messages.next() == [1, 2, 3])
+    }
+}
