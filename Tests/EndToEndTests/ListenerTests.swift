@@ -22,10 +22,8 @@ import Testing
             (server, client) = (radio.makeAdapter(), radio.makeAdapter())
         }
 
-        func listen(acceptTimeout: Duration = .seconds(30)) async throws -> LinkListener {
-            try await GATTTransport(
-                adapter: server, configuration: ListenerTests.layout, acceptTimeout: acceptTimeout
-            ).listen()
+        func listen(_ time: any TimeSource = SystemTime()) async throws -> LinkListener {
+            try await GATTTransport(adapter: server, configuration: ListenerTests.layout, time: time).listen()
         }
 
         func connect() async throws -> MessageChannel<[UInt8]> {
@@ -87,16 +85,20 @@ import Testing
 
     @Test func whoIsNotTakenInTimeIsSentAway() async throws {
         let rig = try Rig()
-        let listener = try await rig.listen(acceptTimeout: .milliseconds(30))
-        try await expectEnd(of: try await rig.connect())
-        // It goes on listening.
+        let time = VirtualTime()
+        let listener = try await rig.listen(time)
+        let late = try await rig.connect()
+        time.advance(by: .seconds(30))
+        try await expectEnd(of: late)
+        // It goes on listening, and whoever was taken stays.
         let channel = try await rig.connect()
-        for await link in listener.links.prefix(1) {
-            let far = MessageChannel(over: link, codec: BytesCodec())
-            try await channel.send([1, 2])
-            var messages = far.messages.makeAsyncIterator()
-            #expect(try await messages.next() == [1, 2])
-        }
+        time.advance(by: .seconds(29))
+        var links = listener.links.makeAsyncIterator()
+        let far = MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
+        time.advance(by: .seconds(60))
+        try await channel.send([1, 2])
+        var messages = far.messages.makeAsyncIterator()
+        #expect(try await messages.next() == [1, 2])
     }
 
     @Test func aLinkThatNobodyKeepsIsClosed() async throws {
