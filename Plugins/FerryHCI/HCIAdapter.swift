@@ -48,6 +48,7 @@
             configuration.deviceName = options.deviceName
             configuration.maximumMTU = options.maximumMTU
             configuration.connectionInterval = options.connectionIntervalWithinBounds
+            configuration.preferredParameters = options.preferredParameters
             let engine = HCIEngine(name: "\(channel)", configuration, options)
             let known = options.pairing?.bondFile.map { BondFile(path: $0).readPeers() } ?? KnownPeers()
             engine.state.withLock { state in

@@ -1,4 +1,6 @@
 #if HCI
+    public import BluetoothHost
+
     /// How an adapter on an HCI controller is to behave.
     public struct HCIConfiguration: Sendable {
         /// The low 48 bits become the static random address of the adapter; random when nil.
@@ -9,6 +11,8 @@
         public var maximumMTU = 517
         /// The range of connection intervals to connect with as central, in units of 1.25 ms (6 to 3200).
         public var connectionInterval: ClosedRange<UInt16> = 12...24
+        /// What to ask of centrals as peripheral: long intervals or latency for a device on a battery. Nil for no wish.
+        public var preferredParameters: PreferredParameters?
 
         /// How to pair; nil not to: whatever needs an encrypted link is refused then.
         public var pairing: HCIPairing? = HCIPairing()

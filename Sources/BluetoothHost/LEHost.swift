@@ -1,5 +1,39 @@
 import DequeModule
 
+/// What a peripheral would like of its connections (Core Specification 5.4, Vol 3, Part C, 12.3): a device on a battery long
+/// intervals, or latency.
+public struct PreferredParameters: Sendable, Hashable {
+    /// Connection intervals, in units of 1.25 ms, within 6 to 3200.
+    public var interval: ClosedRange<UInt16>
+    /// Connection events that the peripheral may leave out, at most 499.
+    public var latency: UInt16
+    /// Silence after which a connection is lost, in units of 10 ms, within 10 to 3200; it must hold two whole rounds of events
+    /// that are left out.
+    public var supervisionTimeout: UInt16
+
+    /// Makes a wish. One whose values do not fit each other is not told to anybody.
+    public init(interval: ClosedRange<UInt16>, latency: UInt16 = 0, supervisionTimeout: UInt16 = 500) {
+        self.interval = interval
+        self.latency = latency
+        self.supervisionTimeout = supervisionTimeout
+    }
+
+    var isValid: Bool { LEHost.areValid(interval, latency, supervisionTimeout) }
+
+    /// The value of the characteristic Peripheral Preferred Connection Parameters.
+    var bytes: [UInt8] {
+        var bytes: [UInt8] = []
+        for field in [interval.lowerBound, interval.upperBound, latency, supervisionTimeout] {
+            bytes.append(u16: field)
+        }
+        return bytes
+    }
+
+    func areMet(by parameters: ConnectionParameters) -> Bool {
+        interval.contains(parameters.interval) && parameters.latency == latency
+    }
+}
+
 /// How a host is to behave.
 public struct HostConfiguration: Sendable {
     /// The host's own address; see ``Address/staticRandom(_:)``.
@@ -14,6 +48,9 @@ public struct HostConfiguration: Sendable {
     public var latency: UInt16 = 0
     /// Silence after which a connection is lost, in units of 10 ms. Default 5 s.
     public var supervisionTimeout: UInt16 = 500
+    /// What to ask of centrals, as peripheral: they can read it, and those that chose otherwise are asked once, 5 s after they
+    /// connected, when discovery is over (Vol 3, Part C, 9.3.9.2 and 12.3). Nil for no wish.
+    public var preferredParameters: PreferredParameters?
     /// How to pair; nil not to.
     public var pairing: PairingOptions?
     /// Cryptography for the Database Hash; pairing's unless given. Without any there is no hash.

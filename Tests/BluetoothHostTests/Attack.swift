@@ -25,9 +25,15 @@ final class Attack {
     var events: [[UInt8]] = []
     private var framesSeen = 0
     var handles: ServiceHandles?
+    /// What the attacker connects with.
+    var interval: UInt16 = 24
+    var latency: UInt16 = 0
 
-    init(_ adapt: (inout PairingOptions) -> Void = { _ in }) {
+    init(
+        _ adapt: (inout PairingOptions) -> Void = { _ in }, configure: (inout HostConfiguration) -> Void = { _ in }
+    ) {
         var configuration = HostConfiguration(address: Self.own)
+        configure(&configuration)
         var options = PairingOptions(cryptography: ToyCryptography(seed: 11))
         adapt(&options)
         configuration.pairing = options
@@ -106,7 +112,8 @@ final class Attack {
         #expect(host { $0.advertise(AdvertisingPayload(data: []), at: $1) })
         settle()
         var parameters: [UInt8] = [96, 0, 96, 0, 0, 1]
-        parameters += Self.own.bytes + [1, 12, 0, 24, 0, 0, 0, 0xF4, 1, 0, 0, 0, 0]
+        parameters += Self.own.bytes + [1, 6, 0, UInt8(interval & 0xFF), UInt8(interval >> 8)]
+        parameters += [UInt8(latency), 0, 0xF4, 1, 0, 0, 0, 0]
         command(0x200D, parameters)
         #expect(isConnected)
     }

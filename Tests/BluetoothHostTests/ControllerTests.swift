@@ -115,6 +115,35 @@ import VirtualControllers
         #expect(last.data.count == ReportFragments.dataLimit)
     }
 
+    /// A peripheral on a battery: its wish can be read, and is asked for once, if the central has chosen otherwise.
+    @Test(arguments: [24, 400] as [UInt16])
+    func aPeripheralAsksForWhatItPrefers(interval: UInt16) throws {
+        let preferred = PreferredParameters(interval: 320...480, latency: 4, supervisionTimeout: 3_000)
+        let attack = Attack(configure: { $0.preferredParameters = preferred })
+        (attack.interval, attack.latency) = (interval, interval == 24 ? 0 : 4)
+        try attack.start(as: Self.stranger)
+        try attack.connect()
+        attack.send([0x08, 1, 0, 0xFF, 0xFF, 0x04, 0x2A], on: 4)
+        #expect(attack.frames(on: 4).first?.suffix(8) == [0x40, 1, 0xE0, 1, 4, 0, 0xB8, 0x0B])
+        attack.advance(seconds: 4.9)
+        #expect(attack.frames(on: 5).isEmpty)
+        attack.advance(seconds: 60)
+        let request: [UInt8] = [0x12, 1, 8, 0, 0x40, 1, 0xE0, 1, 4, 0, 0xB8, 0x0B]
+        #expect(attack.frames(on: 5) == (interval == 24 ? [request] : []))
+    }
+
+    /// Values that do not fit each other are told to nobody.
+    @Test func aWishThatCannotBeIsNotTold() throws {
+        let impossible = PreferredParameters(interval: 3200...3200, latency: 499, supervisionTimeout: 10)
+        let attack = Attack(configure: { $0.preferredParameters = impossible })
+        try attack.start(as: Self.stranger)
+        try attack.connect()
+        attack.send([0x08, 1, 0, 0xFF, 0xFF, 0x04, 0x2A], on: 4)
+        #expect(attack.frames(on: 4) == [[0x01, 0x08, 1, 0, 0x0A]])
+        attack.advance(seconds: 60)
+        #expect(attack.frames(on: 5).isEmpty)
+    }
+
     /// A beacon is heard and cannot be connected to; with a scan response it answers scanners.
     @Test(arguments: [false, true], [false, true])
     func aBeaconIsNotConnectable(isExtended: Bool, hasResponse: Bool) throws {

@@ -8,6 +8,8 @@ struct Connection: Sendable {
     let isCentral: Bool
     let peer: Address
     var parameters: ConnectionParameters
+    /// When to ask the central for other parameters, as peripheral.
+    var parameterDeadline: Int64?
 
     // MARK: L2CAP
     var transmit = TransmitQueue()
@@ -98,6 +100,7 @@ struct Connection: Sendable {
             if let closing { return closing.deadline }
             var earliest = Int64.max
             if let deadline = security.deadline { earliest = min(earliest, deadline) }
+            if let parameterDeadline { earliest = min(earliest, parameterDeadline) }
             if let requestDeadline { earliest = min(earliest, requestDeadline) }
             if let indicationDeadline { earliest = min(earliest, indicationDeadline) }
             for request in signalRequests { earliest = min(earliest, request.deadline) }

@@ -222,6 +222,9 @@ extension LEHost {
             // A connection ends the advertising that it came from (Vol 4, Part E, 7.8.9, 7.8.56).
             if advertiser.changing == nil { advertiser.applied = nil }
             reconcileAdvertising(at: now)
+            if let preferred = configuration.preferredParameters, preferred.isValid {
+                connections[connections.count - 1].parameterDeadline = now + Self.peripheralPause
+            }
         }
         improve(connections.count - 1, at: now)
     }

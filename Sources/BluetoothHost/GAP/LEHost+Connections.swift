@@ -67,6 +67,7 @@ extension LEHost {
             abort(index, "it did not confirm an indication within 30 s", at: now)
         } else {
             expireSecurity(index, at: now)
+            askForPreferredParameters(index, at: now)
             expireSignalling(index, at: now)
         }
     }

@@ -4,13 +4,16 @@ extension LEHost {
     /// The services that every server has (Core Specification 5.4, Vol 3, Part C, 12 and Part G, 7).
     mutating func addGenericServices() {
         let name = Array(configuration.deviceName.utf8.prefix(248))
-        _ = database.add(
-            ServiceSpecification(
-                .genericAccess,
-                characteristics: [
-                    CharacteristicSpecification(.deviceName, properties: 0x02, access: .read, value: name),
-                    CharacteristicSpecification(.appearance, properties: 0x02, access: .read, value: [0, 0]),
-                ]))
+        var access = [
+            CharacteristicSpecification(.deviceName, properties: 0x02, access: .read, value: name),
+            CharacteristicSpecification(.appearance, properties: 0x02, access: .read, value: [0, 0]),
+        ]
+        if let preferred = configuration.preferredParameters, preferred.isValid {
+            access.append(
+                CharacteristicSpecification(
+                    .preferredParameters, properties: 0x02, access: .read, value: preferred.bytes))
+        }
+        _ = database.add(ServiceSpecification(.genericAccess, characteristics: access))
         var characteristics = [
             CharacteristicSpecification(.serviceChanged, properties: 0x20, access: []),
             CharacteristicSpecification(.clientSupportedFeatures, properties: 0x0A, access: [.read, .write]),

@@ -42,6 +42,7 @@ public struct UUID: Sendable, Hashable {
     static let genericAttribute = UUID(short: 0x1801)
     static let deviceName = UUID(short: 0x2A00)
     static let appearance = UUID(short: 0x2A01)
+    static let preferredParameters = UUID(short: 0x2A04)
     static let serviceChanged = UUID(short: 0x2A05)
     static let clientSupportedFeatures = UUID(short: 0x2B29)
     static let databaseHash = UUID(short: 0x2B2A)

@@ -166,6 +166,20 @@ extension LEHost {
         return true
     }
 
+    /// How long a peripheral leaves a new connection as it is, in nanoseconds (TGAP(conn_pause_peripheral), Vol 3, Part C,
+    /// Appendix A).
+    static let peripheralPause: Int64 = 5_000_000_000
+
+    mutating func askForPreferredParameters(_ index: Int, at now: Int64) {
+        guard (connections[index].parameterDeadline ?? .max) <= now else { return }
+        connections[index].parameterDeadline = nil
+        guard let preferred = configuration.preferredParameters, !preferred.areMet(by: connections[index].parameters)
+        else { return }
+        _ = requestParameters(
+            connections[index].id, interval: preferred.interval, latency: preferred.latency,
+            supervisionTimeout: preferred.supervisionTimeout, at: now)
+    }
+
     /// Core Specification 5.4, Vol 6, Part B, 4.5.2: the timeout must hold two whole rounds of skipped events.
     static func areValid(_ interval: ClosedRange<UInt16>, _ latency: UInt16, _ timeout: UInt16) -> Bool {
         interval.lowerBound >= 6 && interval.upperBound <= 3200 && latency <= 499 && (10...3200).contains(timeout)
