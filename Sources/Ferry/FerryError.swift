@@ -12,12 +12,29 @@ public struct FerryError: Error, Sendable {
     /// The error of the layer below (a codec's, a transport's), when there is one.
     public let cause: (any Error)?
 
-    /// Makes an error; plugins use the same codes as the core.
-    public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
+    /// What is known of the message whose `send` has failed; nil for errors that are not about one.
+    public let fate: MessageFate?
+
+    /// Makes an error; plugins use the same codes as the core, and codes of their own.
+    public init(_ code: Code, _ message: String, cause: (any Error)? = nil, fate: MessageFate? = nil) {
         self.code = code
         self.message = message
         self.cause = cause
+        self.fate = fate
     }
+
+    /// The same error, about a message of which so much is known.
+    func telling(_ fate: MessageFate) -> FerryError { FerryError(code, message, cause: cause, fate: fate) }
+}
+
+/// What is known of a message whose `send` has failed: whether sending it again can double it.
+public enum MessageFate: String, Sendable, Hashable {
+    /// None of it has left this side. Send it again.
+    case nothingSent
+    /// The peer does not get it, though a part of it may have left: the rest never follows. Send it again.
+    case takenBack
+    /// The peer may have it, or get it yet. Send it again only if receiving it twice does no harm.
+    case mayHaveArrived
 }
 
 extension FerryError {
@@ -26,7 +43,8 @@ extension FerryError {
         /// The code's name, as printed in errors.
         public let description: String
 
-        private init(_ name: String) { description = name }
+        /// A kind of a plugin's own. Equal names are equal kinds, so take one that says whose it is: `socket.refused`.
+        public init(_ name: String) { description = name }
 
         // MARK: Limits
 
@@ -75,8 +93,10 @@ extension FerryError {
         public static let closed = Code("closed")
         /// A deadline passed.
         public static let timedOut = Code("timedOut")
-        /// The calling task was cancelled, and the message taken back in time: the peer does not get it.
+        /// The calling task was cancelled. Of a message that was to be sent, ``FerryError/fate`` says what became.
         public static let cancelled = Code("cancelled")
+        /// The peer cancelled a message that had arrived in part.
+        public static let cancelledByPeer = Code("cancelledByPeer")
         /// The peer broke the rules too often or too grossly.
         public static let misbehavingPeer = Code("misbehavingPeer")
 

@@ -33,10 +33,10 @@ import Testing
         let client = ReconnectingTransport(
             over: GATTTransport(adapter: pair.far, configuration: layout), backoff: backoff)
         let listener = try await server.listen()
-        let near = MessageChannel(
+        let near = try MessageChannel(
             over: try await client.connect(timeout: .seconds(10)), codec: BytesCodec(), framing: SequencedFraming())
         var links = listener.links.makeAsyncIterator()
-        let far = MessageChannel(
+        let far = try MessageChannel(
             over: try #require(await links.next()), codec: BytesCodec(), framing: SequencedFraming())
         async let sent: Void = far.send(Array(message))
         let received = Mutex<[UInt8]?>(nil)

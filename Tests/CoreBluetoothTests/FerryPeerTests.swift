@@ -20,8 +20,8 @@ import Testing
             characteristic: BluetoothUUID(TransferService.characteristicUUID.uuidString))
     }
 
-    private func channel(_ link: any Link) -> MessageChannel<String> {
-        MessageChannel(over: link, codec: TextCodec(), framing: EndOfMessageFraming())
+    private func channel(_ link: any Link) throws -> MessageChannel<String, String> {
+        try MessageChannel(over: link, codec: TextCodec(), framing: EndOfMessageFraming())
     }
 
     /// The well-known receiver hears from a channel.
@@ -32,7 +32,7 @@ import Testing
         let text = text
         let sending = Task {
             for await link in listener.links {
-                let channel = MessageChannel(over: link, codec: TextCodec(), framing: framing)
+                let channel = try MessageChannel(over: link, codec: TextCodec(), framing: framing)
                 try await channel.send(text)
                 for try await _ in channel.messages {}
                 return
@@ -60,7 +60,7 @@ import Testing
         sender.onDone = { isDone = true }
         let link = try await GATTTransport(adapter: radio.makeAdapter(), configuration: layout)
             .connect(timeout: .seconds(10))
-        let channel = channel(link)
+        let channel = try channel(link)
         var messages = channel.messages.makeAsyncIterator()
         let received = try await messages.next()
         #expect(received == text)
@@ -107,7 +107,7 @@ import Testing
         try await side.begin()
         let link = try await GATTTransport(adapter: radio.makeAdapter(), configuration: plainLayout)
             .connect(timeout: .seconds(10))
-        let channel = MessageChannel(over: link, codec: BytesCodec(), framing: EndOfMessageFraming())
+        let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: EndOfMessageFraming())
         var messages = channel.messages.makeAsyncIterator()
         for message in [Array(text.utf8), [1], [UInt8](repeating: 7, count: 20), Array("xEOM".utf8)] {
             try await channel.send(message)
@@ -124,7 +124,7 @@ import Testing
         let listener = try await GATTTransport(adapter: radio.makeAdapter(), configuration: plainLayout).listen()
         let serving = Task {
             for await link in listener.links {
-                let channel = MessageChannel(over: link, codec: BytesCodec(), framing: EndOfMessageFraming())
+                let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: EndOfMessageFraming())
                 for try await message in channel.messages { try await channel.send(message.reversed()) }
             }
         }

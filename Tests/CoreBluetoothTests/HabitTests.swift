@@ -126,11 +126,11 @@ import Testing
         let pair = try DefectTests.radio(.init(probabilities: [.readyEarly: 0.5]))
         let layout = try GATTConfiguration(service: BluetoothUUID("FE01"), characteristic: BluetoothUUID("FE02"))
         let listener = try await GATTTransport(adapter: pair.near, configuration: layout).listen()
-        let near = MessageChannel(
+        let near = try MessageChannel(
             over: try await GATTTransport(adapter: pair.far, configuration: layout).connect(timeout: .seconds(10)),
             codec: BytesCodec())
         var links = listener.links.makeAsyncIterator()
-        let far = MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
+        let far = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
         let (one, other) = ([UInt8](repeating: 1, count: 5000), [UInt8](repeating: 2, count: 5000))
         async let first: Void = far.send(one)
         async let second: Void = far.send(other)
@@ -161,7 +161,7 @@ import Testing
         let central = CentralSide(on: pair.far)
         _ = try await central.subscribe()
         var links = listener.links.makeAsyncIterator()
-        let channel = MessageChannel(
+        let channel = try MessageChannel(
             over: try #require(await links.next()), codec: BytesCodec(), framing: EndOfMessageFraming())
         try await channel.send(Array(message))
         try await central.journal.wait(for: "value 3 ok")

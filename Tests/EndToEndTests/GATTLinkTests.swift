@@ -46,8 +46,8 @@ import Testing
 
     private func exchange(_ rig: Rig, _ framing: some Framing, count: Int = 20) async throws {
         let (near, far) = try await rig.connect()
-        let client = MessageChannel(over: near, codec: BytesCodec(), framing: framing)
-        let server = MessageChannel(over: far, codec: BytesCodec(), framing: framing)
+        let client = try MessageChannel(over: near, codec: BytesCodec(), framing: framing)
+        let server = try MessageChannel(over: far, codec: BytesCodec(), framing: framing)
         async let echo: Void = {
             for try await message in server.messages { try await server.send(message.reversed()) }
         }()
@@ -68,7 +68,7 @@ import Testing
     @Test func theChunkSizeOutlivesTheConnection() async throws {
         let rig = try await Rig()
         let (near, far) = try await rig.connect()
-        let channel = MessageChannel(over: far, codec: BytesCodec())
+        let channel = try MessageChannel(over: far, codec: BytesCodec())
         try await channel.send([1])
         let size = far.maximumChunkSize
         #expect(size > 20)
@@ -83,8 +83,8 @@ import Testing
     @Test func otherServicesComeAndGo() async throws {
         let rig = try await Rig()
         let (near, far) = try await rig.connect()
-        let client = MessageChannel(over: near, codec: BytesCodec())
-        let server = MessageChannel(over: far, codec: BytesCodec())
+        let client = try MessageChannel(over: near, codec: BytesCodec())
+        let server = try MessageChannel(over: far, codec: BytesCodec())
         let other = rig.server.openPeripheral(Bystander())
         let added = try await other.publish(ServiceDefinition(Self.other, characteristics: []))
         other.unpublish(added.id)
@@ -129,8 +129,8 @@ import Testing
     func followsTheMTU(_ mtu: Int) async throws {
         let rig = try await Rig { $0.attMTU = mtu }
         let (near, far) = try await rig.connect()
-        let client = MessageChannel(over: near, codec: BytesCodec())
-        let server = MessageChannel(over: far, codec: BytesCodec())
+        let client = try MessageChannel(over: near, codec: BytesCodec())
+        let server = try MessageChannel(over: far, codec: BytesCodec())
         try await server.send(pattern(10_000))
         var messages = client.messages.makeAsyncIterator()
         let message = try await messages.next()
@@ -147,8 +147,8 @@ import Testing
         layout.writeType = type
         if let limit { layout.maximumWriteWithoutResponse = limit }
         let (near, far) = try await Rig(layout) { $0.attMTU = 517 }.connect()
-        let client = MessageChannel(over: near, codec: BytesCodec())
-        let server = MessageChannel(over: far, codec: BytesCodec())
+        let client = try MessageChannel(over: near, codec: BytesCodec())
+        let server = try MessageChannel(over: far, codec: BytesCodec())
         try await client.send(pattern(5_000))
         var messages = server.messages.makeAsyncIterator()
         #expect(try await messages.next() == pattern(5_000))
@@ -161,12 +161,12 @@ import Testing
         let rig = try await Rig()
         var limits = Limits()
         limits.maximumInboundBytes = 4096
-        var clients: [MessageChannel<[UInt8]>] = []
-        var servers: [MessageChannel<[UInt8]>] = []
+        var clients: [MessageChannel<[UInt8], [UInt8]>] = []
+        var servers: [MessageChannel<[UInt8], [UInt8]>] = []
         for _ in 0..<4 {
             let (near, far) = try await rig.connect()
-            clients.append(MessageChannel(over: near, codec: BytesCodec(), limits: limits))
-            servers.append(MessageChannel(over: far, codec: BytesCodec()))
+            clients.append(try MessageChannel(over: near, codec: BytesCodec(), limits: limits))
+            servers.append(try MessageChannel(over: far, codec: BytesCodec()))
         }
         // The first never reads, the second leaves; the others get everything.
         let stuck = Task { [server = servers[0]] in
@@ -197,8 +197,8 @@ import Testing
         let (near, far) = try await rig.connect()
         var limits = Limits()
         limits.maximumInboundBytes = 4096
-        let client = MessageChannel(over: near, codec: BytesCodec(), limits: limits)
-        let server = MessageChannel(over: far, codec: BytesCodec(), limits: limits)
+        let client = try MessageChannel(over: near, codec: BytesCodec(), limits: limits)
+        let server = try MessageChannel(over: far, codec: BytesCodec(), limits: limits)
         async let down: Void = {
             for number in 0..<100 { try await server.send(pattern(500, seed: number)) }
         }()
@@ -268,8 +268,8 @@ import Testing
     @Test func offersTheServiceAgainAfterAPowerCycle() async throws {
         let rig = try await Rig()
         let (near, far) = try await rig.connect()
-        let client = MessageChannel(over: near, codec: BytesCodec())
-        let server = MessageChannel(over: far, codec: BytesCodec())
+        let client = try MessageChannel(over: near, codec: BytesCodec())
+        let server = try MessageChannel(over: far, codec: BytesCodec())
         rig.server.setState(.poweredOff)
         var messages = server.messages.makeAsyncIterator()
         let end = try await messages.next()
@@ -283,8 +283,8 @@ import Testing
     @Test func keepsLinksWhenItStopsListening() async throws {
         let rig = try await Rig()
         let (near, far) = try await rig.connect()
-        let client = MessageChannel(over: near, codec: BytesCodec())
-        let server = MessageChannel(over: far, codec: BytesCodec())
+        let client = try MessageChannel(over: near, codec: BytesCodec())
+        let server = try MessageChannel(over: far, codec: BytesCodec())
         rig.listener.close()
         try await server.send([1, 2, 3])
         var messages = client.messages.makeAsyncIterator()
@@ -298,8 +298,8 @@ import Testing
         let rig = try await Rig { $0.supervisionTimeout = .milliseconds(50) }
         let adapter = rig.radio.makeAdapter()
         let (near, far) = try await rig.connect(from: adapter)
-        let client = MessageChannel(over: near, codec: BytesCodec())
-        let server = MessageChannel(over: far, codec: BytesCodec())
+        let client = try MessageChannel(over: near, codec: BytesCodec())
+        let server = try MessageChannel(over: far, codec: BytesCodec())
         rig.radio.setInRange(false, between: adapter, and: rig.server)
         for channel in [client, server] {
             var messages = channel.messages.makeAsyncIterator()
@@ -311,8 +311,8 @@ import Testing
         let rig = try await Rig()
         for size in [1, 100, 1000, 10_000] {
             let (near, far) = try await rig.connect()
-            let client = MessageChannel(over: near, codec: BytesCodec())
-            let server = MessageChannel(over: far, codec: BytesCodec())
+            let client = try MessageChannel(over: near, codec: BytesCodec())
+            let server = try MessageChannel(over: far, codec: BytesCodec())
             try await server.send(pattern(size))
             server.close()
             var messages = client.messages.makeAsyncIterator()
@@ -322,8 +322,8 @@ import Testing
             #expect(end == nil)
 
             let (near2, far2) = try await rig.connect()
-            let client2 = MessageChannel(over: near2, codec: BytesCodec())
-            let server2 = MessageChannel(over: far2, codec: BytesCodec())
+            let client2 = try MessageChannel(over: near2, codec: BytesCodec())
+            let server2 = try MessageChannel(over: far2, codec: BytesCodec())
             try await client2.send(pattern(size))
             client2.close()
             var messages2 = server2.messages.makeAsyncIterator()

@@ -37,15 +37,15 @@ import Testing
         let layout = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
         let isDone = Atomic(false)
-        async let exchanged: (LinkListener, [any Link], [MessageChannel<[UInt8]>]) = {
+        async let exchanged: (LinkListener, [any Link], [MessageChannel<[UInt8], [UInt8]>]) = {
             defer { isDone.store(true, ordering: .releasing) }
             let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
             let near = try await GATTTransport(adapter: client, configuration: layout, time: time)
                 .connect(timeout: .seconds(3600))
             var links = listener.links.makeAsyncIterator()
             let far = try #require(await links.next())
-            let sender = MessageChannel(over: near, codec: BytesCodec(), time: time)
-            let receiver = MessageChannel(over: far, codec: BytesCodec(), time: time)
+            let sender = try MessageChannel(over: near, codec: BytesCodec(), time: time)
+            let receiver = try MessageChannel(over: far, codec: BytesCodec(), time: time)
             try await sender.send([1, 2, 3])
             for try await message in receiver.messages.prefix(1) { #expect(message == [1, 2, 3]) }
             sender.close()

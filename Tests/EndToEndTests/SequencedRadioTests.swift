@@ -141,19 +141,17 @@ struct SequencedRadioSchedule {
             if sides.isEmpty || sides.contains(where: \.isSuspended) {
                 if let (near, far) = try await connect(client, listener) {
                     tally.connections += 1
-                    let ports = [LinkPort(near), LinkPort(far)]
+                    let links = [near, far]
                     if sides.isEmpty {
-                        sides = ports.enumerated().map { Side($0.offset, $0.element, log, time, &random) }
-                        for port in ports { port.activate() }
+                        sides = links.enumerated().map { Side($0.offset, $0.element, log, time, &random) }
                     } else {
                         // Now and then a side has lost its memory meanwhile.
                         let forgetful = Int.random(in: 0..<20, using: &random)
-                        for index in 0...1 where forgetful != index { sides[index].adopt(ports[index]) }
+                        for index in 0...1 where forgetful != index { sides[index].adopt(links[index]) }
                         if forgetful < 2 {
                             tally.crashes += 1
                             sides[forgetful].crash()
-                            sides[forgetful] = Side(forgetful, ports[forgetful], log, time, &random)
-                            ports[forgetful].activate()
+                            sides[forgetful] = Side(forgetful, links[forgetful], log, time, &random)
                         }
                     }
                 }
@@ -214,12 +212,18 @@ private final class Side: Sendable {
     private let log: MessageLog
     private let suspended: Flag
 
-    init(_ index: Int, _ port: LinkPort, _ log: MessageLog, _ time: VirtualTime, _ random: inout SplitMix64) {
+    init(_ index: Int, _ connection: any Link, _ log: MessageLog, _ time: VirtualTime, _ random: inout SplitMix64) {
         self.index = index
         self.log = log
         let flag = Flag()
         suspended = flag
-        link = ResumableLink(over: port) { reason in flag.isSet.store(reason != nil, ordering: .releasing) }
+        link = ResumableLink(over: connection) { event in
+            switch event {
+            case .suspended: flag.isSet.store(true, ordering: .releasing)
+            case .ended: flag.isSet.store(false, ordering: .releasing)
+            case .firstChunk, .resumed: break
+            }
+        }
         var framing = SequencedFraming.Configuration()
         framing.window = Int.random(in: 1...64, using: &random)
         framing.maximumTimeouts = 1000
@@ -241,10 +245,9 @@ private final class Side: Sendable {
     var isSuspended: Bool { suspended.isSet.load(ordering: .acquiring) }
 
     /// Takes a new connection.
-    func adopt(_ port: LinkPort) {
+    func adopt(_ connection: any Link) {
         suspended.isSet.store(false, ordering: .releasing)
-        port.activate()
-        link.adopt(port)
+        if !link.adopt(connection) { connection.close() }
     }
 
     /// The app ends, and whoever waits for a message knows.
@@ -333,8 +336,9 @@ private final class MessageLog: Sendable {
                 if entry.deliveries > 1 { return "a message arrived \(entry.deliveries) times" }
                 switch entry.outcome {
                 case .success where entry.deliveries == 0: return "a message is told as sent and did not arrive"
-                case .failure(let error) where error.code == .cancelled && entry.deliveries > 0:
-                    return "a message arrived although it was taken back"
+                case .failure(let error) where error.fate == nil: return "a send failed without a fate: \(error)"
+                case .failure(let error) where error.fate != .mayHaveArrived && entry.deliveries > 0:
+                    return "a message arrived although it was told as \(String(describing: error.fate)): \(error)"
                 default: break
                 }
             }

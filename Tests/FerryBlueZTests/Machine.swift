@@ -39,7 +39,7 @@
         }
 
         /// What a channel still delivers until it ends, whether or not with a reason.
-        static func rest(of channel: MessageChannel<[UInt8]>) async -> [[UInt8]] {
+        static func rest(of channel: MessageChannel<[UInt8], [UInt8]>) async -> [[UInt8]] {
             var rest: [[UInt8]] = []
             var messages = channel.messages.makeAsyncIterator()
             while let message = try? await messages.next() { rest.append(message) }

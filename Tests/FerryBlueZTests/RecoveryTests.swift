@@ -50,7 +50,7 @@
             let (serving, asking) = try await Machine.adapters()
             let links = try await Links.open()
             let message = [UInt8].sample(1, 400_000)
-            let (peripheral, central) = (channel(links.peripheral), channel(links.central))
+            let (peripheral, central) = (try channel(links.peripheral), try channel(links.central))
             let sent = Task { try await peripheral.send(message, timeout: .seconds(120)) }
             try await Machine.time.wait("fault", for: "the message to be under way") {
                 central.statistics.chunksReceived > 20
@@ -88,8 +88,8 @@
             }
         }
 
-        private func channel(_ link: any Link) -> MessageChannel<[UInt8]> {
-            MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
+        private func channel(_ link: any Link) throws -> MessageChannel<[UInt8], [UInt8]> {
+            try MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
         }
     }
 #endif

@@ -128,14 +128,14 @@
             case .idle(let byCentral):
                 let links = try await Links.next(on: listener)
                 let (here, there) = byCentral ? (links.central, links.peripheral) : (links.peripheral, links.central)
-                let other = MessageChannel(over: there, codec: BytesCodec(), framing: LengthPrefixFraming())
+                let other = try MessageChannel(over: there, codec: BytesCodec(), framing: LengthPrefixFraming())
                 here.close()
                 #expect(await Machine.rest(of: other).isEmpty)
             case .sending(let byCentral):
                 let links = try await Links.next(on: listener)
                 let (here, there) = byCentral ? (links.central, links.peripheral) : (links.peripheral, links.central)
-                let sender = MessageChannel(over: here, codec: BytesCodec(), framing: LengthPrefixFraming())
-                let other = MessageChannel(over: there, codec: BytesCodec(), framing: LengthPrefixFraming())
+                let sender = try MessageChannel(over: here, codec: BytesCodec(), framing: LengthPrefixFraming())
+                let other = try MessageChannel(over: there, codec: BytesCodec(), framing: LengthPrefixFraming())
                 let sent = Task { try await sender.send(.sample(1, 400_000), timeout: .seconds(60)) }
                 try await Machine.time.wait("end", for: "the message to be under way") {
                     other.statistics.chunksReceived > 10

@@ -32,9 +32,10 @@
             _ links: Links, _ sizes: [Int], _ codec: Format, _ framing: some Framing,
             _ compression: (any Compression)? = nil
         ) async throws where Format.Message: Sample {
-            let peripheral = MessageChannel(
+            let peripheral = try MessageChannel(
                 over: links.peripheral, codec: codec, framing: framing, compression: compression)
-            let central = MessageChannel(over: links.central, codec: codec, framing: framing, compression: compression)
+            let central = try MessageChannel(
+                over: links.central, codec: codec, framing: framing, compression: compression)
             let began = SystemTime().now
             async let down: Void = send(sizes, "notified", from: peripheral, to: central)
             async let up: Void = send(sizes, "written", from: central, to: peripheral)
@@ -45,7 +46,8 @@
         }
 
         private static func send<Message: Sample>(
-            _ sizes: [Int], _ way: String, from sender: MessageChannel<Message>, to receiver: MessageChannel<Message>
+            _ sizes: [Int], _ way: String, from sender: MessageChannel<Message, Message>,
+            to receiver: MessageChannel<Message, Message>
         ) async throws {
             async let sent: Void = {
                 for (index, size) in sizes.enumerated() {

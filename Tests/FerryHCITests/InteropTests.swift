@@ -145,8 +145,8 @@
                 incoming = accepted
                 break
             }
-            let sender = MessageChannel(over: try #require(incoming), codec: BytesCodec(), framing: framing)
-            let receiver = MessageChannel(over: link, codec: BytesCodec(), framing: framing)
+            let sender = try MessageChannel(over: try #require(incoming), codec: BytesCodec(), framing: framing)
+            let receiver = try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
             let message = (0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
             async let sent: Void = sender.send(message)
             for try await received in receiver.messages {

@@ -315,7 +315,7 @@
             let channel = try await connection.openL2CAPChannel(PSM(rawValue: 0x80))
             #expect(channel.maximumChunkSize == 1000)
             let message = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
-            let link = MessageChannel(over: channel, codec: BytesCodec(), framing: LengthPrefixFraming())
+            let link = try MessageChannel(over: channel, codec: BytesCodec(), framing: LengthPrefixFraming())
             async let sent: Void = link.send(message)
             let received = try await link.messages.first { _ in true }
             #expect(received == message)

@@ -27,12 +27,12 @@ import Testing
             let time = rig.time
             var limits = Limits()
             limits.maximumInboundMessages = 8
-            var pairs: [(MessageChannel<[UInt8]>, MessageChannel<[UInt8]>)] = []
+            var pairs: [(MessageChannel<[UInt8], [UInt8]>, MessageChannel<[UInt8], [UInt8]>)] = []
             for (outbound, inbound) in try await rig.allLinks() {
                 pairs.append(
                     (
-                        MessageChannel(over: outbound, codec: BytesCodec(), time: time),
-                        MessageChannel(over: inbound, codec: BytesCodec(), limits: limits, time: time)
+                        try MessageChannel(over: outbound, codec: BytesCodec(), time: time),
+                        try MessageChannel(over: inbound, codec: BytesCodec(), limits: limits, time: time)
                     ))
             }
             let counts = Counts(pairs.count)
@@ -93,8 +93,8 @@ import Testing
         let arrivals = try VirtualRun.run(under: rig.time) {
             let time = rig.time
             let (outbound, inbound) = try await rig.links()
-            let sender = MessageChannel(over: outbound, codec: BytesCodec(), time: time)
-            let receiver = MessageChannel(over: inbound, codec: BytesCodec(), time: time)
+            let sender = try MessageChannel(over: outbound, codec: BytesCodec(), time: time)
+            let receiver = try MessageChannel(over: inbound, codec: BytesCodec(), time: time)
             async let sending: Void = {
                 for number in 0..<600 { try await sender.send([UInt8](repeating: UInt8(number % 251), count: 700)) }
             }()

@@ -56,8 +56,8 @@ import Testing
     )
         async throws -> (received: [[UInt8]], duration: Duration)
     {
-        let sender = MessageChannel(over: outbound, codec: BytesCodec(), time: time)
-        let receiver = MessageChannel(over: inbound, codec: BytesCodec(), time: time)
+        let sender = try MessageChannel(over: outbound, codec: BytesCodec(), time: time)
+        let receiver = try MessageChannel(over: inbound, codec: BytesCodec(), time: time)
         let start = time.now
         async let sending: Void = { for message in messages { try await sender.send(message) } }()
         var received: [[UInt8]] = []

@@ -78,3 +78,12 @@ final class ChannelRig: Sendable {
 func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 131 &+ ($0 >> 8)) }
 }
+
+/// Delivers in both directions until nothing waits.
+func exchange(_ links: (a: MemoryLink, b: MemoryLink)) {
+    var isBusy = true
+    while isBusy {
+        isBusy = links.a.deliver()
+        if links.b.deliver() { isBusy = true }
+    }
+}

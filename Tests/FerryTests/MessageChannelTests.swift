@@ -26,8 +26,8 @@ import Testing
         let links = makeLinks()
         let carrier = carry(links)
         defer { carrier.cancel() }
-        let a = MessageChannel(over: links.0, codec: TextCodec(), time: time)
-        let b = MessageChannel(over: links.1, codec: TextCodec(), time: time)
+        let a = try MessageChannel(over: links.0, codec: TextCodec(), time: time)
+        let b = try MessageChannel(over: links.1, codec: TextCodec(), time: time)
         let texts = (0..<50).map { String(repeating: "ferry ", count: $0) }
         async let echoed: Void = {
             var count = 0
@@ -51,8 +51,8 @@ import Testing
         let links = makeLinks()
         let carrier = carry(links)
         defer { carrier.cancel() }
-        let sender = MessageChannel(over: links.0, codec: BytesCodec(), time: time)
-        let receiver = MessageChannel(over: links.1, codec: TextCodec(), time: time)
+        let sender = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
+        let receiver = try MessageChannel(over: links.1, codec: TextCodec(), time: time)
         try await sender.send([0x68, 0x69])
         try await sender.send([0x68, 0xFF])
         try await sender.send([0x68, 0x6F])
@@ -72,7 +72,7 @@ import Testing
             func decode(_ payload: [UInt8]) throws -> Int { throw Refusal() }
         }
         let links = makeLinks()
-        let channel = MessageChannel(over: links.0, codec: Picky(), time: time)
+        let channel = try MessageChannel(over: links.0, codec: Picky(), time: time)
         await #expect { try await channel.send(1) } throws: { error in
             (error as? FerryError)?.code == .encodingFailed && (error as? FerryError)?.cause is Picky.Refusal
         }
@@ -88,7 +88,7 @@ import Testing
 
     @Test func endsAReadWhenItsTaskIsCancelled() async throws {
         let links = makeLinks()
-        let channel = MessageChannel(over: links.0, codec: BytesCodec(), time: time)
+        let channel = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
         let reading = Task {
             var messages = channel.messages.makeAsyncIterator()
             return try await messages.next()
@@ -106,7 +106,7 @@ import Testing
     @Test func cancelsASendBeforeItsFirstChunk() async throws {
         let links = makeLinks(queueDepth: 1)
         links.1.activate(Silent())
-        let channel = MessageChannel(over: links.0, codec: BytesCodec(), time: time)
+        let channel = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
         let first = Task { try await channel.send(pattern(100)) }
         while links.0.waitingChunks == 0 { await Task.yield() }
         let second = Task { try await channel.send(pattern(30)) }
@@ -123,7 +123,7 @@ import Testing
         let other = Silent()
         links.1.activate(other)
         do {
-            let channel = MessageChannel(over: links.0, codec: BytesCodec(), time: time)
+            let channel = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
             try await channel.send([1, 2, 3])
             #expect(other.reason == nil)
         }
@@ -132,7 +132,7 @@ import Testing
 
     @Test func throwsTheReasonOfAnUncleanEnd() async throws {
         let links = makeLinks()
-        let channel = MessageChannel(over: links.0, codec: BytesCodec(), time: time)
+        let channel = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
         let reading = Task { () -> [[UInt8]] in
             var all: [[UInt8]] = []
             for try await message in channel.messages { all.append(message) }

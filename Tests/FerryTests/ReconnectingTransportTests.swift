@@ -81,7 +81,7 @@ private final class BreakingTransport: Transport {
         let transport = ReconnectingTransport(over: base, backoff: backoff)
         let listener = try await transport.listen()
         async let pump: Void = base.pump()
-        let client = MessageChannel(
+        let client = try MessageChannel(
             over: try await transport.connect(timeout: .seconds(5)), codec: BytesCodec(), framing: SequencedFraming())
         async let sending: Void = {
             for number in 0..<60 {
@@ -90,7 +90,7 @@ private final class BreakingTransport: Transport {
         }()
         var links = listener.links.makeAsyncIterator()
         let link = try #require(await links.next())
-        let server = MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
+        let server = try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
         var messages = server.messages.makeAsyncIterator()
         for number in 0..<60 {
             let message = try await messages.next()
@@ -113,13 +113,16 @@ private final class BreakingTransport: Transport {
         let transport = ReconnectingTransport(over: base, backoff: backoff)
         let listener = try await transport.listen()
         async let pump: Void = base.pump()
-        let client = MessageChannel(
+        let client = try MessageChannel(
             over: try await transport.connect(timeout: .seconds(5)), codec: BytesCodec(),
             framing: LengthPrefixFraming())
+        var links = listener.links.makeAsyncIterator()
+        let server = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
         await #expect(throws: FerryError.self) { try await client.send([UInt8](repeating: 1, count: 1 << 20)) }
         #expect(client.closeReason?.code == .disconnected)
         base.stop()
         await pump
+        server.close()
         listener.close()
     }
 
@@ -130,11 +133,11 @@ private final class BreakingTransport: Transport {
         let transport = ReconnectingTransport(over: base, backoff: backoff)
         let listener = try await base.listen()
         async let pump: Void = base.pump()
-        let client = MessageChannel(
+        let client = try MessageChannel(
             over: try await transport.connect(timeout: .seconds(5)), codec: BytesCodec(), framing: SequencedFraming())
         var links = listener.links.makeAsyncIterator()
         let link = try #require(await links.next())
-        let server = MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
+        let server = try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
         listener.close()
         // The peer's link breaks, and nobody listens any more.
         await #expect(throws: FerryError.self) { try await client.send([UInt8](repeating: 1, count: 1 << 20)) }

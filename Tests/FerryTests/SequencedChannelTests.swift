@@ -5,15 +5,6 @@ import Testing
 
 /// The sequenced framing through a whole channel.
 @Suite struct SequencedChannelTests {
-    /// Carries chunks to and fro until neither side has any.
-    private func exchange(_ links: (a: MemoryLink, b: MemoryLink)) {
-        var isBusy = true
-        while isBusy {
-            isBusy = links.a.deliver()
-            if links.b.deliver() { isBusy = true }
-        }
-    }
-
     // MARK: The formats in the hello
 
     private struct Halving: Compression {
@@ -22,10 +13,10 @@ import Testing
         func decompress(_ compressed: RawSpan, plainCount: Int) throws(FerryError) -> [UInt8] { [] }
     }
 
-    @Test func anotherCodecIsRefusedByNameOnBothSides() {
+    @Test func anotherCodecIsRefusedByNameOnBothSides() throws {
         let links = MemoryLink.makePair(maximumChunkSize: 20)
-        let bytes = MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming())
-        let text = MessageChannel(over: links.1, codec: TextCodec(), framing: SequencedFraming())
+        let bytes = try MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming())
+        let text = try MessageChannel(over: links.1, codec: TextCodec(), framing: SequencedFraming())
         exchange(links)
         for reason in [bytes.closeReason, text.closeReason] {
             #expect(reason?.code == .incompatiblePeer)
@@ -33,10 +24,10 @@ import Testing
         }
     }
 
-    @Test func anotherCompressionIsRefusedByNameOnBothSides() {
+    @Test func anotherCompressionIsRefusedByNameOnBothSides() throws {
         let links = MemoryLink.makePair(maximumChunkSize: 20)
-        let plain = MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming())
-        let small = MessageChannel(
+        let plain = try MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming())
+        let small = try MessageChannel(
             over: links.1, codec: BytesCodec(), framing: SequencedFraming(), compression: Halving())
         exchange(links)
         for reason in [plain.closeReason, small.closeReason] {
@@ -45,10 +36,10 @@ import Testing
         }
     }
 
-    @Test func theHelloCarriesTheChannelsNumbers() {
+    @Test func theHelloCarriesTheChannelsNumbers() throws {
         let links = MemoryLink.makePair(maximumChunkSize: 20)
         let tap = Tap()
-        let channel = MessageChannel(
+        let channel = try MessageChannel(
             over: TappedLink(links.0, observer: tap), codec: TextCodec(), framing: SequencedFraming(),
             compression: Halving())
         #expect(tap.first.withLock { $0 }.map { [$0[9], $0[10]] } == [2, 77])
@@ -58,7 +49,7 @@ import Testing
         configuration.compression = 201
         let others = MemoryLink.makePair(maximumChunkSize: 20)
         let second = Tap()
-        let chosen = MessageChannel(
+        let chosen = try MessageChannel(
             over: TappedLink(others.0, observer: second), codec: TextCodec(), framing: SequencedFraming(configuration))
         #expect(second.first.withLock { $0 }.map { [$0[9], $0[10]] } == [200, 201])
         chosen.close()
@@ -99,14 +90,10 @@ import Testing
         let next = rig.send(pattern(30))
         exchange(rig.links)
         #expect(rig.hasSucceeded(next))
-        var isTold = false
-        var messages: [[UInt8]] = []
-        for delivery in rig.readAll() {
-            if case .failure(let error) = delivery, error.code == .cancelled { isTold = true }
-            if case .message(let payload) = delivery { messages.append(payload) }
-        }
-        #expect(isTold)
-        #expect(messages == [pattern(30)])
+        #expect(error?.fate == .takenBack)
+        // The reader is not told of what it never saw.
+        #expect(rig.messages() == [pattern(30)])
+        #expect(rig.b.statistics.messagesCancelledByPeer == 1)
     }
 
     @Test func aTimeoutInTheMiddleTakesTheMessageBack() {
@@ -193,10 +180,11 @@ import Testing
         var limits = Limits()
         limits.maximumMessageSize = 1000
         let links = MemoryLink.makePair(maximumChunkSize: 100, queueDepth: 100)
-        func channel(_ link: MemoryLink, _ framing: some Framing) -> MessageChannel<[UInt8]> {
-            MessageChannel(over: link, codec: BytesCodec(), framing: framing, compression: Halving(), limits: limits)
+        func channel(_ link: MemoryLink, _ framing: some Framing) throws -> MessageChannel<[UInt8], [UInt8]> {
+            try MessageChannel(
+                over: link, codec: BytesCodec(), framing: framing, compression: Halving(), limits: limits)
         }
-        let (a, b) = (channel(links.0, framing), channel(links.1, framing))
+        let (a, b) = (try channel(links.0, framing), try channel(links.1, framing))
         async let sending: Void = a.send(pattern(1000))
         async let receiving: [UInt8]? = {
             var messages = b.messages.makeAsyncIterator()
@@ -233,12 +221,11 @@ import Testing
             links = MemoryLink.makePair(maximumChunkSize: 20, queueDepth: 100)
             var configuration = SequencedFraming.Configuration()
             configuration.maximumTimeouts = 3
-            let ports = [LinkPort(links.0), LinkPort(links.1)]
             let counts = [Count(), Count()]
             suspensions = counts
-            resumable = ports.enumerated().map { index, port in
-                ResumableLink(over: port) { reason in
-                    if reason != nil { counts[index].value.withLock { $0 += 1 } }
+            resumable = [links.0, links.1].enumerated().map { index, link in
+                ResumableLink(over: link) { event in
+                    if case .suspended = event { counts[index].value.withLock { $0 += 1 } }
                 }
             }
             let time = time
@@ -247,17 +234,13 @@ import Testing
                     link: $0, session: SequencedFraming(configuration).makeSession(limits: Limits()), chunkSize: .max,
                     limits: Limits(), time: time)
             }
-            for port in ports { port.activate() }
             for core in cores { core.open() }
         }
 
         /// A new connection in place of the last one.
         func connect() {
             links = MemoryLink.makePair(maximumChunkSize: 20, queueDepth: 100)
-            for (link, port) in zip(resumable, [LinkPort(links.0), LinkPort(links.1)]) {
-                port.activate()
-                link.adopt(port)
-            }
+            for (link, below) in zip(resumable, [links.0, links.1]) { #expect(link.adopt(below)) }
         }
     }
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct TappedLinkTests {
     @Test func tellsTheObserverAndPassesEverythingOn() throws {
-        let inner = ScriptedLink(capacity: 2)
+        let inner = CountingLink(capacity: 2)
         let observer = Recorder()
         let receiver = Recorder()
         let link = TappedLink(inner, observer: observer)
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test func anErrorOfTheLinkIsThrownAndNotReportedAsSent() {
-        let inner = ScriptedLink(capacity: 2)
+        let inner = CountingLink(capacity: 2)
         let observer = Recorder()
         let link = TappedLink(inner, observer: observer)
         let error = #expect(throws: FerryError.self) { try link.trySend([UInt8]().span.bytes) }
@@ -37,7 +37,7 @@ import Testing
 
     @Test func anObserverNeedsToSayNothing() throws {
         final class Silent: LinkObserver {}
-        let inner = ScriptedLink(capacity: 1)
+        let inner = CountingLink(capacity: 1)
         let receiver = Recorder()
         let link = TappedLink(inner, observer: Silent())
         link.activate(receiver)
@@ -51,7 +51,7 @@ import Testing
 }
 
 /// Takes `capacity` chunks, then refuses until it is drained.
-private final class ScriptedLink: Link {
+private final class CountingLink: Link {
     private struct State {
         var receiver: (any LinkReceiver)?
         var space: Int

@@ -19,10 +19,10 @@
             let channel =
                 switch self {
                 case .endOfMessage:
-                    MessageChannel(
+                    try MessageChannel(
                         over: link, codec: BytesCodec(), framing: try EndOfMessageFraming(chunkSize: nil))
-                case .lengthPrefix, .lengthPrefixByIndications: MessageChannel(over: link, codec: BytesCodec())
-                case .sequenced: MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
+                case .lengthPrefix, .lengthPrefixByIndications: try MessageChannel(over: link, codec: BytesCodec())
+                case .sequenced: try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
                 }
             async let sent: Void = {
                 for message in Self.messages { try await channel.send(message, timeout: .seconds(60)) }

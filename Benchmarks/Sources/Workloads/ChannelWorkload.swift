@@ -84,7 +84,7 @@ public struct ChannelWorkload: Sendable {
         return outcomes
     }
 
-    private typealias Ends = (sender: MessageChannel<[UInt8]>, receiver: MessageChannel<[UInt8]>)
+    private typealias Ends = (sender: MessageChannel<[UInt8], [UInt8]>, receiver: MessageChannel<[UInt8], [UInt8]>)
 
     private func open(_ time: any TimeSource, over linkLayer: (any LinkLayerModel)? = nil) async throws -> Ends {
         var configuration = LoopbackRadio.Configuration()
@@ -105,10 +105,10 @@ public struct ChannelWorkload: Sendable {
             throw FerryError(.peerNotFound, "The central connected, and the peripheral has no link to it.")
         }
         let framing = framing()
-        func channel(_ link: any Link) -> MessageChannel<[UInt8]> {
-            MessageChannel(over: link, codec: BytesCodec(), framing: framing, limits: .wide, time: time)
+        func channel(_ link: any Link) throws -> MessageChannel<[UInt8], [UInt8]> {
+            try MessageChannel(over: link, codec: BytesCodec(), framing: framing, limits: .wide, time: time)
         }
-        return (channel(peripheral), channel(central))
+        return (try channel(peripheral), try channel(central))
     }
 
     private func transfer(_ count: Int, _ ends: Ends) async throws -> Outcome {

@@ -75,7 +75,7 @@ struct Party: Sendable {
         }
     }
 
-    private func send(_ card: Card, over channel: MessageChannel<Card>) async throws -> Int {
+    private func send(_ card: Card, over channel: MessageChannel<Card, Card>) async throws -> Int {
         let size = Size()
         defer { console.endProgress() }
         try await channel.send(card, timeout: timeout) { [console, sendingTitle] progress in
@@ -95,7 +95,8 @@ struct Party: Sendable {
         case nothing
     }
 
-    private func nextArrival(on channel: MessageChannel<Card>, until deadline: Timestamp) async throws -> Arrival {
+    private func nextArrival(on channel: MessageChannel<Card, Card>, until deadline: Timestamp) async throws -> Arrival
+    {
         try await time.race(until: deadline) {
             var messages = channel.messages.makeAsyncIterator()
             return try await messages.next().map(Arrival.card) ?? .end
@@ -104,7 +105,7 @@ struct Party: Sendable {
 
     /// Opens a channel over a link and closes it in the end, however the end comes.
     private func withChannel<Result: Sendable>(
-        over link: any Link, _ body: (MessageChannel<Card>, ChunkLog) async throws -> Result
+        over link: any Link, _ body: (MessageChannel<Card, Card>, ChunkLog) async throws -> Result
     ) async throws -> Result {
         let log = ChunkLog(role: role, console: showsChunks ? console : nil, stopwatch: stopwatch)
         let channel = try recipe.open(over: TappedLink(link, observer: log), time: time)

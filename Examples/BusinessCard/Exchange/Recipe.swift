@@ -13,9 +13,10 @@ struct Recipe: Sendable {
     var chunkSize: Int?
 
     /// Opens a channel for cards over a link.
-    func open(over link: any Link, time: any TimeSource = SystemTime()) throws(FerryError) -> MessageChannel<Card> {
+    func open(over link: any Link, time: any TimeSource = SystemTime()) throws(FerryError) -> MessageChannel<Card, Card>
+    {
         let framing = try framing.make(chunkSize: chunkSize)
-        return MessageChannel(
+        return try MessageChannel(
             over: link, codec: codec.make(), framing: framing,
             compression: compresses ? ZlibCompression() : nil, chunkSize: chunkSize, time: time)
     }

@@ -2,14 +2,27 @@ import Synchronization
 
 /// The shell of a channel: owns the link, the lock and the timer, and does what ``ChannelState`` answers.
 ///
-/// There is no task and no queue. Whoever brings an event (a sender, the link, the timer) takes the lock, lets the state
-/// push chunks into the link until it refuses, and after unlocking resumes whoever was waiting. The link's contract
-/// makes that safe: it never calls back from within a call.
+/// There is no task and no queue. Whoever brings an event (a sender, the link, the timer) takes the lock, tells the state,
+/// lets it push chunks into the link until that refuses, and after unlocking does what has come of it. The link's contract
+/// makes that safe: it never calls back from within a call. What comes of events is done in their order, by one thread at a
+/// time: whoever finds another at it leaves its share to that one.
 package final class ChannelCore: LinkReceiver {
     private let link: any Link
     private let time: any TimeSource
-    private let state: Mutex<ChannelState>
+    private let guarded: Mutex<Guarded>
     private let nextID = Atomic<UInt64>(0)
+
+    private struct Guarded: ~Copyable, Sendable {
+        var state: ChannelState
+        var timer: ScheduledTimer?
+        var timerDeadline: Timestamp?
+        /// Whether the link has been asked to pause its peer.
+        var hasPaused = false
+        /// Whether a thread is doing what has come of events.
+        var isPerforming = false
+        var lastStatus = ChannelStatus(phase: .connecting, resumptions: 0)
+        var watchers = Watchers()
+    }
 
     package init(
         link: any Link, session: any FramingSession, chunkSize: Int, limits: Limits, time: any TimeSource,
@@ -17,17 +30,24 @@ package final class ChannelCore: LinkReceiver {
     ) {
         self.link = link
         self.time = time
-        state = Mutex(
-            ChannelState(session: session, chunkSize: chunkSize, limits: limits, envelopeCount: envelopeCount))
+        guarded = Mutex(
+            Guarded(
+                state: ChannelState(
+                    session: session, chunkSize: chunkSize, limits: limits, envelopeCount: envelopeCount)))
     }
 
+    /// Activates the link. What it holds is taken before anything is sent, for it may have ended already.
     package func open() {
-        change { state, link, now in state.open(link, at: now) }
+        change(pumps: false) { state, now in state.linkDidOpen(at: now) }
         link.activate(self)
+        change { _, _ in }
     }
 
-    package var closeReason: FerryError? { state.withLock { $0.closeReason } }
-    package var statistics: ChannelStatistics { state.withLock { $0.statistics } }
+    package var peer: PeerIdentity { link.peer }
+    package var closeReason: FerryError? { guarded.withLock { $0.state.closeReason } }
+    package var statistics: ChannelStatistics { guarded.withLock { $0.state.statistics } }
+    package var status: ChannelStatus { guarded.withLock { $0.state.status } }
+    package var arriving: ReceiveProgress? { guarded.withLock { $0.state.arriving } }
 
     // MARK: Sending
 
@@ -35,7 +55,9 @@ package final class ChannelCore: LinkReceiver {
         _ payload: [UInt8], options: SendOptions = SendOptions(), timeout: Duration?,
         progress: (@Sendable (SendProgress) -> Void)?
     ) async throws(FerryError) {
-        if Task.isCancelled { throw ChannelState.cancelledInTime }
+        if Task.isCancelled {
+            throw FerryError(.cancelled, "The task was cancelled before the message was sent.", fate: .nothingSent)
+        }
         let id = makeID()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -61,22 +83,20 @@ package final class ChannelCore: LinkReceiver {
         progress: (@Sendable (SendProgress) -> Void)? = nil,
         completion: @escaping @Sendable (Result<Void, FerryError>) -> Void
     ) {
-        change { [time] state, link, now in
+        change { [time] state, now in
             let timer = timeout.map { timeout in
-                time.schedule(at: now + timeout) { [self] in expire(id) }
+                time.schedule(at: now + timeout) { [self] in
+                    change { state, now in state.abandon(id, because: .timedOut, at: now) }
+                }
             }
             let send = PendingSend(
                 totalBytes: payload.count, timer: timer, progress: progress, completion: completion)
-            return state.submit(payload, as: id, options, send, link, at: now)
+            state.submit(payload, as: id, options, send, at: now)
         }
     }
 
     package func cancel(_ id: MessageID) {
-        change { state, _, now in state.cancel(id, at: now) }
-    }
-
-    private func expire(_ id: MessageID) {
-        change { state, _, now in state.expire(id, at: now) }
+        change { state, now in state.abandon(id, because: .cancelled, at: now) }
     }
 
     // MARK: Receiving
@@ -86,8 +106,8 @@ package final class ChannelCore: LinkReceiver {
         let id = makeID()
         return await withTaskCancellationHandler {
             await withCheckedContinuation(isolation: actor) { continuation in
-                change { state, link, now in
-                    state.read(Reader(id: id, resume: { continuation.resume(returning: $0) }), link, at: now)
+                change { state, now in
+                    state.read(Reader(id: id, resume: { continuation.resume(returning: $0) }), at: now)
                 }
                 if Task.isCancelled { cancelRead(id) }
             }
@@ -99,85 +119,173 @@ package final class ChannelCore: LinkReceiver {
     /// What can be read without waiting, if anything.
     package func take() -> Delivery? {
         var delivery: Delivery?
-        change { state, link, now in
-            delivery = state.take()
-            return delivery.map { state.taken(link, at: now, consumed: $0.byteCount) } ?? Effects()
-        }
+        change { state, now in delivery = state.take(at: now) }
         return delivery
     }
 
-    private func cancelRead(_ id: MessageID) {
-        change { state, _, _ in state.cancelRead(id) }
-    }
+    private func cancelRead(_ id: MessageID) { change { state, _ in state.cancelRead(id) } }
 
     // MARK: The link
 
-    package func linkIsReady() {
-        change { state, link, now in state.pump(link, at: now) }
-    }
+    package func linkIsReady() { change { _, _ in } }
 
     package func linkDidReceive(_ chunk: RawSpan) {
         let now = time.now
-        let effects = state.withLock { state in
-            var effects = state.receive(chunk, link, at: now)
-            arm(&state, &effects, at: now)
-            return effects
+        let effects = guarded.withLock { guarded in
+            guarded.state.receive(chunk, at: now)
+            return settle(&guarded, pumps: true, at: now)
         }
-        perform(effects)
+        if let effects { perform(effects) }
     }
 
-    package func linkDidClose(_ reason: FerryError) {
-        change { state, _, now in state.linkDidClose(reason, at: now) }
-    }
+    package func linkDidClose(_ reason: FerryError) { change { state, now in state.linkDidClose(reason, at: now) } }
 
     package func linkDidSuspend(_ reason: FerryError) {
-        change { state, link, now in state.linkDidSuspend(reason, link, at: now) }
+        change { state, now in state.linkDidSuspend(reason, at: now) }
     }
 
-    package func linkDidResume() {
-        change { state, link, now in state.open(link, at: now) }
+    package func linkDidResume() { change { state, now in state.linkDidOpen(at: now) } }
+
+    // MARK: The end
+
+    package func finish(_ reason: FerryError) { change { state, now in state.finish(reason, at: now) } }
+
+    /// Takes no more messages, and ends when those that were taken are out.
+    func drain() { change { state, now in state.drain(at: now) } }
+
+    // MARK: Watching
+
+    /// The channel's states from now on, the present one first; only the newest waits to be read.
+    func watchStatus() -> AsyncStream<ChannelStatus> {
+        let (stream, continuation) = AsyncStream<ChannelStatus>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let id = makeID()
+        continuation.onTermination = { [weak self] _ in
+            self?.guarded.withLock { $0.watchers.status[id] = nil }
+        }
+        let isOver = guarded.withLock { guarded in
+            let status = guarded.state.status
+            continuation.yield(status)
+            guarded.watchers.status[id] = continuation
+            return status.phase == .ended
+        }
+        if isOver { continuation.finish() }
+        return stream
     }
 
-    package func finish(_ reason: FerryError) {
-        change { state, _, now in state.finish(reason, at: now) }
+    /// How far the message in hand has come, whenever a chunk of it arrives; only the newest waits to be read.
+    func watchArriving() -> AsyncStream<ReceiveProgress> {
+        let (stream, continuation) = AsyncStream<ReceiveProgress>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let id = makeID()
+        continuation.onTermination = { [weak self] _ in
+            self?.guarded.withLock { $0.watchers.arriving[id] = nil }
+        }
+        let isOver = guarded.withLock { guarded in
+            guarded.watchers.arriving[id] = continuation
+            return guarded.state.status.phase == .ended
+        }
+        if isOver { continuation.finish() }
+        return stream
+    }
+
+    private struct Watchers: Sendable {
+        var status: [MessageID: AsyncStream<ChannelStatus>.Continuation] = [:]
+        var arriving: [MessageID: AsyncStream<ReceiveProgress>.Continuation] = [:]
+
+        var isEmpty: Bool { status.isEmpty && arriving.isEmpty }
+    }
+
+    /// Tells who watches. Streams may be told with the lock held: they call nobody back.
+    private func tellWatchers(_ guarded: inout Guarded) {
+        if !guarded.watchers.arriving.isEmpty, let progress = guarded.state.arriving {
+            for watcher in guarded.watchers.arriving.values { watcher.yield(progress) }
+        }
+        guard !guarded.watchers.status.isEmpty || !guarded.watchers.arriving.isEmpty else { return }
+        let status = guarded.state.status
+        guard status != guarded.lastStatus else { return }
+        guarded.lastStatus = status
+        for watcher in guarded.watchers.status.values { watcher.yield(status) }
+        guard status.phase == .ended else { return }
+        let watchers = guarded.watchers
+        guarded.watchers = Watchers()
+        // The end calls back, so not with the lock held.
+        guarded.state.afterwards {
+            for watcher in watchers.status.values { watcher.finish() }
+            for watcher in watchers.arriving.values { watcher.finish() }
+        }
     }
 
     // MARK: Lock, timer, effects
 
-    private func change(_ body: (inout ChannelState, any Link, Timestamp) -> Effects) {
+    private func change(pumps: Bool = true, _ body: (inout ChannelState, Timestamp) -> Void) {
         let now = time.now
-        let effects = state.withLock { state in
-            var effects = body(&state, link, now)
-            arm(&state, &effects, at: now)
-            return effects
+        let effects = guarded.withLock { guarded in
+            body(&guarded.state, now)
+            return settle(&guarded, pumps: pumps, at: now)
         }
-        perform(effects)
+        if let effects { perform(effects) }
+    }
+
+    /// After each event: sends what can be sent, pauses or resumes the peer, sets the timer. Returns what this thread has to
+    /// do after unlocking.
+    private func settle(_ guarded: inout Guarded, pumps: Bool, at now: Timestamp) -> Effects? {
+        if pumps {
+            guarded.state.pump(atMost: { link.maximumChunkSize }, at: now) {
+                (chunk: RawSpan) throws(FerryError) in try link.trySend(chunk)
+            }
+        }
+        if guarded.state.isPaused != guarded.hasPaused {
+            guarded.hasPaused = guarded.state.isPaused
+            link.setReceiving(!guarded.hasPaused)
+        }
+        arm(&guarded)
+        if !guarded.watchers.isEmpty { tellWatchers(&guarded) }
+        guard guarded.state.hasEffects, !guarded.isPerforming else { return nil }
+        guarded.isPerforming = true
+        return guarded.state.takeEffects()
     }
 
     /// Keeps one timer no later than the state's next wake-up. A timer that comes early only looks again, so the hot path
     /// hardly ever touches it. It keeps the channel alive until it fires or the channel ends, whichever is first.
-    private func arm(_ state: inout ChannelState, _ effects: inout Effects, at now: Timestamp) {
-        guard let deadline = state.nextWakeUp else { return }
-        if let armed = state.timerDeadline, armed <= deadline { return }
-        state.timer?.cancel()
-        state.timerDeadline = deadline
-        state.timer = time.schedule(at: deadline) { [self] in wake() }
+    private func arm(_ guarded: inout Guarded) {
+        guard let deadline = guarded.state.nextWakeUp else {
+            guard guarded.state.closeReason != nil else { return }
+            guarded.timer?.cancel()
+            guarded.timer = nil
+            guarded.timerDeadline = nil
+            return
+        }
+        if let armed = guarded.timerDeadline, armed <= deadline { return }
+        guarded.timer?.cancel()
+        guarded.timerDeadline = deadline
+        guarded.timer = time.schedule(at: deadline) { [self] in wake() }
     }
 
     private func wake() {
-        change { state, link, now in
-            if let armed = state.timerDeadline, armed > now { return Effects() }
-            state.timerDeadline = nil
-            state.timer = nil
-            return state.wake(link, at: now)
+        let now = time.now
+        let effects = guarded.withLock { guarded -> Effects? in
+            if let armed = guarded.timerDeadline, armed > now { return nil }
+            guarded.timerDeadline = nil
+            guarded.timer = nil
+            guarded.state.wake(at: now)
+            return settle(&guarded, pumps: true, at: now)
         }
+        if let effects { perform(effects) }
     }
 
-    private func perform(_ effects: Effects) {
-        for (report, progress) in effects.progress { report(progress) }
-        for (completion, result) in effects.completions { completion(result) }
-        for (reader, delivery) in effects.deliveries { reader.resume(delivery) }
-        if effects.closesLink { link.close() }
-        if let reason = effects.replacesLink, !link.replaceConnection() { finish(reason) }
+    /// Does what has come of events, also of those that other threads bring meanwhile.
+    private func perform(_ first: Effects) {
+        var next: Effects? = first
+        while let effects = next {
+            for (report, progress) in effects.progress { report(progress) }
+            for (completion, result) in effects.completions { completion(result) }
+            for (reader, delivery) in effects.deliveries { reader.resume(delivery) }
+            if effects.closesLink { link.close() }
+            if let reason = effects.replacesLink, !link.replaceConnection() { finish(reason) }
+            for action in effects.actions { action() }
+            next = guarded.withLock { guarded in
+                guarded.isPerforming = guarded.state.hasEffects
+                return guarded.isPerforming ? guarded.state.takeEffects() : nil
+            }
+        }
     }
 }

@@ -1,7 +1,9 @@
 import DequeModule
 
-/// A channel's state, without lock, clock or task. Every event is a mutating function that returns what the shell has to
-/// do once the lock is free.
+/// A channel's state, without link, lock, clock or task.
+///
+/// The shell (``ChannelCore``) tells what happens, lets the state offer chunks to the link (``pump(atMost:at:_:)``), and
+/// then does what has come of it (``takeEffects()``) once the lock is free.
 struct ChannelState: ~Copyable, Sendable {
     private var session: any FramingSession
     private let chunkSize: Int
@@ -9,25 +11,43 @@ struct ChannelState: ~Copyable, Sendable {
     /// Bytes of a payload that are the envelope's and do not count towards the largest message.
     private let envelopeCount: Int
 
+    private var life = Life.connecting
+    /// What readers are told after all that arrived.
+    private(set) var closeReason: FerryError?
+    /// Whether no more messages are taken, and the channel ends with the last of those that were.
+    private var isDraining = false
+
     private var sends: [MessageID: PendingSend] = [:]
     private var outboundBytes = 0
     private var refusedSince: Timestamp?
-    private var lastAccepted = Timestamp.zero
+    /// How long the link has taken nothing, in pieces of no more than a few probes: neither a machine's sleep nor a process
+    /// that was stopped counts.
+    private var stalledFor = Duration.zero
+    /// When the link was last probed although it had not said that it is ready; until the next chunks are offered.
+    private var probedAt: Timestamp?
 
     private var inbound: Deque<Delivery> = []
     private var inboundBytes = 0
     private var readers: Deque<Reader> = []
-    private var isPaused = false
+    private(set) var isPaused = false
     /// Links in a row that were given up because the peer said nothing.
     private var silentLinks = 0
     private static let maximumSilentLinks = 3
 
-    private(set) var closeReason: FerryError?
     private(set) var statistics = ChannelStatistics()
+    private var effects = Effects()
 
-    /// The one timer, kept here because it belongs under the lock; set and read by the shell only.
-    var timer: ScheduledTimer?
-    var timerDeadline: Timestamp?
+    /// One channel's life. Each step is final but for the one from open to suspended and back.
+    private enum Life {
+        /// Until the first link is there.
+        case connecting
+        case open
+        /// Between two links.
+        case suspended
+        /// Nothing is sent any more; the link is asked to close and what it still holds is taken.
+        case closing(deadline: Timestamp)
+        case ended
+    }
 
     init(session: any FramingSession, chunkSize: Int, limits: Limits, envelopeCount: Int) {
         self.session = session
@@ -36,19 +56,37 @@ struct ChannelState: ~Copyable, Sendable {
         self.envelopeCount = envelopeCount
     }
 
-    static var cancelledInTime: FerryError {
-        FerryError(.cancelled, "The task was cancelled and the message taken back in time: the peer does not get it.")
+    var status: ChannelStatus {
+        let phase: ChannelStatus.Phase =
+            switch life {
+            case .connecting: .connecting
+            case .open: session.isReady ? .open : (statistics.resumptions > 0 ? .suspended : .connecting)
+            case .suspended: .suspended
+            case .closing, .ended: .ended
+            }
+        return ChannelStatus(phase: phase, resumptions: statistics.resumptions)
     }
+
+    /// The message that is arriving.
+    var arriving: ReceiveProgress? { session.arriving }
+
+    /// What the shell does once the lock is free. Empty most of the time.
+    mutating func takeEffects() -> Effects {
+        defer { effects = Effects() }
+        return effects
+    }
+
+    var hasEffects: Bool { !effects.isEmpty }
+
+    /// Has the shell do something once the lock is free.
+    mutating func afterwards(_ action: @escaping @Sendable () -> Void) { effects.actions.append(action) }
+
+    private var isOver: Bool { closeReason != nil }
 
     /// How far a message has come, in words.
     private func extent(_ send: PendingSend) -> String {
         "\(send.acceptedBytes) of \(send.totalBytes) bytes of the message "
             + (session.acknowledges ? "acknowledged by the peer" : "accepted by the link")
-    }
-
-    mutating func open(_ link: any Link, at now: Timestamp) -> Effects {
-        session.linkDidOpen(at: now)
-        return pump(link, at: now)
     }
 }
 
@@ -56,18 +94,16 @@ struct ChannelState: ~Copyable, Sendable {
 
 extension ChannelState {
     mutating func submit(
-        _ payload: [UInt8], as id: MessageID, _ options: SendOptions, _ send: PendingSend, _ link: any Link,
-        at now: Timestamp
-    ) -> Effects {
+        _ payload: [UInt8], as id: MessageID, _ options: SendOptions, _ send: PendingSend, at now: Timestamp
+    ) {
         do {
             try admit(payload, as: id, options, at: now)
         } catch {
             send.timer?.cancel()
-            return Effects(completing: send, .failure(error))
+            return effects.complete(send, .failure(error.telling(.nothingSent)))
         }
         sends[id] = send
         outboundBytes += payload.count
-        return pump(link, at: now)
     }
 
     private mutating func admit(
@@ -75,6 +111,9 @@ extension ChannelState {
     ) throws(FerryError) {
         if let closeReason {
             throw FerryError(closeReason.code, "The channel is closed; nothing was sent.", cause: closeReason)
+        }
+        guard !isDraining else {
+            throw FerryError(.closed, "The channel is being closed and takes no more messages; nothing was sent.")
         }
         guard payload.count - envelopeCount <= limits.maximumMessageSize else {
             throw FerryError(
@@ -91,140 +130,172 @@ extension ChannelState {
         try session.enqueue(payload, as: id, options: options, at: now)
     }
 
-    mutating func cancel(_ id: MessageID, at now: Timestamp) -> Effects {
-        guard sends[id] != nil, session.cancel(id, at: now) else { return Effects() }
-        return complete(id, .failure(Self.cancelledInTime))
-    }
-
-    /// A send's timeout has come. What cannot be taken back is finished; only its sender stops waiting.
-    mutating func expire(_ id: MessageID, at now: Timestamp) -> Effects {
-        guard let send = sends[id] else { return Effects() }
+    /// The sender gives up: its task was cancelled, or its timeout has passed. What cannot be taken back is finished, so that
+    /// the peer stays in step; only its sender stops waiting.
+    mutating func abandon(_ id: MessageID, because cause: Abandonment, at now: Timestamp) {
+        guard let send = sends[id], send.completion != nil else { return }
+        let fate = session.fate(of: id)
         if session.cancel(id, at: now) {
+            let known = fate == .nothingSent ? MessageFate.nothingSent : .takenBack
             let error = FerryError(
-                .timedOut,
-                "The timeout passed with \(extent(send)). It was taken back in time: the peer does not get it.")
+                cause.code, "\(cause.what) with \(extent(send)). It was taken back in time: the peer does not get it.",
+                fate: known)
             return complete(id, .failure(error))
         }
-        sends[id]?.completion = nil
         let error = FerryError(
-            .timedOut,
-            "The timeout passed with \(extent(send)). The channel "
-                + "goes on and finishes the message, so that the peer stays in step; close the channel to stop it.")
-        return Effects(completing: send, .failure(error))
+            cause.code,
+            "\(cause.what) with \(extent(send)). The channel goes on and finishes the message, so that the peer stays in "
+                + "step; close the channel to stop it.", fate: .mayHaveArrived)
+        send.timer?.cancel()
+        effects.complete(send, .failure(error))
+        // Nobody is told of it any more.
+        sends[id]?.completion = nil
+        sends[id]?.progress = nil
     }
 
     /// Offers chunks to the link until it refuses or nothing is left.
-    mutating func pump(_ link: any Link, at now: Timestamp) -> Effects {
-        guard closeReason == nil else { return Effects() }
+    mutating func pump(
+        atMost maximumChunkSize: () -> Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) {
+        guard case .open = life, !isOver else { return drainEvents(at: now) }
         let bound = chunkSize
+        let sentBefore = statistics.chunksSent
         var accepted = 0
         var acceptedBytes = 0
         var outcome = Transmission.idle
+        var failure: FerryError?
+        var cuts = 0
+        var isShrunk = false
         do {
-            outcome = try session.transmitAll(atMost: min(link.maximumChunkSize, bound), at: now) {
-                (chunk: RawSpan) throws(FerryError) -> Bool in
-                guard try link.trySend(chunk) else { return false }
-                accepted += 1
-                acceptedBytes += chunk.byteCount
-                return true
-            }
+            repeat {
+                isShrunk = false
+                outcome = try session.transmitAll(atMost: min(maximumChunkSize(), bound), at: now) {
+                    (chunk: RawSpan) throws(FerryError) -> Bool in
+                    do throws(FerryError) {
+                        guard try offer(chunk) else { return false }
+                    } catch {
+                        // The link has become smaller since it was asked: the same bytes are cut anew.
+                        guard error.code == .chunkTooLarge, cuts < 16, maximumChunkSize() < chunk.byteCount else {
+                            throw error
+                        }
+                        cuts += 1
+                        isShrunk = true
+                        return false
+                    }
+                    accepted += 1
+                    acceptedBytes += chunk.byteCount
+                    return true
+                }
+            } while isShrunk && outcome == .refused
         } catch {
-            return finish(error, at: now)
+            failure = error
         }
         note(outcome, accepted, acceptedBytes, at: now)
-        return drainEvents(link, at: now)
+        drainEvents(at: now)
+        if let failure { stopSending(failure, at: now) }
+        if probedAt == now, statistics.chunksSent > sentBefore { statistics.lostReadySignals += 1 }
+        probedAt = nil
+        if isDraining, sends.isEmpty { finish(Self.drained, at: now) }
     }
 
     private mutating func note(_ outcome: Transmission, _ accepted: Int, _ bytes: Int, at now: Timestamp) {
         statistics.chunksSent += accepted
         statistics.bytesSent += bytes
         if accepted > 0 {
-            lastAccepted = now
+            stalledFor = .zero
             if let since = refusedSince { statistics.timeWaiting += now - since }
             refusedSince = nil
         }
         if outcome == .refused, refusedSince == nil {
             statistics.waitsForReady += 1
             refusedSince = now
-            if accepted == 0 { lastAccepted = now }
+            stalledFor = .zero
         }
         if outcome == .idle { refusedSince = nil }
     }
 
-    private mutating func complete(_ id: MessageID, _ result: Result<Void, FerryError>) -> Effects {
-        guard let send = sends.removeValue(forKey: id) else { return Effects() }
+    private mutating func complete(_ id: MessageID, _ result: Result<Void, FerryError>) {
+        guard let send = sends.removeValue(forKey: id) else { return }
         outboundBytes -= send.totalBytes
         send.timer?.cancel()
-        return Effects(completing: send, result)
+        effects.complete(send, result)
+    }
+
+    private static var drained: FerryError {
+        FerryError(.closed, "The channel was closed by this side after all that was to be sent.")
     }
 }
 
 // MARK: - Receiving
 
 extension ChannelState {
-    mutating func receive(_ chunk: RawSpan, _ link: any Link, at now: Timestamp) -> Effects {
-        guard closeReason == nil else { return Effects() }
+    mutating func receive(_ chunk: RawSpan, at now: Timestamp) {
+        if case .ended = life { return }
         silentLinks = 0
         statistics.chunksReceived += 1
         statistics.bytesReceived += chunk.byteCount
         do {
             try session.receive(chunk, at: now)
         } catch {
-            return finish(error, at: now)
+            drainEvents(at: now)
+            finish(error, at: now)
         }
-        return pump(link, at: now)
     }
 
-    private mutating func drainEvents(_ link: any Link, at now: Timestamp) -> Effects {
-        var effects = Effects()
+    /// Hands on what the session has to tell, and stops the peer where readers are behind.
+    private mutating func drainEvents(at now: Timestamp) {
+        if case .ended = life { return }
         while let event = session.nextEvent() {
             switch event {
             case .received(let payload):
                 statistics.messagesReceived += 1
-                deliver(.message(payload), &effects, at: now)
+                deliver(.message(payload), at: now)
+            case .receiveFailed(let error) where error.code == .cancelledByPeer:
+                // The sender took it back; nothing is missing.
+                statistics.messagesCancelledByPeer += 1
             case .receiveFailed(let error):
-                deliver(.failure(error), &effects, at: now)
+                deliver(.failure(error), at: now)
             case .progress(let id, let acceptedBytes):
-                guard let index = sends.index(forKey: id) else { continue }
-                sends.values[index].acceptedBytes = acceptedBytes
-                if let report = sends.values[index].progress {
-                    let totalBytes = sends.values[index].totalBytes
-                    effects.progress.append(
-                        (report, SendProgress(acceptedBytes: acceptedBytes, totalBytes: totalBytes)))
-                }
+                report(acceptedBytes, of: id)
             case .sent(let id):
                 statistics.messagesSent += 1
-                effects.merge(complete(id, .success(())))
+                complete(id, .success(()))
             case .failed(let id, let error):
-                effects.merge(complete(id, .failure(error)))
+                complete(id, .failure(error.fate == nil ? error.telling(.mayHaveArrived) : error))
             }
         }
         // A session that grants credit bounds the bytes itself: half of the limit, and one message.
         guard session.acknowledges || inboundBytes <= limits.maximumInboundBytes || inbound.count <= 1,
             inbound.count <= limits.maximumInboundMessages
         else {
-            let error = FerryError(
-                .queueFull,
-                "\(inbound.count) messages of \(inboundBytes) bytes wait to be read and the link cannot stop its peer; "
-                    + "Limits.maximumInboundBytes is \(limits.maximumInboundBytes) and Limits.maximumInboundMessages "
-                    + "\(limits.maximumInboundMessages). Read `messages` faster, or raise them.")
-            effects.merge(finish(error, at: now))
-            return effects
+            return finish(
+                FerryError(
+                    .queueFull,
+                    "\(inbound.count) messages of \(inboundBytes) bytes wait to be read and the link cannot stop its peer; "
+                        + "Limits.maximumInboundBytes is \(limits.maximumInboundBytes) and Limits.maximumInboundMessages "
+                        + "\(limits.maximumInboundMessages). Read `messages` faster, or raise them."), at: now)
         }
         // A session that grants credit stops the peer itself, and a paused link would keep acknowledgements out too.
         if !isPaused, isHalfFull, !session.acknowledges {
             isPaused = true
             session.pauseReceiving(true, at: now)
-            link.setReceiving(false)
         }
-        return effects
+    }
+
+    /// Progress goes forward only, though a peer that has lost its state begins a message again.
+    private mutating func report(_ acceptedBytes: Int, of id: MessageID) {
+        guard let index = sends.index(forKey: id), acceptedBytes > sends.values[index].acceptedBytes else { return }
+        sends.values[index].acceptedBytes = acceptedBytes
+        guard let report = sends.values[index].progress else { return }
+        let step = SendProgress(acceptedBytes: acceptedBytes, totalBytes: sends.values[index].totalBytes)
+        effects.progress.append((report, step))
     }
 
     private var isHalfFull: Bool {
         inboundBytes > limits.maximumInboundBytes / 2 || inbound.count > limits.maximumInboundMessages / 2
     }
 
-    private mutating func deliver(_ delivery: Delivery, _ effects: inout Effects, at now: Timestamp) {
+    private mutating func deliver(_ delivery: Delivery, at now: Timestamp) {
         if let reader = readers.popFirst() {
             session.consume(delivery.byteCount, at: now)
             effects.deliveries.append((reader, delivery))
@@ -234,135 +305,162 @@ extension ChannelState {
         }
     }
 
-    mutating func read(_ reader: Reader, _ link: any Link, at now: Timestamp) -> Effects {
-        guard let delivery = take() else {
+    mutating func read(_ reader: Reader, at now: Timestamp) {
+        if let delivery = take(at: now) {
+            effects.deliveries.append((reader, delivery))
+        } else {
             readers.append(reader)
-            return Effects()
         }
-        var effects = taken(link, at: now, consumed: delivery.byteCount)
-        effects.deliveries.append((reader, delivery))
-        return effects
     }
 
-    /// What can be read now, if anything. The owner calls `taken` next.
-    mutating func take() -> Delivery? {
-        guard let delivery = inbound.popFirst() else { return closeReason == nil ? nil : .end }
+    /// What can be read now, if anything.
+    mutating func take(at now: Timestamp) -> Delivery? {
+        guard let delivery = inbound.popFirst() else {
+            if case .ended = life { return .end }
+            return nil
+        }
         inboundBytes -= delivery.byteCount
-        return delivery
-    }
-
-    mutating func taken(_ link: any Link, at now: Timestamp, consumed count: Int) -> Effects {
-        guard closeReason == nil else { return Effects() }
-        session.consume(count, at: now)
+        guard !isOver else { return delivery }
+        session.consume(delivery.byteCount, at: now)
         if isPaused, !isHalfFull {
             isPaused = false
             session.pauseReceiving(false, at: now)
-            link.setReceiving(true)
         }
-        return pump(link, at: now)
+        return delivery
     }
 
-    mutating func cancelRead(_ id: MessageID) -> Effects {
-        guard let index = readers.firstIndex(where: { $0.id == id }) else { return Effects() }
-        var effects = Effects()
+    mutating func cancelRead(_ id: MessageID) {
+        guard let index = readers.firstIndex(where: { $0.id == id }) else { return }
         effects.deliveries.append((readers.remove(at: index), .end))
-        return effects
     }
 }
 
-// MARK: - Time and the end
+// MARK: - Links
 
 extension ChannelState {
-    /// When to call ``wake(_:at:)``, or nil.
+    /// A link is there: the first, or the next one.
+    mutating func linkDidOpen(at now: Timestamp) {
+        switch life {
+        case .connecting: break
+        case .suspended: statistics.resumptions += 1
+        case .open, .closing, .ended: return
+        }
+        life = .open
+        session.linkDidOpen(at: now)
+    }
+
+    /// The link has lost its connection. A framing that survives that waits for the next one; any other ends here.
+    mutating func linkDidSuspend(_ reason: FerryError, at now: Timestamp) {
+        guard !isOver else { return }
+        var ending = reason
+        do { try session.linkDidClose(at: now) } catch {
+            ending = FerryError(error.code, error.message, cause: reason)
+        }
+        drainEvents(at: now)
+        guard session.survivesLinkLoss else { return finish(ending, at: now) }
+        life = .suspended
+        refusedSince = nil
+    }
+
+    /// A session's timer has found that it cannot go on. Where another link may help, and one can be had, it is tried: a
+    /// connection can be dead without either stack knowing.
+    private mutating func peerIsSilent(_ reason: FerryError, at now: Timestamp) {
+        guard session.needsNewLink, silentLinks < Self.maximumSilentLinks else { return finish(reason, at: now) }
+        silentLinks += 1
+        // Nothing more is sent or expected until the next link is there.
+        do { try session.linkDidClose(at: now) } catch { return finish(error, at: now) }
+        life = .suspended
+        refusedSince = nil
+        effects.replacesLink = reason
+    }
+
+    mutating func linkDidClose(_ reason: FerryError, at now: Timestamp) {
+        if case .ended = life { return }
+        var ending = closeReason ?? reason
+        do { try session.linkDidClose(at: now) } catch {
+            if closeReason == nil { ending = FerryError(error.code, error.message, cause: reason) }
+        }
+        drainEvents(at: now)
+        finish(ending, at: now, closesLink: false)
+    }
+
+    /// The link takes nothing any more: it has ended, or cannot send at all. Senders are told; what it still holds is received
+    /// before readers are.
+    private mutating func stopSending(_ reason: FerryError, at now: Timestamp) {
+        guard !isOver else { return }
+        closeReason = reason
+        life = .closing(deadline: now + .seconds(5))
+        refusedSince = nil
+        failSends(reason)
+        effects.closesLink = true
+    }
+
+    /// Takes no more messages, and ends the channel when all that were taken are out.
+    mutating func drain(at now: Timestamp) {
+        guard !isOver else { return }
+        isDraining = true
+    }
+
+    /// Ends the channel: senders are told, readers get what arrived whole and then the reason or a plain end.
+    mutating func finish(_ reason: FerryError, at now: Timestamp, closesLink: Bool = true) {
+        if case .ended = life { return }
+        closeReason = closeReason ?? reason
+        life = .ended
+        effects.closesLink = effects.closesLink || closesLink
+        failSends(reason)
+        if reason.code != .closed, reason.code != .disconnected { deliver(.failure(reason), at: now) }
+        while let reader = readers.popFirst() { effects.deliveries.append((reader, .end)) }
+    }
+
+    private mutating func failSends(_ reason: FerryError) {
+        for id in sends.keys.sorted() {
+            guard let send = sends[id] else { continue }
+            let error = FerryError(
+                reason.code, "The channel ended with \(extent(send)).", cause: reason, fate: session.fate(of: id))
+            complete(id, .failure(error))
+        }
+    }
+}
+
+// MARK: - Time
+
+extension ChannelState {
+    /// When to call ``wake(at:)``, or nil.
     var nextWakeUp: Timestamp? {
-        guard closeReason == nil else { return nil }
+        switch life {
+        case .ended: return nil
+        case .closing(let deadline): return deadline
+        case .connecting, .open, .suspended: break
+        }
         guard let refusedSince else { return session.deadline }
         let probe = refusedSince + limits.readinessProbeInterval
         guard let deadline = session.deadline else { return probe }
         return min(probe, deadline)
     }
 
-    mutating func wake(_ link: any Link, at now: Timestamp) -> Effects {
-        guard closeReason == nil else { return Effects() }
+    mutating func wake(at now: Timestamp) {
+        if case .closing(let deadline) = life, deadline <= now, let closeReason { return finish(closeReason, at: now) }
+        guard !isOver else { return }
         if let deadline = session.deadline, deadline <= now {
-            do { try session.wake(at: now) } catch { return peerIsSilent(error, at: now) }
+            do { try session.wake(at: now) } catch {
+                drainEvents(at: now)
+                return peerIsSilent(error, at: now)
+            }
         }
-        guard let since = refusedSince, since + limits.readinessProbeInterval <= now else {
-            return pump(link, at: now)
-        }
-        let sentBefore = statistics.chunksSent
-        let effects = pump(link, at: now)
-        if statistics.chunksSent > sentBefore { statistics.lostReadySignals += 1 }
-        guard closeReason == nil, refusedSince == since else { return effects }
-        guard now - lastAccepted < limits.outboundStallTimeout else {
-            var stalled = effects
-            let error = FerryError(
-                .timedOut,
-                "The link has taken nothing for \(limits.outboundStallTimeout) while \(outboundBytes) bytes wait. The "
-                    + "peer may be out of range or not reading; Limits.outboundStallTimeout sets the patience.")
-            stalled.merge(finish(error, at: now))
-            return stalled
+        guard let since = refusedSince, since + limits.readinessProbeInterval <= now else { return }
+        stalledFor += min(now - since, limits.readinessProbeInterval * 8)
+        guard stalledFor < limits.outboundStallTimeout else {
+            return finish(
+                FerryError(
+                    .timedOut,
+                    "The link has taken nothing for \(limits.outboundStallTimeout) while \(outboundBytes) bytes wait. The "
+                        + "peer may be out of range or not reading; Limits.outboundStallTimeout sets the patience."),
+                at: now)
         }
         // Look again one interval from now: the count of intervals starts anew, the stall's does not.
         statistics.timeWaiting += now - since
         refusedSince = now
-        return effects
-    }
-
-    /// A session's timer has found that it cannot go on. Where another link may help, and one can be had, it is tried: a
-    /// connection can be dead without either stack knowing.
-    private mutating func peerIsSilent(_ reason: FerryError, at now: Timestamp) -> Effects {
-        guard session.needsNewLink, silentLinks < Self.maximumSilentLinks else { return finish(reason, at: now) }
-        silentLinks += 1
-        // Nothing more is sent or expected until the next link is there.
-        do { try session.linkDidClose(at: now) } catch { return finish(error, at: now) }
-        refusedSince = nil
-        var effects = Effects()
-        effects.replacesLink = reason
-        return effects
-    }
-
-    mutating func linkDidClose(_ reason: FerryError, at now: Timestamp) -> Effects {
-        guard closeReason == nil else { return Effects() }
-        var ending = reason
-        do { try session.linkDidClose(at: now) } catch {
-            ending = FerryError(error.code, error.message, cause: reason)
-        }
-        return finish(ending, at: now, closesLink: false)
-    }
-
-    /// The link has lost its connection. A framing that survives that waits for the next one; any other ends here.
-    mutating func linkDidSuspend(_ reason: FerryError, _ link: any Link, at now: Timestamp) -> Effects {
-        guard closeReason == nil else { return Effects() }
-        var ending = reason
-        do { try session.linkDidClose(at: now) } catch {
-            ending = FerryError(error.code, error.message, cause: reason)
-        }
-        guard session.survivesLinkLoss else { return finish(ending, at: now) }
-        refusedSince = nil
-        return drainEvents(link, at: now)
-    }
-
-    /// Ends the channel: senders are told, readers get what arrived whole and then the reason or a plain end.
-    mutating func finish(_ reason: FerryError, at now: Timestamp, closesLink: Bool = true) -> Effects {
-        guard closeReason == nil else { return Effects() }
-        closeReason = reason
-        timer?.cancel()
-        timer = nil
-        timerDeadline = nil
-        var effects = Effects()
-        effects.closesLink = closesLink
-        for id in sends.keys.sorted() {
-            guard let send = sends[id] else { continue }
-            let error = FerryError(
-                reason.code, "The channel ended with \(extent(send)).", cause: reason)
-            effects.merge(complete(id, .failure(error)))
-        }
-        if reason.code != .closed, reason.code != .disconnected {
-            deliver(.failure(reason), &effects, at: now)
-        }
-        while let reader = readers.popFirst() { effects.deliveries.append((reader, .end)) }
-        return effects
+        probedAt = now
     }
 }
 
@@ -377,58 +475,5 @@ extension FramingSession {
             let outcome = try transmit(atMost: maximumChunkSize(), at: now, offer)
             guard outcome == .accepted else { return outcome }
         }
-    }
-}
-
-// MARK: - What goes in and out
-
-/// A message on its way out, and whom to tell.
-struct PendingSend: Sendable {
-    let totalBytes: Int
-    var acceptedBytes = 0
-    let timer: ScheduledTimer?
-    let progress: (@Sendable (SendProgress) -> Void)?
-    /// Nil once the sender has stopped waiting.
-    var completion: (@Sendable (Result<Void, FerryError>) -> Void)?
-}
-
-/// Somebody who waits for a message.
-struct Reader: Sendable {
-    let id: MessageID
-    let resume: @Sendable (Delivery) -> Void
-}
-
-/// What a reader gets.
-package enum Delivery: Sendable {
-    case message([UInt8])
-    case failure(FerryError)
-    case end
-
-    var byteCount: Int {
-        if case .message(let payload) = self { payload.count } else { 0 }
-    }
-}
-
-/// What the shell does after unlocking.
-struct Effects: Sendable {
-    var progress: [(@Sendable (SendProgress) -> Void, SendProgress)] = []
-    var completions: [(@Sendable (Result<Void, FerryError>) -> Void, Result<Void, FerryError>)] = []
-    var deliveries: [(Reader, Delivery)] = []
-    var closesLink = false
-    /// The link is to be given up for another, if it can be, because of this.
-    var replacesLink: FerryError?
-
-    init() {}
-
-    init(completing send: PendingSend, _ result: Result<Void, FerryError>) {
-        if let completion = send.completion { completions.append((completion, result)) }
-    }
-
-    mutating func merge(_ other: Effects) {
-        progress += other.progress
-        completions += other.completions
-        deliveries += other.deliveries
-        closesLink = closesLink || other.closesLink
-        replacesLink = replacesLink ?? other.replacesLink
     }
 }

@@ -11,6 +11,10 @@ public protocol Codec<Message>: Sendable {
     /// message is misread. 0 when it is not told; 1 to 63 are Ferry's own, the others are free. Default 0.
     var identifier: UInt8 { get }
 
+    /// Whether encoding and decoding cost no more than a copy. Then a channel does them where it is called; all else is
+    /// kept off the caller's actor. Default false.
+    var isTrivial: Bool { get }
+
     /// The payload for `message`.
     func encode(_ message: Message) throws -> [UInt8]
 
@@ -21,6 +25,8 @@ public protocol Codec<Message>: Sendable {
 extension Codec {
     /// 0: not told.
     public var identifier: UInt8 { 0 }
+    /// False.
+    public var isTrivial: Bool { false }
 }
 
 /// Messages that are bytes already. Neither direction copies.
@@ -30,6 +36,9 @@ public struct BytesCodec: Codec {
 
     /// 1.
     public var identifier: UInt8 { 1 }
+
+    /// True.
+    public var isTrivial: Bool { true }
 
     /// Returns the same bytes.
     public func encode(_ message: [UInt8]) -> [UInt8] { message }
@@ -45,6 +54,9 @@ public struct TextCodec: Codec {
 
     /// 2.
     public var identifier: UInt8 { 2 }
+
+    /// True.
+    public var isTrivial: Bool { true }
 
     /// The text's UTF-8.
     public func encode(_ message: String) -> [UInt8] { Array(message.utf8) }

@@ -73,6 +73,15 @@ public struct EndOfMessageFraming: Framing {
         }
     }
 
+    /// Refuses compression of text: what is compressed is not text any more.
+    public func check(_ payloads: PayloadFormat) throws(FerryError) {
+        guard content == .text, payloads.compression != 0 || payloads.isEnveloped else { return }
+        throw FerryError(
+            .invalidConfiguration,
+            "End-of-message framing that carries text only cannot carry compressed payloads, which are not text. Leave the "
+                + "compression out, or use binary content with a receiver that takes it.")
+    }
+
     /// The state for a new link.
     public func makeSession(limits: Limits) -> Session { Session(framing: self, limits: limits) }
 }
@@ -138,6 +147,14 @@ extension EndOfMessageFraming.Session {
         guard acceptedBytes == 0 else { return false }
         outbound.removeFirst()
         return true
+    }
+
+    /// Nothing has left, or not all of it.
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+
+    /// How much of the message in hand is here; its size is not known before its end.
+    public var arriving: ReceiveProgress? {
+        assembler.count > 0 ? ReceiveProgress(receivedBytes: assembler.count, totalBytes: nil) : nil
     }
 
     /// Offers the next chunk of the first message, or the marker after its last.

@@ -11,11 +11,24 @@ public protocol Framing: Sendable {
 
     /// The same for payloads of a known format, which a framing may state to the peer. The two simple framings do not.
     func makeSession(limits: Limits, payloads: PayloadFormat) -> Session
+
+    /// Refuses payloads that this framing cannot carry, before anything is sent.
+    ///
+    /// - Throws: ``FerryError`` with `invalidConfiguration` and what to choose instead.
+    func check(_ payloads: PayloadFormat) throws(FerryError)
+
+    /// The number by which the first chunk on a link names its sender's session, where the framing can go on over another
+    /// link; nil for any other chunk. A listening ``ReconnectingTransport`` knows by it which link a peer comes back to.
+    func sessionID(inFirstChunk chunk: RawSpan) -> UInt64?
 }
 
 extension Framing {
     /// Ignores the format.
     public func makeSession(limits: Limits, payloads: PayloadFormat) -> Session { makeSession(limits: limits) }
+    /// Takes any payloads.
+    public func check(_ payloads: PayloadFormat) throws(FerryError) {}
+    /// None: the framing does not go on over another link.
+    public func sessionID(inFirstChunk chunk: RawSpan) -> UInt64? { nil }
 }
 
 /// What a channel's payloads are, in numbers that both sides can compare.
@@ -24,11 +37,14 @@ public struct PayloadFormat: Sendable, Hashable {
     public var codec: UInt8
     /// ``Compression/identifier``, 0 without compression.
     public var compression: UInt8
+    /// Whether payloads are in the envelope of a compression, be its identifier 0.
+    public var isEnveloped: Bool
 
     /// Makes a format.
-    public init(codec: UInt8 = 0, compression: UInt8 = 0) {
+    public init(codec: UInt8 = 0, compression: UInt8 = 0, isEnveloped: Bool = false) {
         self.codec = codec
         self.compression = compression
+        self.isEnveloped = isEnveloped
     }
 }
 
@@ -72,6 +88,15 @@ public protocol FramingSession: Sendable {
     /// peer is told to drop what it has. Returns whether it was.
     mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool
 
+    /// What is known of a message that was enqueued, has not been told as sent or failed, and goes no further from now on.
+    func fate(of id: MessageID) -> MessageFate
+
+    /// How far the message has come that is arriving; nil when none is.
+    var arriving: ReceiveProgress? { get }
+
+    /// Whether messages may leave: false while the two sides still have to meet, on each link anew.
+    var isReady: Bool { get }
+
     /// Offers the next chunk, if there is one, of at most `maximumChunkSize` bytes.
     ///
     /// The size is asked anew for each chunk, and only when there is one: sessions keep byte offsets, never lists of
@@ -86,7 +111,7 @@ public protocol FramingSession: Sendable {
     /// Takes a chunk that arrived.
     ///
     /// - Throws: ``FerryError`` when the two sides are out of step or a limit is exceeded; the session is of no use
-    ///   afterwards.
+    ///   afterwards, but ``nextEvent()`` still tells what happened before.
     mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError)
 
     /// The next thing that happened, oldest first.
@@ -125,6 +150,12 @@ extension FramingSession {
     ) throws(FerryError) {
         try enqueue(payload, as: id, at: now)
     }
+    /// It may have arrived.
+    public func fate(of id: MessageID) -> MessageFate { .mayHaveArrived }
+    /// Not told.
+    public var arriving: ReceiveProgress? { nil }
+    /// True: there is nothing to agree on first.
+    public var isReady: Bool { true }
     /// False: what was under way ends with the link.
     public var survivesLinkLoss: Bool { false }
     /// False: progress counts what the link has taken.
@@ -166,4 +197,18 @@ public enum FramingEvent: Sendable {
     case failed(MessageID, FerryError)
     /// Something that arrived was lost or damaged; the session goes on.
     case receiveFailed(FerryError)
+}
+
+/// How far a message that is arriving has come.
+public struct ReceiveProgress: Sendable, Hashable {
+    /// Bytes of its payload that are here.
+    public let receivedBytes: Int
+    /// The payload's size in bytes, where the framing tells it in advance.
+    public let totalBytes: Int?
+
+    /// Made by framings.
+    public init(receivedBytes: Int, totalBytes: Int?) {
+        self.receivedBytes = receivedBytes
+        self.totalBytes = totalBytes
+    }
 }

@@ -106,6 +106,15 @@ extension LengthPrefixFraming.Session {
         return true
     }
 
+    /// Nothing has left, or not all of it.
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+
+    /// How much of the message in hand is here.
+    public var arriving: ReceiveProgress? {
+        guard missingBytes > 0 else { return nil }
+        return ReceiveProgress(receivedBytes: assembler.count, totalBytes: assembler.count + missingBytes)
+    }
+
     /// Offers as many bytes as there are of the first message and those behind it.
     ///
     /// - Throws: what `offer` throws, or `chunkSizeTooSmall` below 1.
@@ -122,7 +131,7 @@ extension LengthPrefixFraming.Session {
         let payloadCount = outbound.first.payload.count
         let prefixCount = prefix.encodedCount(payloadCount)
         let remaining = prefixCount + payloadCount - acceptedBytes
-        let isPart = acceptedBytes >= prefixCount && (remaining >= maximumChunkSize || outbound.waiting.isEmpty)
+        let isPart = acceptedBytes >= prefixCount && (remaining >= maximumChunkSize || outbound.waitingCount == 0)
         if isPart {
             let length = min(remaining, maximumChunkSize)
             guard try offerPayload(from: acceptedBytes - prefixCount, length, offer) else { return .refused }
@@ -146,7 +155,7 @@ extension LengthPrefixFraming.Session {
     private mutating func fillScratch(atMost size: Int) {
         scratch.removeAll(keepingCapacity: true)
         appendToScratch(outbound.first.payload, from: acceptedBytes, upTo: size)
-        for message in outbound.waiting {
+        for message in outbound.waiting where !message.isCancelled {
             if scratch.count == size { return }
             appendToScratch(message.payload, from: 0, upTo: size)
         }

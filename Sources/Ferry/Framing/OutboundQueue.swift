@@ -6,13 +6,17 @@ struct OutboundQueue: Sendable {
     struct Message: Sendable {
         var id: MessageID
         var payload: [UInt8]
+        /// It was taken back, and its place is passed over.
+        var isCancelled = false
     }
 
     /// The message being sent. Means something only when the queue is not empty.
     private(set) var first = Message(id: MessageID(rawValue: 0), payload: [])
     private(set) var isEmpty = true
-    /// The messages behind the first.
+    /// The messages behind the first, and the places of those that were taken back.
     private(set) var waiting = Deque<Message>()
+    /// How many of ``waiting`` are to be sent.
+    private(set) var waitingCount = 0
 
     mutating func append(_ payload: [UInt8], as id: MessageID) {
         let message = Message(id: id, payload: payload)
@@ -21,23 +25,49 @@ struct OutboundQueue: Sendable {
             isEmpty = false
         } else {
             waiting.append(message)
+            waitingCount += 1
         }
     }
 
     /// Lets go of the first message and moves up the next.
     mutating func removeFirst() {
-        if let next = waiting.popFirst() {
+        while let next = waiting.popFirst() {
+            if next.isCancelled { continue }
+            waitingCount -= 1
             first = next
-        } else {
-            first.payload = []
-            isEmpty = true
+            return
         }
+        first.payload = []
+        isEmpty = true
     }
 
-    /// Removes a message from behind the first. Returns false when it is not there.
+    /// Takes a message from behind the first back. Returns false when it is not there. Its bytes go at once, its place with
+    /// the others when they are more than half, so that taking back all of many takes no longer for each.
     mutating func removeWaiting(_ id: MessageID) -> Bool {
-        guard let index = waiting.firstIndex(where: { $0.id == id }) else { return false }
-        waiting.remove(at: index)
+        guard let index = index(of: id) else { return false }
+        waiting[index].isCancelled = true
+        waiting[index].payload = []
+        waitingCount -= 1
+        if waiting.count > 2 * waitingCount + 32 { waiting.removeAll(where: \.isCancelled) }
         return true
+    }
+
+    /// What is known of a message that goes no further.
+    func fate(of id: MessageID, hasBegun: Bool) -> MessageFate {
+        if !isEmpty, first.id == id { return hasBegun ? .takenBack : .nothingSent }
+        return index(of: id) == nil ? .mayHaveArrived : .nothingSent
+    }
+
+    /// By halving, since messages are numbered in the order of sending; two that were sent at the same time from two threads
+    /// may stand the other way round, and then every place is looked at.
+    private func index(of id: MessageID) -> Int? {
+        var low = 0
+        var high = waiting.count
+        while low < high {
+            let middle = (low + high) / 2
+            if waiting[middle].id < id { low = middle + 1 } else { high = middle }
+        }
+        if low < waiting.count, waiting[low].id == id { return waiting[low].isCancelled ? nil : low }
+        return waiting.firstIndex { $0.id == id && !$0.isCancelled }
     }
 }

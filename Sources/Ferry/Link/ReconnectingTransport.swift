@@ -5,18 +5,32 @@ import Synchronization
 ///
 ///     let transport = ReconnectingTransport(over: radio)
 ///     let link = try await transport.connect(timeout: .seconds(10))
-///     let channel = MessageChannel(over: link, codec: codec, framing: SequencedFraming())
+///     let channel = try MessageChannel(over: link, codec: codec, framing: SequencedFraming())
 ///
-/// Both sides use it, with ``SequencedFraming``: the peer is recognised by its hello. With another framing a channel ends
-/// at the first loss, as it would have without.
+/// Both sides use it, with ``SequencedFraming``. With another framing a channel ends at the first loss, as it would have
+/// without.
+///
+/// A link is pinned to its peer. It goes on only with the peer that it had (``PeerIdentity/recognizes(_:)``), so that nothing
+/// meant for one peer reaches another; the listening side looks at the session that the framing names, too. Where the
+/// transport cannot recognise a peer, the link ends at the first loss, unless ``UnrecognizedPeers`` says otherwise.
 public struct ReconnectingTransport<Base: Transport>: Transport {
+    /// What to do where the transport knows a peer for one connection only (``PeerIdentity/Certainty/connection``).
+    public enum UnrecognizedPeers: Sendable, Hashable {
+        /// The link ends with its connection: whoever comes next may be somebody else.
+        case areRefused
+        /// Whoever offers the service, or names the same session, is taken for the peer. **A stranger may get what was meant
+        /// for the peer.**
+        case areTakenForThePeer
+    }
+
     /// How long to try, and how often.
     public struct Backoff: Sendable, Hashable {
         /// The pause before the first attempt. Default 250 ms. Each further pause is twice as long.
         public var initial: Duration = .milliseconds(250)
         /// The longest pause. Default 15 s.
         public var maximum: Duration = .seconds(15)
-        /// How long one attempt may take. Default 10 s.
+        /// How long one attempt may take, and how long a listening side waits for the first chunk of a peer that it lost
+        /// before. Default 10 s.
         public var attempt: Duration = .seconds(10)
         /// How long a link may be without a connection before it is given up, on either side. Default 5 minutes.
         public var patience: Duration = .seconds(300)
@@ -30,20 +44,40 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
         func pause(before attempt: Int) -> Duration {
             min(initial * (1 << min(attempt, 20)), maximum)
         }
+
+        fileprivate var limits: SessionRegistry.Limits {
+            SessionRegistry.Limits(patience: patience, firstChunk: attempt, maximumSuspended: maximumSuspended)
+        }
     }
 
     private let base: Base
+    private let framing: any Framing
+    private let unrecognized: UnrecognizedPeers
     private let backoff: Backoff
     private let time: any TimeSource
 
     /// Wraps a transport.
-    public init(over base: Base, backoff: Backoff = Backoff(), time: any TimeSource = SystemTime()) {
+    ///
+    /// - Parameters:
+    ///   - base: what makes the connections.
+    ///   - framing: what the channels use: it names the session by which a listening side tells a peer that goes on from one
+    ///     that begins anew (``Framing/sessionID(inFirstChunk:)``).
+    ///   - unrecognized: what to do where a peer cannot be recognised.
+    ///   - backoff: how long to try, and how often.
+    ///   - time: the clock for pauses and patience.
+    public init(
+        over base: Base, framing: some Framing = SequencedFraming(),
+        unrecognizedPeers unrecognized: UnrecognizedPeers =
+            .areRefused, backoff: Backoff = Backoff(), time: any TimeSource = SystemTime()
+    ) {
         self.base = base
+        self.framing = framing
+        self.unrecognized = unrecognized
         self.backoff = backoff
         self.time = time
     }
 
-    /// Connects; the link connects again on its own until it is closed or the patience is at an end.
+    /// Connects; the link connects again, to the same peer, on its own until it is closed or the patience is at an end.
     ///
     /// - Throws: what the wrapped transport throws. Only later losses are mended.
     public func connect(timeout: Duration) async throws(FerryError) -> any Link {
@@ -58,13 +92,17 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
     }
 
     private func reconnecting(_ first: any Link) -> any Link {
-        let port = LinkPort(first)
-        let reconnector = Reconnector(base, backoff, time)
-        let link = ResumableLink(over: port) { reason in
-            if reason != nil { reconnector.start() } else { reconnector.stop() }
+        let reconnector = Reconnector(base, unrecognized, backoff, time)
+        let link = ResumableLink(over: first) { event in
+            switch event {
+            case .firstChunk, .resumed: break
+            case .suspended(let reason): reconnector.start(after: reason)
+            case .ended(let unused):
+                reconnector.stop()
+                unused?.close()
+            }
         }
-        reconnector.link.withLock { $0.link = link }
-        port.activate()
+        reconnector.state.withLock { $0.link = link }
         return link
     }
 
@@ -73,19 +111,18 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
     /// - Throws: what the wrapped transport throws.
     public func listen() async throws(FerryError) -> LinkListener {
         let listener = try await base.listen()
-        let registry = SessionRegistry(backoff.patience, backoff.maximumSuspended, time)
+        let registry = SessionRegistry(framing, unrecognized == .areTakenForThePeer, backoff.limits, time)
+        // The task ends with the wrapped listener, which ends with the outer one: nothing here holds that.
+        let links = listener.links
         let task = Task {
-            for await link in listener.links {
-                let port = LinkPort(link)
-                port.activate { registry.sort($0, $1) }
-            }
-            registry.outer.withLock { $0 }?.close()
+            for await link in links { registry.accept(link) }
+            registry.outer.withLock { $0.listener }?.close()
         }
         let outer = LinkListener {
             task.cancel()
             listener.close()
         }
-        registry.outer.withLock { $0 = outer }
+        registry.outer.withLock { $0.listener = outer }
         return outer
     }
 
@@ -97,108 +134,75 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
             var isStopped = false
         }
 
-        let link = Mutex(State())
+        let state = Mutex(State())
         private let base: Base
+        private let unrecognized: UnrecognizedPeers
         private let backoff: Backoff
         private let time: any TimeSource
 
-        init(_ base: Base, _ backoff: Backoff, _ time: any TimeSource) {
+        init(_ base: Base, _ unrecognized: UnrecognizedPeers, _ backoff: Backoff, _ time: any TimeSource) {
             self.base = base
+            self.unrecognized = unrecognized
             self.backoff = backoff
             self.time = time
         }
 
-        func start() {
-            link.withLock { state in
+        func start(after reason: FerryError) {
+            state.withLock { state in
                 guard !state.isStopped else { return }
-                state.task = Task { await self.run() }
+                state.task = Task { await self.run(after: reason) }
             }
         }
 
         func stop() {
-            link.withLock { state in
+            state.withLock { state in
                 state.isStopped = true
                 state.task?.cancel()
+                state.task = nil
             }
         }
 
-        private func run() async {
-            let end = time.now + backoff.patience
+        private func run(after reason: FerryError) async {
+            guard let peer = state.withLock({ $0.link })?.peer else { return }
+            guard peer.certainty > .connection || unrecognized == .areTakenForThePeer else {
+                return end(
+                    FerryError(
+                        .disconnected,
+                        "The connection was lost, and peer \(peer) cannot be recognised on another: it was known for that "
+                            + "connection only. Pair with it, or say unrecognizedPeers: .areTakenForThePeer if a stranger "
+                            + "may get what was meant for it.", cause: reason))
+            }
+            let patience = time.now + backoff.patience
             var attempt = 0
             while !Task.isCancelled {
                 do { try await time.sleep(for: backoff.pause(before: attempt)) } catch { return }
                 attempt += 1
-                guard time.now < end else { break }
-                guard let found = try? await base.connect(timeout: backoff.attempt) else { continue }
-                let port = LinkPort(found)
-                guard let link = link.withLock({ $0.isStopped ? nil : $0.link }) else { return found.close() }
-                port.activate()
-                return link.adopt(port)
+                guard time.now < patience else { break }
+                guard let found = await connect(to: peer) else { continue }
+                guard let link = state.withLock({ $0.isStopped ? nil : $0.link }), link.adopt(found) else {
+                    return found.close()
+                }
+                return
             }
-            link.withLock { $0.link }?.end(
+            guard !Task.isCancelled else { return }
+            end(
                 FerryError(
                     .disconnected,
                     "The connection was lost and \(attempt) attempts within \(backoff.patience) did not bring it back. "
-                        + "Backoff.patience sets how long to try."))
+                        + "Backoff.patience sets how long to try.", cause: reason))
         }
-    }
-}
 
-/// The listening side's links, by their peers' sessions.
-private final class SessionRegistry: Sendable {
-    private struct Entry {
-        let link: ResumableLink
-        var timer: ScheduledTimer?
-    }
+        private func end(_ reason: FerryError) { state.withLock { $0.link }?.end(reason) }
 
-    let outer = Mutex<LinkListener?>(nil)
-    private let entries = Mutex<[UInt32: Entry]>([:])
-    private let patience: Duration
-    private let maximumSuspended: Int
-    private let time: any TimeSource
-
-    init(_ patience: Duration, _ maximumSuspended: Int, _ time: any TimeSource) {
-        self.patience = patience
-        self.maximumSuspended = maximumSuspended
-        self.time = time
-    }
-
-    /// Finds out by its first chunk whose link this is.
-    func sort(_ port: LinkPort, _ chunk: [UInt8]?) {
-        guard let chunk else { return }
-        guard let session = SequencedFraming.sessionID(inHello: chunk.span.bytes) else {
-            return offer(ResumableLink(over: port) { _ in }, port)
-        }
-        let known = entries.withLock { entries in
-            entries[session]?.timer?.cancel()
-            entries[session]?.timer = nil
-            return entries[session]?.link
-        }
-        if let known { return known.adopt(port) }
-        let link = ResumableLink(over: port) { [weak self] reason in self?.changed(session, reason) }
-        entries.withLock { $0[session] = Entry(link: link) }
-        offer(link, port)
-    }
-
-    private func offer(_ link: ResumableLink, _ port: LinkPort) {
-        guard outer.withLock({ $0 })?.offer(link) != true else { return }
-        link.close()
-        port.link.close()
-    }
-
-    /// A link is without a connection, or at its end.
-    private func changed(_ session: UInt32, _ reason: FerryError?) {
-        guard let reason else { return entries.withLock { $0[session] = nil } }
-        let surplus: ResumableLink? = entries.withLock { entries in
-            guard entries[session] != nil else { return nil }
-            guard entries.values.count(where: { $0.timer != nil }) < maximumSuspended else {
-                return entries.removeValue(forKey: session)?.link
+        /// One attempt. What a transport hands over is looked at once more: a link to somebody else is of no use.
+        private func connect(to peer: PeerIdentity) async -> (any Link)? {
+            guard peer.certainty > .connection else { return try? await base.connect(timeout: backoff.attempt) }
+            guard let found = try? await base.connect(to: peer, timeout: backoff.attempt) else { return nil }
+            guard peer.recognizes(found.peer) else {
+                found.close()
+                return nil
             }
-            entries[session]?.timer = time.schedule(at: time.now + patience) { [weak self] in
-                self?.entries.withLock { $0.removeValue(forKey: session)?.link }?.end(reason)
-            }
-            return nil
+            return found
         }
-        surplus?.end(reason)
     }
 }

@@ -3,66 +3,101 @@ import Synchronization
 /// A link that outlives the links beneath it: when one ends its receiver is told that it is suspended, and when another
 /// takes its place, that it goes on.
 ///
-/// Nothing is kept of what the old link had in flight. A channel with a framing that survives this (``SequencedFraming``)
-/// goes on where it was; any other ends at the first suspension.
+/// Nothing is kept of what the old link had in flight. A channel with a framing that survives this goes on where it was;
+/// any other ends at the first suspension. Who may take the old link's place is for others to decide
+/// (``ReconnectingTransport``).
 package final class ResumableLink: Link {
-    private enum Below {
+    fileprivate enum Phase {
+        /// Nobody has activated it; the link below waits.
+        case idle(LinkPort)
         /// A link carries chunks.
-        case open(any Link)
-        /// The receiver is being told; the next link, if it is there already, waits so long.
-        case suspending(next: LinkPort?)
+        case open(LinkPort)
+        /// The receiver is being told of the loss.
+        case suspending
         case suspended
-        case closed
+        /// The last link below is on its way out; the receiver is told when it has gone.
+        case closing(LinkPort, FerryError)
+        /// The end came while the receiver was told of the loss, and is told next.
+        case closingWhileSuspending(FerryError)
+        case closed(FerryError)
     }
 
     private struct State {
-        var below: Below
+        var phase: Phase
         var receiver: (any LinkReceiver)?
-        var first: LinkPort?
+        /// What takes the place of the link below when that has ended.
+        var next: LinkPort?
         var isReceiving = true
+        var hasReceived = false
         var latestSize: Int
+        var latestPeer: PeerIdentity
     }
 
-    package let peer: PeerIdentity
+    /// What becomes of the link, for whoever brings it back.
+    package enum Event: Sendable {
+        /// The first chunk of a link below.
+        case firstChunk([UInt8])
+        /// It has no link below, and its receiver has survived that.
+        case suspended(FerryError)
+        /// It goes on.
+        case resumed
+        /// It has ended; nothing follows. What waited to take its place is given back.
+        case ended(unused: (any Link)?)
+    }
 
     private let state: Mutex<State>
-    /// Called after each suspension that the receiver has survived, and with nil once when the link is closed.
-    private let onChange: @Sendable (FerryError?) -> Void
+    private let onEvent: @Sendable (Event) -> Void
 
-    package init(over port: LinkPort, onChange: @escaping @Sendable (FerryError?) -> Void) {
-        peer = port.link.peer
-        state = Mutex(State(below: .open(port.link), first: port, latestSize: port.link.maximumChunkSize))
-        self.onChange = onChange
+    package convenience init(over link: any Link, onEvent: @escaping @Sendable (Event) -> Void) {
+        self.init(over: LinkPort(link), onEvent: onEvent)
+    }
+
+    init(over port: LinkPort, onEvent: @escaping @Sendable (Event) -> Void) {
+        state = Mutex(
+            State(phase: .idle(port), latestSize: port.link.maximumChunkSize, latestPeer: port.link.peer))
+        self.onEvent = onEvent
+    }
+
+    // MARK: Link
+
+    /// The surest that was known of the peer so far.
+    package var peer: PeerIdentity { state.withLock { Self.notePeer(&$0) } }
+
+    private static func notePeer(_ state: inout State) -> PeerIdentity {
+        if let port = state.phase.port {
+            let peer = port.link.peer
+            if peer.certainty >= state.latestPeer.certainty { state.latestPeer = peer }
+        }
+        return state.latestPeer
     }
 
     /// The link's below; while there is none, the last one's.
     package var maximumChunkSize: Int {
         state.withLock { state in
-            if case .open(let link) = state.below { state.latestSize = link.maximumChunkSize }
+            if let port = state.phase.port { state.latestSize = port.link.maximumChunkSize }
             return state.latestSize
         }
     }
 
     package func activate(_ receiver: any LinkReceiver) {
-        let (port, isClosed) = state.withLock { state in
+        let phase = state.withLock { state -> Phase in
+            defer { if case .idle(let port) = state.phase { state.phase = .open(port) } }
             state.receiver = receiver
-            defer { state.first = nil }
-            if case .closed = state.below { return (state.first, true) }
-            return (state.first, false)
+            return state.phase
         }
-        if isClosed {
-            receiver.linkDidClose(Self.closedError)
-        } else {
-            port?.forward(to: self)
+        switch phase {
+        case .idle(let port): port.attach(to: self, isReceiving: state.withLock { $0.isReceiving })
+        case .closed(let reason): receiver.linkDidClose(reason)
+        default: break
         }
     }
 
     package func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
-        let below = state.withLock { $0.below }
-        switch below {
-        case .open(let link):
+        let phase = state.withLock { $0.phase }
+        switch phase {
+        case .idle(let port), .open(let port):
             do {
-                return try link.trySend(chunk)
+                return try port.link.trySend(chunk)
             } catch  where error.code == .chunkTooLarge || error.code == .emptyChunk {
                 throw error
             } catch {
@@ -70,193 +105,168 @@ package final class ResumableLink: Link {
                 return false
             }
         case .suspending, .suspended: return false
-        case .closed: throw Self.closedError
+        case .closing(_, let reason), .closingWhileSuspending(let reason), .closed(let reason): throw reason
         }
     }
 
     package func setReceiving(_ isReceiving: Bool) {
-        let below = state.withLock { state in
+        let port = state.withLock { state in
             state.isReceiving = isReceiving
-            return state.below
+            if case .open(let port) = state.phase { return port as LinkPort? }
+            return nil
         }
-        if case .open(let link) = below { link.setReceiving(isReceiving) }
+        port?.link.setReceiving(isReceiving)
     }
 
     /// Closes the connection, whose end brings the next one in.
     package func replaceConnection() -> Bool {
-        switch state.withLock({ $0.below }) {
-        case .open(let link): link.close()
+        switch state.withLock({ $0.phase }) {
+        case .idle(let port), .open(let port): port.link.close()
         case .suspending, .suspended: break
-        case .closed: return false
+        case .closing, .closingWhileSuspending, .closed: return false
         }
         return true
     }
 
-    package func close() { end(Self.closedError) }
+    package func close() { end(FerryError(.closed, "This side closed the link.")) }
 
     /// Ends the link for good.
     package func end(_ reason: FerryError) {
-        let (below, receiver) = state.withLock { state in
-            let before = state.below
-            state.below = .closed
-            let receiver = state.receiver
-            if case .closed = before { return (Below.closed, nil as (any LinkReceiver)?) }
-            // An open link reports its own end, after what it has queued.
-            if case .open = before { return (before, nil) }
-            state.receiver = nil
-            return (before, receiver)
+        var below: LinkPort?
+        var told: (any LinkReceiver)?
+        var next: LinkPort?
+        let isFirst = state.withLock { state -> Bool in
+            _ = Self.notePeer(&state)
+            switch state.phase {
+            case .idle(let port):
+                below = port
+                state.phase = .closed(reason)
+            case .open(let port):
+                below = port
+                state.phase = .closing(port, reason)
+            case .suspending: state.phase = .closingWhileSuspending(reason)
+            case .suspended:
+                told = state.receiver
+                state.phase = .closed(reason)
+            case .closing, .closingWhileSuspending, .closed: return false
+            }
+            next = state.next.take()
+            return true
         }
-        switch below {
-        case .closed: return
-        case .open(let link): link.close()
-        case .suspending(let next): next?.link.close()
-        case .suspended: break
-        }
-        receiver?.linkDidClose(reason)
-        onChange(nil)
+        guard isFirst else { return }
+        below?.link.close()
+        told?.linkDidClose(reason)
+        if told != nil { state.withLock { $0.receiver = nil } }
+        onEvent(.ended(unused: next?.link))
     }
-
-    private static var closedError: FerryError { FerryError(.closed, "This side closed the link.") }
 
     // MARK: Links below
 
-    /// Puts another link in place of the one that ended, or is about to. Closes it when nobody needs it any more.
-    package func adopt(_ port: LinkPort) {
-        enum Step { case attach, wait, replace(any Link), refuse }
-        let step: Step = state.withLock { state in
-            switch state.below {
+    /// Puts another link in place of the one that ended, or is about to. Returns false when this link has ended for good.
+    package func adopt(_ link: any Link) -> Bool { adopt(LinkPort(link)) }
+
+    func adopt(_ port: LinkPort) -> Bool {
+        var replaced: [LinkPort] = []
+        var attaches = false
+        let isWanted = state.withLock { state -> Bool in
+            switch state.phase {
             case .suspended:
-                state.below = .open(port.link)
-                return .attach
-            case .suspending(let waiting):
-                state.below = .suspending(next: port)
-                return waiting.map { .replace($0.link) } ?? .wait
-            case .open(let link):
+                state.phase = .open(port)
+                attaches = true
+            case .suspending:
+                if let waiting = state.next { replaced.append(waiting) }
+                state.next = port
+            case .idle(let old), .open(let old):
                 // The peer has noticed before us. The old link's end brings the new one in.
-                state.first = port
-                return .replace(link)
-            case .closed:
-                return .refuse
+                if let waiting = state.next { replaced.append(waiting) }
+                state.next = port
+                replaced.append(old)
+            case .closing, .closingWhileSuspending, .closed: return false
             }
+            return true
         }
-        switch step {
-        case .attach: attach(port)
-        case .wait: break
-        case .replace(let old): old.close()
-        case .refuse: port.link.close()
-        }
+        for port in replaced { port.link.close() }
+        if attaches { attach(port) }
+        return isWanted
     }
 
     private func attach(_ port: LinkPort) {
-        let (receiver, isReceiving) = state.withLock { ($0.receiver, $0.isReceiving) }
-        if !isReceiving { port.link.setReceiving(false) }
+        let (receiver, isReceiving) = state.withLock { state in
+            state.hasReceived = false
+            return (state.receiver, state.isReceiving)
+        }
+        onEvent(.resumed)
         receiver?.linkDidResume()
-        port.forward(to: self)
+        port.attach(to: self, isReceiving: isReceiving)
     }
 
-    fileprivate func portIsReady() { state.withLock { $0.receiver }?.linkIsReady() }
+    /// The receiver, if the link that speaks is the present one.
+    private func receiver(of port: LinkPort) -> (any LinkReceiver)? {
+        state.withLock { $0.phase.port === port ? $0.receiver : nil }
+    }
 
-    fileprivate func portDidReceive(_ chunk: RawSpan) { state.withLock { $0.receiver }?.linkDidReceive(chunk) }
+    func portIsReady(_ port: LinkPort) { receiver(of: port)?.linkIsReady() }
 
-    fileprivate func portDidClose(_ reason: FerryError) {
-        let (receiver, isOver) = state.withLock { state in
-            guard case .open = state.below else {
-                defer { state.receiver = nil }
-                return (state.receiver, true)
+    func portDidReceive(_ chunk: RawSpan, _ port: LinkPort) {
+        let (receiver, isFirst) = state.withLock { state -> ((any LinkReceiver)?, Bool) in
+            guard state.phase.port === port else { return (nil, false) }
+            defer { state.hasReceived = true }
+            return (state.receiver, !state.hasReceived)
+        }
+        if isFirst { onEvent(.firstChunk(chunk.withUnsafeBytes { Array($0) })) }
+        receiver?.linkDidReceive(chunk)
+    }
+
+    func portDidClose(_ reason: FerryError, _ port: LinkPort) {
+        enum Step { case none, suspend, close(FerryError) }
+        let (receiver, step) = state.withLock { state -> ((any LinkReceiver)?, Step) in
+            guard state.phase.port === port else { return (nil, .none) }
+            _ = Self.notePeer(&state)
+            if case .closing(_, let ending) = state.phase {
+                state.phase = .closed(ending)
+                return (state.receiver.take(), .close(ending))
             }
-            state.below = .suspending(next: state.first)
-            state.first = nil
-            return (state.receiver, false)
+            state.phase = .suspending
+            return (state.receiver, .suspend)
         }
-        if isOver {
-            receiver?.linkDidClose(Self.closedError)
-            return
+        switch step {
+        case .none: return
+        case .close(let ending): receiver?.linkDidClose(ending)
+        case .suspend:
+            receiver?.linkDidSuspend(reason)
+            settle(reason)
         }
-        receiver?.linkDidSuspend(reason)
-        let next: LinkPort? = state.withLock { state in
-            guard case .suspending(let next) = state.below else { return nil }
-            state.below = next.map { .open($0.link) } ?? .suspended
-            return next
+    }
+
+    /// The receiver has been told of the loss: goes on with the next link, if it is there already.
+    private func settle(_ reason: FerryError) {
+        enum Step { case resume(LinkPort), wait, close((any LinkReceiver)?, FerryError) }
+        let step = state.withLock { state -> Step in
+            if case .closingWhileSuspending(let ending) = state.phase {
+                state.phase = .closed(ending)
+                return .close(state.receiver.take(), ending)
+            }
+            guard let next = state.next.take() else {
+                state.phase = .suspended
+                return .wait
+            }
+            state.phase = .open(next)
+            return .resume(next)
         }
-        if let next { return attach(next) }
-        if case .suspended = state.withLock({ $0.below }) { onChange(reason) }
+        switch step {
+        case .resume(let next): attach(next)
+        case .wait: onEvent(.suspended(reason))
+        case .close(let receiver, let ending): receiver?.linkDidClose(ending)
+        }
     }
 }
 
-/// The receiver of one link, which keeps what comes until it is known for whom it is.
-package final class LinkPort: LinkReceiver {
-    package let link: any Link
-
-    private enum Event { case chunk([UInt8]), close(FerryError) }
-
-    private struct State {
-        var owner: ResumableLink?
-        var waiting: [Event] = []
-        var isDirect = false
-        var onFirst: (@Sendable (LinkPort, [UInt8]?) -> Void)?
-    }
-
-    private let state = Mutex(State())
-    /// More chunks than this are dropped before it is known whose they are; the framing sends them again.
-    private static let maximumWaiting = 64
-
-    package init(_ link: any Link) { self.link = link }
-
-    /// Activates the link. `onFirst` is called once, with the first chunk, or with nil if the link ends before.
-    package func activate(onFirst: (@Sendable (LinkPort, [UInt8]?) -> Void)? = nil) {
-        state.withLock { $0.onFirst = onFirst }
-        link.activate(self)
-    }
-
-    /// Hands over what has come and what will.
-    package func forward(to owner: ResumableLink) {
-        state.withLock { $0.owner = owner }
-        while true {
-            let event: Event? = state.withLock { state in
-                if state.waiting.isEmpty {
-                    state.isDirect = true
-                    return nil
-                }
-                return state.waiting.removeFirst()
-            }
-            guard let event else { return }
-            switch event {
-            case .chunk(let bytes): owner.portDidReceive(bytes.span.bytes)
-            case .close(let reason): owner.portDidClose(reason)
-            }
-        }
-    }
-
-    package func linkIsReady() { state.withLock { $0.owner }?.portIsReady() }
-
-    package func linkDidReceive(_ chunk: RawSpan) {
-        let owner = state.withLock { $0.isDirect ? $0.owner : nil }
-        if let owner { return owner.portDidReceive(chunk) }
-        keep(.chunk(chunk.withUnsafeBytes { Array($0) }))
-    }
-
-    package func linkDidClose(_ reason: FerryError) {
-        let owner = state.withLock { $0.isDirect ? $0.owner : nil }
-        if let owner { return owner.portDidClose(reason) }
-        keep(.close(reason))
-    }
-
-    private func keep(_ event: Event) {
-        let (owner, onFirst) = state.withLock { state in
-            // The owner may have caught up between the two looks.
-            if state.isDirect { return (state.owner, nil as (@Sendable (LinkPort, [UInt8]?) -> Void)?) }
-            if case .chunk = event, state.waiting.count >= Self.maximumWaiting { return (nil, nil) }
-            state.waiting.append(event)
-            defer { state.onFirst = nil }
-            return (nil, state.onFirst)
-        }
-        switch event {
-        case .chunk(let bytes):
-            owner?.portDidReceive(bytes.span.bytes)
-            onFirst?(self, bytes)
-        case .close(let reason):
-            owner?.portDidClose(reason)
-            onFirst?(self, nil)
+extension ResumableLink.Phase {
+    /// The link below.
+    fileprivate var port: LinkPort? {
+        switch self {
+        case .idle(let port), .open(let port), .closing(let port, _): port
+        case .suspending, .suspended, .closingWhileSuspending, .closed: nil
         }
     }
 }

@@ -1,6 +1,6 @@
 /// A link that tells an observer of everything that passes through another link, and changes nothing.
 ///
-///     let channel = MessageChannel(over: TappedLink(link, observer: log), codec: codec, framing: framing)
+///     let channel = try MessageChannel(over: TappedLink(link, observer: log), codec: codec, framing: framing)
 ///
 /// For logs, captures, counters and tests. Taps can be put around taps; each adds one call per chunk and no copy.
 public final class TappedLink: Link {

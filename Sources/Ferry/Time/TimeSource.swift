@@ -1,3 +1,5 @@
+import Synchronization
+
 /// A clock with timers: the only way time enters Ferry. ``SystemTime`` is the real one, ``VirtualTime`` a test's.
 public protocol TimeSource: Sendable {
     /// The present. It never runs backwards.
@@ -37,27 +39,80 @@ extension TimeSource {
     }
 }
 
-/// The system's monotonic clock, which goes on while the machine sleeps.
+/// The system's clock as it runs while the machine is awake (`SuspendingClock`), so that a machine's sleep is not taken
+/// for a peer's silence.
 public struct SystemTime: TimeSource {
-    private static let origin = ContinuousClock.now
+    private static let origin = SuspendingClock.now
+    private static let timers = SystemTimers()
 
-    /// Makes the system's time source; all share one origin.
+    /// Makes the system's time source; all share one origin and one queue of timers.
     public init() {}
 
-    /// Time since the first use in this process.
+    /// Time awake since the first use in this process.
     public var now: Timestamp { .zero + Self.origin.duration(to: .now) }
 
-    /// Runs `action` on the default executor.
+    /// Runs `action` on the default executor. It must not block: other timers may wait for it. A timer that is cancelled
+    /// costs nothing from then on.
     @discardableResult
     public func schedule(at deadline: Timestamp, _ action: @escaping @Sendable () -> Void) -> ScheduledTimer {
-        let isDue = deadline <= now
-        let task = Task.detached {
-            if !isDue {
-                let instant = Self.origin.advanced(by: deadline - .zero)
-                do { try await Task.sleep(until: instant, clock: .continuous) } catch { return }
-            }
-            if !Task.isCancelled { action() }
+        Self.timers.set(deadline, action)
+    }
+
+    fileprivate static func sleep(until deadline: Timestamp) async {
+        try? await Task.sleep(until: origin.advanced(by: deadline - .zero), clock: .suspending)
+    }
+}
+
+/// The timers of ``SystemTime``. A sleeping task cannot be called off without leaving its place in the system's queue
+/// until it would have woken, so timers share few sleepers: one only looks whether a timer is due.
+private final class SystemTimers: Sendable {
+    private struct State {
+        var queue = TimerQueue()
+        /// When sleepers will wake, the earliest last.
+        var wakeUps: [Timestamp] = []
+    }
+
+    private let state = Mutex(State())
+
+    func set(_ deadline: Timestamp, _ action: @escaping @Sendable () -> Void) -> ScheduledTimer {
+        let (number, wakeUp) = state.withLock { state in
+            let number = state.queue.set(deadline, action)
+            return (number, Self.wakeUpNeeded(&state))
         }
-        return ScheduledTimer { task.cancel() }
+        if let wakeUp { sleep(until: wakeUp) }
+        return ScheduledTimer { [self] in state.withLock { $0.queue.cancel(number) } }
+    }
+
+    /// When another sleeper is to wake, if those there are wake too late.
+    private static func wakeUpNeeded(_ state: inout State) -> Timestamp? {
+        guard let deadline = state.queue.nextDeadline() else { return nil }
+        let now = SystemTime().now
+        var wakeUp = deadline
+        // Within a second exactly, beyond it after the largest power of two of seconds: at most one sleeper for each power
+        // is ever needed, however often deadlines come and go.
+        let wait = deadline - now
+        if wait > .seconds(1) {
+            let seconds = UInt64(wait.components.seconds)
+            wakeUp = now + .seconds(1 << UInt64(63 - seconds.leadingZeroBitCount))
+        }
+        if let earliest = state.wakeUps.last, earliest <= wakeUp { return nil }
+        state.wakeUps.append(wakeUp)
+        return wakeUp
+    }
+
+    private func sleep(until wakeUp: Timestamp) {
+        Task.detached { [self] in
+            if wakeUp > SystemTime().now { await SystemTime.sleep(until: wakeUp) }
+            wake(wakeUp)
+        }
+    }
+
+    private func wake(_ wakeUp: Timestamp) {
+        while let due = state.withLock({ $0.queue.popDue(at: SystemTime().now) }) { due.action() }
+        let next = state.withLock { state in
+            state.wakeUps.removeAll { $0 == wakeUp }
+            return Self.wakeUpNeeded(&state)
+        }
+        if let next { sleep(until: next) }
     }
 }

@@ -57,8 +57,8 @@ final class BenchRun: Sendable {
 
     /// One central's two channels and the meters between them.
     private struct Pair: Sendable {
-        let sender: MessageChannel<[UInt8]>
-        let receiver: MessageChannel<[UInt8]>
+        let sender: MessageChannel<[UInt8], [UInt8]>
+        let receiver: MessageChannel<[UInt8], [UInt8]>
         let meter: LinkMeter
     }
 
@@ -105,12 +105,12 @@ final class BenchRun: Sendable {
         }
     }
 
-    private func channel(over link: any Link) throws(FerryError) -> MessageChannel<[UInt8]> {
+    private func channel(over link: any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
         switch settings.framing {
-        case .length: channel(over: link, LengthPrefixFraming())
-        case .eom: channel(over: link, try EndOfMessageFraming(chunkSize: nil))
-        case .classicEOM: channel(over: link, EndOfMessageFraming())
-        case .sequenced: channel(over: link, Self.sequenced)
+        case .length: try channel(over: link, LengthPrefixFraming())
+        case .eom: try channel(over: link, try EndOfMessageFraming(chunkSize: nil))
+        case .classicEOM: try channel(over: link, EndOfMessageFraming())
+        case .sequenced: try channel(over: link, Self.sequenced)
         }
     }
 
@@ -123,8 +123,10 @@ final class BenchRun: Sendable {
         return SequencedFraming(configuration)
     }()
 
-    private func channel(over link: any Link, _ framing: some Framing) -> MessageChannel<[UInt8]> {
-        MessageChannel(
+    private func channel(
+        over link: any Link, _ framing: some Framing
+    ) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
+        try MessageChannel(
             over: link, codec: BytesCodec(), framing: framing,
             compression: settings.compression == .zlib ? ZlibCompression() : nil, chunkSize: settings.chunkSize,
             time: time)
@@ -169,7 +171,7 @@ final class BenchRun: Sendable {
         }
     }
 
-    private func send(over channel: MessageChannel<[UInt8]>, _ index: Int) async {
+    private func send(over channel: MessageChannel<[UInt8], [UInt8]>, _ index: Int) async {
         let message = SampleText.bytes(count: settings.messageSize, seed: settings.seed)
         var generator = SeededGenerator(seed: settings.seed &+ UInt64(index))
         repeat {
@@ -191,7 +193,7 @@ final class BenchRun: Sendable {
         return true
     }
 
-    private func receive(from channel: MessageChannel<[UInt8]>, _ index: Int) async {
+    private func receive(from channel: MessageChannel<[UInt8], [UInt8]>, _ index: Int) async {
         do {
             for try await _ in channel.messages { log.didReceive(index, at: time.now) }
         } catch {

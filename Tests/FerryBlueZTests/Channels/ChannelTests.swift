@@ -35,7 +35,7 @@
             #expect(try near.peerID == rig.connection.peripheral)
             #expect(near.maximumChunkSize == 4096)
             let ends = [near, far].map {
-                MessageChannel(over: $0, codec: JSONCodec<[Int]>(), framing: LengthPrefixFraming())
+                try MessageChannel(over: $0, codec: JSONCodec<[Int]>(), framing: LengthPrefixFraming())
             }
             for (sender, receiver) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                 let message = (0..<5000).map { $0 * $0 }

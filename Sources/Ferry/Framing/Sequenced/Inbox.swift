@@ -85,6 +85,13 @@ struct Inbox {
         }
     }
 
+    /// The message that is current.
+    var arriving: ReceiveProgress? {
+        guard slots.indices.contains(current) else { return nil }
+        let count = slots[current].count
+        return ReceiveProgress(receivedBytes: min(slots[current].received, count), totalBytes: count)
+    }
+
     /// Whether a message has arrived in part and the peer has credit to go on.
     var expectsMore: Bool { openCount > 0 && granted > charged }
 
@@ -231,7 +238,7 @@ struct Inbox {
         events.append(
             .receiveFailed(
                 FerryError(
-                    .cancelled,
+                    .cancelledByPeer,
                     "The peer cancelled a message after \(min(slots[slot].received, slots[slot].count)) of "
                         + "\(slots[slot].count) bytes.")))
         openCount -= 1

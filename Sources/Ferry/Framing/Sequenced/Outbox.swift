@@ -35,7 +35,10 @@ struct Outbox {
 
     struct Level {
         var active: Deque<Int32> = []
+        /// Not begun, oldest first. Messages that were cancelled keep their places, but never the first.
         var waiting: Deque<Int32> = []
+        /// How many of ``waiting`` were cancelled.
+        var cancelledCount = 0
         /// Chunks left of the turn of `active.first`.
         var turn = 0
         var hasJustAdmitted = false
@@ -102,10 +105,38 @@ struct Outbox {
             levels[level].active.removeAll { $0 == index }
             cancelling.append(index)
         } else {
-            levels[level].waiting.removeAll { $0 == index }
-            release(index)
+            messages[Int(index)].isCancelled = true
+            messages[Int(index)].payload = []
+            levels[level].cancelledCount += 1
+            let isMostlyCancelled = levels[level].cancelledCount > levels[level].waiting.count / 2 + 16
+            sweep(level, wholly: isMostlyCancelled)
         }
         return true
+    }
+
+    /// Lets go of cancelled messages at the head of those that wait, or of all: rarely, so that cancelling many takes no
+    /// longer for each.
+    private mutating func sweep(_ level: Int, wholly: Bool = false) {
+        guard levels[level].cancelledCount > 0 else { return }
+        var kept: Deque<Int32> = []
+        while let first = levels[level].waiting.first {
+            if messages[Int(first)].isCancelled {
+                release(first)
+                levels[level].cancelledCount -= 1
+            } else if wholly {
+                kept.append(first)
+            } else {
+                return
+            }
+            levels[level].waiting.removeFirst()
+        }
+        levels[level].waiting = kept
+    }
+
+    func fate(of id: MessageID) -> MessageFate {
+        guard let index = indices[id] else { return .mayHaveArrived }
+        if messages[Int(index)].isCut { return .mayHaveArrived }
+        return messages[Int(index)].isBegun ? .takenBack : .nothingSent
     }
 
     mutating func release(_ index: Int32) {
@@ -168,13 +199,15 @@ struct Outbox {
         _ events: inout Deque<FramingEvent>, with error: (OutboundMessage) -> FerryError?
     ) {
         for level in levels.indices {
-            for index in levels[level].waiting {
+            for index in levels[level].waiting where !messages[Int(index)].isCancelled {
                 guard let error = error(messages[Int(index)]) else { continue }
-                levels[level].waiting.removeAll { $0 == index }
                 readyCount -= 1
                 events.append(.failed(messages[Int(index)].id, error))
-                release(index)
+                indices[messages[Int(index)].id] = nil
+                messages[Int(index)].isCancelled = true
+                levels[level].cancelledCount += 1
             }
+            sweep(level, wholly: true)
         }
     }
 
@@ -347,6 +380,7 @@ struct Outbox {
         }
         if segment.kind == .begin {
             levels[level].waiting.removeFirst()
+            sweep(level)
             levels[level].active.prepend(segment.message)
             levels[level].turn = messages[index].weight * Self.chunksPerTurn
             levels[level].hasJustAdmitted = true

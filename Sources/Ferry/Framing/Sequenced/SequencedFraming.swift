@@ -44,10 +44,10 @@ public struct SequencedFraming: Framing {
     /// The session that a link's first chunk comes from, or nil when it is no hello of the sequenced framing.
     ///
     /// For transports that recognise a peer which comes back.
-    public static func sessionID(inHello chunk: RawSpan) -> UInt32? {
+    public func sessionID(inFirstChunk chunk: RawSpan) -> UInt64? {
         chunk.withUnsafeBytes { bytes in
             guard case .hello(let hello)? = try? SequencedChunk.parse(bytes) else { return nil }
-            return hello.session
+            return UInt64(hello.session)
         }
     }
 

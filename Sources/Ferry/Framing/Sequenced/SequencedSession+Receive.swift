@@ -236,7 +236,7 @@ extension SequencedFraming.Session {
         let error = FerryError(
             .peerLostState,
             "The peer has lost its session, so it cannot be learned whether the message arrived. Ask the peer, or send it "
-                + "again if receiving it twice does no harm.")
+                + "again if receiving it twice does no harm.", fate: .mayHaveArrived)
         outbox.failWaiting(&events) { uncertain.contains($0.id) ? error : nil }
         window.restart()
         arrivals.restart()

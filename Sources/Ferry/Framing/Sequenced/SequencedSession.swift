@@ -144,11 +144,20 @@ extension SequencedFraming.Session {
         return FerryError(
             .messageTooLarge,
             "The message has \(count) bytes and the peer takes \(maximum). Raise its Limits.maximumMessageSize, or send "
-                + "less at once.")
+                + "less at once.", fate: .nothingSent)
     }
 
     /// Takes a message back unless its last byte has left, also in the middle: the peer is told and drops what it has.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbox.cancel(id) }
+
+    /// Nothing of it is in a chunk, not all of it is, or all of it.
+    public func fate(of id: MessageID) -> MessageFate { outbox.fate(of: id) }
+
+    /// The message that arrived last in part.
+    public var arriving: ReceiveProgress? { inbox.arriving }
+
+    /// Whether the two sides have met on this link.
+    public var isReady: Bool { phase == .met || phase == .established }
 
     /// The app has taken a message; credit for as much again is granted.
     public mutating func consume(_ count: Int, at now: Timestamp) {
