@@ -97,6 +97,8 @@ extension FerryError {
         public static let cancelled = Code("cancelled")
         /// The peer cancelled a message that had arrived in part.
         public static let cancelledByPeer = Code("cancelledByPeer")
+        /// The other side of a ``RequestChannel`` could not answer.
+        public static let requestFailed = Code("requestFailed")
         /// The peer broke the rules too often or too grossly.
         public static let misbehavingPeer = Code("misbehavingPeer")
 

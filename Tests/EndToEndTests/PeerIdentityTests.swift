@@ -46,7 +46,7 @@ import Testing
         #expect(server.identity != client.identity)
         #expect(PeerIdentity("\(near.peer)") == near.peer)
         near.close()
-        let channel = MessageChannel(over: far, codec: BytesCodec())
+        let channel = try MessageChannel(over: far, codec: BytesCodec())
         for try await _ in channel.messages.prefix(1) {}
         #expect(near.peer == server.identity && far.peer == client.identity, "an ended link knows whose it was")
     }

@@ -34,7 +34,7 @@
             #expect(near.psm == psm && far.psm == psm)
             #expect(try near.peerID == rig.connection.peripheral)
             #expect(near.maximumChunkSize == 4096)
-            let ends = [near, far].map {
+            let ends = try [near, far].map {
                 try MessageChannel(over: $0, codec: JSONCodec<[Int]>(), framing: LengthPrefixFraming())
             }
             for (sender, receiver) in [(ends[0], ends[1]), (ends[1], ends[0])] {

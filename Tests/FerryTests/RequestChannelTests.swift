@@ -1,0 +1,150 @@
+@testable import Ferry
+import FerryTesting
+import Synchronization
+import Testing
+
+/// Requests find their answers, are cancelled, and end with their channel.
+@Suite(.timeLimit(.minutes(1))) struct RequestChannelTests {
+    private typealias Channel = RequestChannel<String, String>
+
+    private func link(_ link: any Link, _ handler: Channel.Handler? = nil, maximumServed: Int = 16) throws -> Channel {
+        try Channel(
+            over: link, requests: TextCodec(), responses: TextCodec(), maximumServed: maximumServed, answering: handler)
+    }
+
+    /// Two ends, and chunks that cross while the body runs.
+    private func run(
+        _ handler: Channel.Handler? = nil, back: Channel.Handler? = nil, maximumServed: Int = 16,
+        _ body: (Channel, Channel) async throws -> Void
+    ) async throws {
+        let links = MemoryLink.makePair(maximumChunkSize: 20)
+        let pump = Task.detached {
+            while !Task.isCancelled {
+                let isBusy = links.0.deliver()
+                if !links.1.deliver(), !isBusy { try? await Task.sleep(for: .microseconds(300)) }
+            }
+        }
+        defer { pump.cancel() }
+        let (asking, answering) = (try link(links.0, back), try link(links.1, handler, maximumServed: maximumServed))
+        try await body(asking, answering)
+    }
+
+    @Test func answersFindTheirRequestsInAnyOrder() async throws {
+        let gates = Mutex<[String: CheckedContinuation<Void, Never>]>([:])
+        let arrived = Atomic(0)
+        try await run({ question in
+            await withCheckedContinuation { gate in
+                gates.withLock { $0[question] = gate }
+                arrived.add(1, ordering: .relaxed)
+            }
+            return "answer to \(question)"
+        }) { asking, _ in
+            let names = ["a", "b", "c"]
+            let tasks = names.map { name in Task { try await asking.request(name) } }
+            #expect(await eventually { arrived.load(ordering: .relaxed) == 3 })
+            for name in ["c", "a", "b"] { gates.withLock { $0[name] }?.resume() }
+            for (name, task) in zip(names, tasks) { #expect(try await task.value == "answer to \(name)") }
+        }
+    }
+
+    @Test func bothSidesMayAsk() async throws {
+        try await run({ "there: \($0)" }, back: { "here: \($0)" }) { asking, answering in
+            async let one = asking.request("1")
+            async let two = answering.request("2")
+            #expect(try await one == "there: 1")
+            #expect(try await two == "here: 2")
+        }
+    }
+
+    @Test func aHandlersErrorIsTold() async throws {
+        struct Wet: Error, CustomStringConvertible { var description: String { "it is wet" } }
+        try await run({ _ in throw Wet() }) { asking, answering in
+            let error = await #expect(throws: FerryError.self) { try await asking.request("?") }
+            #expect(error?.code == .requestFailed)
+            #expect(error?.message.contains("it is wet") == true)
+            let refused = await #expect(throws: FerryError.self) { try await answering.request("?") }
+            #expect(refused?.message.contains("takes no requests") == true)
+            #expect(asking.closeReason == nil)
+        }
+    }
+
+    /// The task that answers is cancelled with the request, by its caller's task or its deadline.
+    @Test(arguments: [true, false]) func aCancelledRequestCancelsItsHandler(_ byTask: Bool) async throws {
+        let isAsked = Atomic(false)
+        let isCancelled = Atomic(false)
+        try await run({ _ in
+            isAsked.store(true, ordering: .relaxed)
+            do { try await Task.sleep(for: .seconds(100)) } catch {
+                isCancelled.store(true, ordering: .relaxed)
+                throw error
+            }
+            return ""
+        }) { asking, _ in
+            let task = Task { try await asking.request("?", timeout: byTask ? .seconds(50) : .milliseconds(100)) }
+            #expect(await eventually { isAsked.load(ordering: .relaxed) })
+            if byTask { task.cancel() }
+            await #expect { try await task.value } throws: { error in
+                (error as? FerryError)?.code == (byTask ? .cancelled : .timedOut)
+                    && (error as? FerryError)?.fate == .mayHaveArrived
+            }
+            #expect(await eventually { isCancelled.load(ordering: .relaxed) })
+        }
+    }
+
+    @Test func theEndOfTheChannelEndsWhatWaits() async throws {
+        let isAsked = Atomic(false)
+        let isCancelled = Atomic(false)
+        try await run({ _ in
+            isAsked.store(true, ordering: .relaxed)
+            do { try await Task.sleep(for: .seconds(100)) } catch {
+                isCancelled.store(true, ordering: .relaxed)
+                throw error
+            }
+            return ""
+        }) { asking, answering in
+            let task = Task { try await asking.request("?") }
+            #expect(await eventually { isAsked.load(ordering: .relaxed) })
+            answering.close()
+            await #expect { try await task.value } throws: { ($0 as? FerryError)?.code == .disconnected }
+            #expect(await eventually { isCancelled.load(ordering: .relaxed) })
+            let late = await #expect(throws: FerryError.self) { try await asking.request("?") }
+            #expect(late?.fate == .nothingSent)
+        }
+    }
+
+    /// A peer that asks more at once than is served is told so, and what is under way goes on.
+    @Test func servingIsBounded() async throws {
+        let gate = Mutex<[CheckedContinuation<Void, Never>]>([])
+        try await run(
+            { question in
+                await withCheckedContinuation { waiting in gate.withLock { $0.append(waiting) } }
+                return question
+            }, maximumServed: 2
+        ) { asking, _ in
+            let tasks = ["a", "b"].map { name in Task { try await asking.request(name) } }
+            #expect(await eventually { gate.withLock { $0.count } == 2 })
+            let error = await #expect(throws: FerryError.self) { try await asking.request("c") }
+            #expect(error?.message.contains("2 requests are being answered already") == true)
+            for waiting in gate.withLock({ $0 }) { waiting.resume() }
+            #expect(try await [tasks[0].value, tasks[1].value] == ["a", "b"])
+        }
+    }
+
+    /// Golden bytes, written out by hand.
+    @Test func theFormatIsFixed() throws {
+        let codec = RequestMessageCodec(identifier: 2)
+        let vectors: [(RequestMessage, [UInt8])] = [
+            (RequestMessage(kind: .request, number: 0, payload: [0x41]), [1, 0, 0x41]),
+            (RequestMessage(kind: .response, number: 300, payload: [9, 8]), [2, 0xAC, 0x02, 9, 8]),
+            (RequestMessage(kind: .failure, number: 127, payload: [0x6E, 0x6F]), [3, 0x7F, 0x6E, 0x6F]),
+            (RequestMessage(kind: .cancel, number: 128), [4, 0x80, 0x01]),
+        ]
+        for (message, bytes) in vectors {
+            #expect(codec.encode(message) == bytes)
+            #expect(try codec.decode(bytes) == message)
+        }
+        for bytes in [[], [0, 0], [5, 0], [1], [1, 0x80], [1, 0x80, 0x00]] as [[UInt8]] {
+            #expect(throws: FerryError.self, "\(bytes)") { try codec.decode(bytes) }
+        }
+    }
+}
