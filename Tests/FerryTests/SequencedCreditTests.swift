@@ -264,7 +264,7 @@ import Testing
             Issue.record("nothing was told")
             return
         }
-        #expect(error.code == .cancelled)
+        #expect(error.code == .cancelledByPeer)
         #expect(error.message.contains("after 1 of 1024 bytes"))
         try session.take(messageBegins(4, slot: 0, count: 1024, [1]))
         #expect(session.refusal(of: cancels(5, slot: 9)) == .malformedStream)

@@ -71,7 +71,8 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
             let message = RequestMessage(kind: .request, number: number, payload: payload)
             try await channel.send(message, timeout: timeout)
         } catch {
-            book.settle(number, .failure(error))
+            book.forget(number)
+            if error.fate == .mayHaveArrived { cancel(number) }
             throw error
         }
         let timer = time.schedule(at: deadline) { [book] in
@@ -86,11 +87,15 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
         switch outcome {
         case .success(let payload): return try await decoded(payload).get()
         case .failure(let error):
-            // The peer need not go on. Should the channel be closed, it knows already.
-            if error.code == .cancelled || error.code == .timedOut {
-                try? await channel.send(RequestMessage(kind: .cancel, number: number), timeout: .seconds(1))
-            }
+            if error.code == .cancelled || error.code == .timedOut { cancel(number) }
             throw error
+        }
+    }
+
+    /// Tells the peer that it need not go on. In a task of its own, for this one may be cancelled.
+    private func cancel(_ number: UInt64) {
+        Task { [channel] in
+            try? await channel.send(RequestMessage(kind: .cancel, number: number), timeout: .seconds(30))
         }
     }
 
@@ -161,6 +166,9 @@ private final class RequestBook: Sendable {
         }
         waiting?.resume(returning: result)
     }
+
+    /// The request has not left.
+    func forget(_ number: UInt64) { state.withLock { $0.entries[number] = nil } }
 
     /// Waits for what becomes of a request, which is forgotten then.
     func outcome(of number: UInt64) async -> Result<[UInt8], FerryError> {
@@ -248,7 +256,7 @@ private final class RequestServer<Request: Sendable, Response: Sendable>: Sendab
             guard served.count < maximumServed else { return "\(served.count) requests are being answered already." }
             served[message.number] = Task { [self] in
                 let answer = await answer(to: message)
-                let isWanted = served(message.number)
+                let isWanted = forget(message.number)
                 if isWanted { try? await channel.send(answer, timeout: .seconds(30)) }
             }
             return nil
@@ -262,7 +270,7 @@ private final class RequestServer<Request: Sendable, Response: Sendable>: Sendab
     }
 
     /// Forgets a request that has been answered. Returns whether it is still wanted.
-    private func served(_ number: UInt64) -> Bool { served.withLock { $0.removeValue(forKey: number) != nil } }
+    private func forget(_ number: UInt64) -> Bool { served.withLock { $0.removeValue(forKey: number) != nil } }
 
     private func answer(to message: RequestMessage) async -> RequestMessage {
         do {
