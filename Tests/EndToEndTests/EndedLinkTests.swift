@@ -58,7 +58,7 @@ import Testing
         await end(of: first.far)
         await end(of: first.near)
         let second = (near: try await rig.connect(), far: try await rig.accept())
-        let channels = [second.near, second.far].map { MessageChannel(over: $0, codec: BytesCodec()) }
+        let channels = try [second.near, second.far].map { try MessageChannel(over: $0, codec: BytesCodec()) }
         expectInert(first.far)
         expectInert(first.near)
         #expect(first.far.peer == second.far.peer)
@@ -73,11 +73,11 @@ import Testing
     /// The central has left and come back before the app takes the first link.
     @Test(arguments: 0..<10) func aLinkTakenTooLateDoesNothingToTheNext(_ round: Int) async throws {
         let rig = try await Rig()
-        let gone = MessageChannel(over: try await rig.connect(), codec: BytesCodec(), framing: SequencedFraming())
+        let gone = try MessageChannel(over: try await rig.connect(), codec: BytesCodec(), framing: SequencedFraming())
         gone.close()
-        let near = MessageChannel(over: try await rig.connect(), codec: BytesCodec(), framing: SequencedFraming())
-        let stale = MessageChannel(over: try await rig.accept(), codec: BytesCodec(), framing: SequencedFraming())
-        let far = MessageChannel(over: try await rig.accept(), codec: BytesCodec(), framing: SequencedFraming())
+        let near = try MessageChannel(over: try await rig.connect(), codec: BytesCodec(), framing: SequencedFraming())
+        let stale = try MessageChannel(over: try await rig.accept(), codec: BytesCodec(), framing: SequencedFraming())
+        let far = try MessageChannel(over: try await rig.accept(), codec: BytesCodec(), framing: SequencedFraming())
         async let sent: Void = near.send([7, 8, 9])
         var messages = far.messages.makeAsyncIterator()
         #expect(try await messages.next() == [7, 8, 9])

@@ -26,10 +26,10 @@ import Testing
             try await GATTTransport(adapter: server, configuration: ListenerTests.layout, time: time).listen()
         }
 
-        func connect() async throws -> MessageChannel<[UInt8]> {
+        func connect() async throws -> MessageChannel<[UInt8], [UInt8]> {
             let link = try await GATTTransport(adapter: client, configuration: ListenerTests.layout)
                 .connect(timeout: .seconds(20))
-            return MessageChannel(over: link, codec: BytesCodec())
+            return try MessageChannel(over: link, codec: BytesCodec())
         }
 
         /// Whether nobody offers the service any more.
@@ -45,7 +45,7 @@ import Testing
     }
 
     /// The central's channel ends, and sends fail, instead of vanishing.
-    private func expectEnd(of channel: MessageChannel<[UInt8]>, sourceLocation: SourceLocation = #_sourceLocation)
+    private func expectEnd(of channel: MessageChannel<[UInt8], [UInt8]>, sourceLocation: SourceLocation = #_sourceLocation)
         async throws
     {
         for try await _ in channel.messages {}
@@ -94,7 +94,7 @@ import Testing
         let channel = try await rig.connect()
         time.advance(by: .seconds(29))
         var links = listener.links.makeAsyncIterator()
-        let far = MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
+        let far = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
         time.advance(by: .seconds(60))
         try await channel.send([1, 2])
         var messages = far.messages.makeAsyncIterator()
@@ -114,7 +114,7 @@ import Testing
         var listener: LinkListener? = try await rig.listen()
         let near = try await rig.connect()
         var links = listener?.links.makeAsyncIterator()
-        let far = MessageChannel(over: try #require(await links?.next()), codec: BytesCodec())
+        let far = try MessageChannel(over: try #require(await links?.next()), codec: BytesCodec())
         listener = nil
         #expect(await rig.isSilent())
         try await near.send([1, 2, 3])
