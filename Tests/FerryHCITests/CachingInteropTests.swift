@@ -5,11 +5,9 @@
     import Testing
 
     /// The Database Hash, what is done with it, and several values in one notification.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.serialized, .timeLimit(.minutes(2)))
     struct CachingInteropTests {
-        @Test(arguments: RadioKind.two)
+        @Test(.withOthers, arguments: RadioKind.two)
         func bumbleMakesTheSameHash(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -34,7 +32,7 @@
                 .split(separator: "\n").filter { $0.hasPrefix("0x") }
         }
 
-        @Test(arguments: [RadioKind.rootCanal])
+        @Test(.withOthers, arguments: [RadioKind.rootCanal])
         func bumblesServicesAreFoundOnce(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -61,7 +59,7 @@
         }
 
         /// A file beside the bonds keeps it, so that another run does not look either.
-        @Test func whatWasFoundOutlivesTheAdapter() async throws {
+        @Test(.withOthers) func whatWasFoundOutlivesTheAdapter() async throws {
             let radio = try await Radio.start(.rootCanal, 3)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
@@ -90,8 +88,9 @@
             #expect(finds == [0, 0, 1, 0], "\(all)")
         }
 
-        @Test func aChangeIsFoundAndToldOver() async throws {
-            let radio = try await Radio.start(.rootCanal)
+        @Test(arguments: RadioKind.here([.rootCanal]))
+        func aChangeIsFoundAndToldOver(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
             let client = try await Client.open(radio.channels[1])
@@ -116,7 +115,7 @@
         }
 
         /// Between Ferry and Ferry, and what Wireshark's dissector makes of it.
-        @Test(arguments: RadioKind.two)
+        @Test(.withOthers, arguments: RadioKind.two)
         func smallValuesShareNotifications(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }

@@ -6,9 +6,7 @@
     import Testing
 
     /// What Wireshark's dissectors, which nobody here wrote, make of a capture.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.withOthers, .serialized, .timeLimit(.minutes(1)))
     struct CaptureTests {
         @Test(arguments: RadioKind.two)
         func tsharkExtractsWhatWasSent(kind: RadioKind) async throws {

@@ -5,9 +5,7 @@
     import Testing
 
     /// Connections that end in every phase, and controllers that die.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.serialized, .timeLimit(.minutes(2)))
     struct EndingTests {
         /// How far a visitor gets before it is gone: what it prints, and the actions until then.
         static let phases: [(String, [String])] = [
@@ -17,7 +15,7 @@
         ]
 
         /// Killed, so that its controller goes silent, or leaving of its own accord; the next visitor is served.
-        @Test(arguments: [true, false], RadioKind.two)
+        @Test(.withOthers, arguments: [true, false], RadioKind.two)
         func aCentralThatGoesInAnyPhaseLeavesRoomForTheNext(isKilled: Bool, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -42,7 +40,7 @@
         }
 
         /// The peripheral is killed while the central connects, discovers, reads or collects.
-        @Test(arguments: ["connect", "discover", "read", "write", "subscribe", "pair"], RadioKind.two)
+        @Test(.withOthers, arguments: ["connect", "discover", "read", "write", "subscribe", "pair"], RadioKind.two)
         func aPeripheralThatGoesEndsWhatTheCentralWaitsFor(phase: String, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -83,7 +81,7 @@
         }
 
         /// The same with Bumble's host on the other controller, in the middle of what it asks for.
-        @Test(arguments: ["read", "indicate"], RadioKind.two)
+        @Test(.withOthers, arguments: ["read", "indicate"], RadioKind.two)
         func aControllerThatDiesUnderBumblesCentralIsSaid(phase: String, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -100,7 +98,7 @@
             server.close()
         }
 
-        @Test(arguments: RadioKind.two)
+        @Test(.withOthers, arguments: RadioKind.two)
         func aControllerThatDiesUnderBumblesPeripheralIsSaid(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -124,7 +122,7 @@
             peripheral.stop()
         }
 
-        @Test(arguments: RadioKind.two)
+        @Test(arguments: RadioKind.here(RadioKind.two))
         func aControllerThatDiesEndsEverythingAndSaysSo(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }

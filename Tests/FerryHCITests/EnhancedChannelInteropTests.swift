@@ -4,9 +4,7 @@
     import Testing
 
     /// Channels opened by the request for several, with Bumble's host in both roles.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.withOthers, .serialized, .timeLimit(.minutes(1)))
     struct EnhancedChannelInteropTests {
         @Test(arguments: [1, 5], RadioKind.two)
         func bumbleOpensSeveral(count: Int, kind: RadioKind) async throws {

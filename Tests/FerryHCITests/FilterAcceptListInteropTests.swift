@@ -4,9 +4,7 @@
     import Testing
 
     /// Several peripherals that are awaited at once.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.withOthers, .serialized, .timeLimit(.minutes(1)))
     struct FilterAcceptListInteropTests {
         private final class Finder: CentralRoleEvents, Sendable {
             let found: AsyncStream<PeerID>

@@ -4,9 +4,7 @@
     import Testing
 
     /// Every kind of value at every ATT_MTU, with and against Bumble's host.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.withOthers, .serialized, .timeLimit(.minutes(1)))
     struct MatrixTests {
         @Test(arguments: [23, 185, 247, 517], RadioKind.all)
         func bumblesCentralReadsWritesAndSubscribes(mtu: Int, kind: RadioKind) async throws {
