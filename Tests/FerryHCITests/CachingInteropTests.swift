@@ -2,10 +2,11 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// The Database Hash, what is done with it, and several values in one notification.
-    @Suite(.serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
     struct CachingInteropTests {
         @Test(.withOthers, arguments: RadioKind.two)
         func bumbleMakesTheSameHash(kind: RadioKind) async throws {
@@ -46,7 +47,7 @@
                 #expect(try await connection.readValue(of: id) == Layout.pattern(400))
                 try await connection.setSubscription(.indicate, to: id)
                 connection.disconnect()
-                await client.journal.wait(for: "disconnected", times: round)
+                try await client.journal.wait(for: "disconnected", round)
             }
             client.close()
             peripheral.stop()
@@ -75,7 +76,7 @@
                 // What was found before the link was encrypted anybody may have said.
                 if round == 1 { _ = try await client.discover(connection) }
                 connection.disconnect()
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
                 client.close()
                 client.adapter.close()
             }
@@ -103,10 +104,10 @@
                     characteristics: [
                         CharacteristicDefinition(added, properties: .read, permissions: .readable, value: [1])
                     ]))
-            await client.journal.wait(for: "modified")
+            try await client.journal.wait(for: "modified")
             #expect(try await connection.discoverServices(nil).map(\.uuid) == before.map(\.uuid) + [added])
             connection.disconnect()
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "disconnected")
             let again = try await client.connect()
             #expect(try await again.discoverServices([added]).count == 1)
             client.close()

@@ -3,10 +3,11 @@
     import CoreBluetoothSwift5Programs
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// Programs written against Core Bluetooth, over controllers and against a host stack that nobody here wrote.
-    @Suite(.serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.coreBluetooth, .adapter), .serialized, .timeLimit(.minutes(2)))
     @MainActor struct CoreBluetoothTests {
         private func until(_ what: String, _ condition: () -> Bool) async throws {
             let deadline = ContinuousClock.now + .seconds(30)

@@ -2,10 +2,11 @@
     import Ferry
     import FerryBluetooth
     import FerryHCI
+    import TestSupport
     import Testing
 
     /// Connections that end in every phase, and controllers that die.
-    @Suite(.serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter, .recovery), .serialized, .timeLimit(.minutes(2)))
     struct EndingTests {
         /// How far a visitor gets before it is gone: what it prints, and the actions until then.
         static let phases: [(String, [String])] = [
@@ -29,7 +30,7 @@
                 if kind != .rootCanal {
                     #expect(await radio.script.hasPrinted("C1: host gone", times: round + 1))
                 }
-                await server.journal.waitForEnds(round + 1)
+                try await server.journal.waitForEnds(round + 1)
             }
             let last = try Interop.Script("peer.py", ["central", radio.peers[1], "mtu=247", "notify=600"])
             #expect(await last.exitStatus() == 0, "\(last.output)")
@@ -50,7 +51,7 @@
             let connection = try await client.connect()
             if phase == "connect" {
                 peripheral.stop()
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
             } else {
                 let (id, secret) = try await client.discover(connection)
                 let work = Task {
@@ -67,14 +68,14 @@
                         client.journal.add("did it")
                     }
                 }
-                await client.journal.wait(for: "did it", times: 2)
+                try await client.journal.wait(for: "did it", 2)
                 peripheral.stop()
                 let error = await #expect(throws: BluetoothError.self) { _ = try await work.value }
                 // What is known of the peer's services is found without asking it, until the connection has ended.
                 let codes: [BluetoothError.Code] =
                     [.connectionTimeout, .disconnectedByPeer] + (phase == "discover" ? [.notConnected] : [])
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
             }
             client.close()
             #expect(radio.complaints.isEmpty)
@@ -90,9 +91,9 @@
                 "peer.py", ["central", radio.peers[1], phase == "read" ? "read" : "indicate=100000", "hold"])
             #expect(await central.hasPrinted(phase == "read" ? "C: read 400" : "C: subscribed"), "\(central.output)")
             radio.stop()
-            await server.journal.wait(for: "state poweredOff")
-            if phase == "indicate" { await server.journal.wait(for: "disconnected") }
-            await server.journal.waitForEnds(1)
+            try await server.journal.wait(for: "state poweredOff")
+            if phase == "indicate" { try await server.journal.wait(for: "disconnected") }
+            try await server.journal.waitForEnds(1)
             #expect(adapter.state == .poweredOff)
             central.stop()
             server.close()
@@ -113,11 +114,11 @@
                     client.journal.add("did it")
                 }
             }
-            await client.journal.wait(for: "did it", times: 2)
+            try await client.journal.wait(for: "did it", 2)
             radio.stop()
             await #expect(throws: BluetoothError.self) { _ = try await work.value }
-            await client.journal.wait(for: "state poweredOff")
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "state poweredOff")
+            try await client.journal.wait(for: "disconnected")
             client.close()
             peripheral.stop()
         }
@@ -132,9 +133,9 @@
             let (id, _) = try await client.discover(connection)
             _ = try await client.collect(connection, id, .notify)
             radio.stop()
-            await client.journal.wait(for: "state poweredOff")
-            await server.journal.wait(for: "state poweredOff")
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "state poweredOff")
+            try await server.journal.wait(for: "state poweredOff")
+            try await client.journal.wait(for: "disconnected")
             #expect(client.adapter.state == .poweredOff)
             let error = await #expect(throws: BluetoothError.self) { try await connection.readValue(of: id) }
             #expect(error?.code != nil)

@@ -3,10 +3,11 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// Over virtual controllers that nobody here wrote, with and against a host stack that nobody here wrote.
-    @Suite(.serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
     struct InteropTests {
         private static let service = BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3032 as UInt128)
         private static let characteristic = BluetoothUUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7274 as UInt128)
@@ -180,7 +181,7 @@
             #expect(held.allSatisfy { fcntl(Int32($0) ?? -1, F_GETFD) & FD_CLOEXEC != 0 }, "\(held)")
             client.close()
             controllers.stop()
-            await server.journal.wait(for: "state poweredOff")
+            try await server.journal.wait(for: "state poweredOff")
             server.close()
             adapter.close()
         }

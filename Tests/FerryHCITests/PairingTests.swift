@@ -5,10 +5,11 @@
     import FerryHCI
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// Pairing with Bumble's host, in both roles and every way.
-    @Suite(.serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(2)))
     struct PairingTests {
         struct Way: Sendable, CustomTestStringConvertible {
             let name: String
@@ -117,7 +118,7 @@
                 // The key serves the next connection too. Bumble does not find its own legacy keys again as peripheral.
                 if way.isLegacy { return client.close() }
                 connection.disconnect()
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
                 let again = try await client.connect()
                 try await client.adapter.pair(with: again.peripheral)
                 let (_, secretAgain) = try await client.discover(again)

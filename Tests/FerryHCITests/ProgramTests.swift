@@ -1,8 +1,9 @@
 #if HCI
+    import TestSupport
     import Testing
 
     /// The programs, as people run them over controllers of their own.
-    @Suite(.serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
     struct ProgramTests {
         @Test(arguments: RadioKind.here(RadioKind.two))
         func aCardCrossesBetweenTwoProcesses(kind: RadioKind) async throws {

@@ -18,7 +18,9 @@
         static let every = here(all)
 
         /// This package's own controllers, and where others are asked for (scripts/interop hosts) those, too.
-        static func here(_ others: [RadioKind]) -> [RadioKind] { [.virtualControllers] + (Interop.isAskedFor ? others : []) }
+        static func here(_ others: [RadioKind]) -> [RadioKind] {
+            [.virtualControllers] + (Interop.isAskedFor ? others : [])
+        }
 
         /// The signal strength in dBm that all are heard with, where it is fixed.
         var rssi: Int? { if case .bumble = self { -50 } else { nil } }

@@ -1,10 +1,11 @@
 import Ferry
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The sequenced framing through a whole channel.
-@Suite struct SequencedChannelTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedChannelTests {
     /// Carries chunks to and fro until neither side has any.
     private func exchange(_ links: (a: MemoryLink, b: MemoryLink)) {
         var isBusy = true
