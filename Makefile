@@ -1,6 +1,6 @@
 # Each of these works on a fresh Debian 12 with Swift 6.3 in PATH, and says what it does.
 
-.PHONY: run test verify bench docs format lint setup
+.PHONY: run test verify mutants bench docs format lint setup
 
 # A business card crosses a virtual Bluetooth LE radio. ARGS="..." is handed on: make run ARGS="--chunk 64 --log"
 run: setup
@@ -14,6 +14,10 @@ test: setup
 # STEPS="..." runs some of its steps: make verify STEPS="sanitize-thread docs"
 verify: setup
 	scripts/verify $(STEPS)
+
+# Which changes of a file the tests do not notice: make mutants FILE=Sources/Ferry/Framing/Varint.swift
+mutants: setup
+	scripts/mutants $(FILE) $(ARGS)
 
 # The micro benchmarks: allocations, copies and bytes on the wire against thresholds, speed beside peers in the same run.
 bench: setup

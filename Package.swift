@@ -167,9 +167,12 @@ let package = Package(
             path: "Tests/HCIThroughput"
         ),
 
+        // What several test targets share: a journal, tags.
+        .target(name: "TestSupport", path: "Tests/TestSupport"),
+
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
-        .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost", "VirtualControllers"]),
+        .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost", "VirtualControllers", "FerryTesting"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
         .testTarget(name: "FerryPropertyListTests", dependencies: ["Ferry", "FerryTesting", "FerryPropertyList"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
@@ -212,7 +215,7 @@ let package = Package(
         .testTarget(
             name: "BusinessCardTests",
             dependencies: [
-                "BusinessCard", "Ferry", "FerryBluetooth",
+                "BusinessCard", "Ferry", "FerryBluetooth", "FerryTesting",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ]
@@ -250,11 +253,31 @@ let package = Package(
     ]
 #endif
 
+// A plugin with nothing but the seams below it: a folder with its sources, its tests in the folder Tests of it, and one line.
+extension Package {
+    func plugin(_ name: String, in folder: String) {
+        if folder == "Plugins" { products.append(.library(name: name, targets: [name])) }
+        targets += [
+            .target(
+                name: name, dependencies: ["Ferry", "FerryBluetooth"], path: "\(folder)/\(name)", exclude: ["Tests"]),
+            .testTarget(
+                name: "\(name)Tests",
+                dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback", .byName(name: name)],
+                path: "\(folder)/\(name)/Tests"),
+        ]
+    }
+}
+package.plugin("FerryHex", in: "Tests/Exercises")
+package.plugin("FerryFlagged", in: "Tests/Exercises")
+package.plugin("FerryNearby", in: "Tests/Exercises")
+
 // What is built anew for some tests is built without the others (scripts/sanitize).
 if let tests = Context.environment["FERRY_TESTS"] {
     let names = tests.split(separator: ",").map(String.init)
     package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
 }
+
+for target in package.targets where target.type == .test { target.dependencies.append("TestSupport") }
 
 for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
     target.swiftSettings =

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
@@ -5,7 +6,7 @@ import VirtualControllers
 
 /// An attacker that speaks PDUs against one host: each attack is refused, the application is told, and the keys of the peer
 /// that is attacked are as they were. Documentation/HCI.md lists them.
-@Suite struct AttackTests {
+@Suite(.tags(.host)) struct AttackTests {
     private static let victim = Address.staticRandom(0xF2F2_F2F2_F2F2)
     private static let stranger = Address.staticRandom(0xE6E6_E6E6_E6E6)
     private static let resolvingKey = [UInt8](repeating: 0x1D, count: 16)

@@ -1,10 +1,12 @@
+import FerryTesting
 import Foundation
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
-@Suite struct DatabaseHashTests {
+@Suite(.tags(.host, .gatt)) struct DatabaseHashTests {
     /// The specification's own database (Core Specification 5.4, Vol 3, Part G, Appendix B), and the message that its hash is
     /// made of. FerryHCI's tests have the hash.
     @Test func inputIsTheSpecificationsExample() {
@@ -55,7 +57,7 @@ import VirtualControllers
     }
 }
 
-@Suite struct RobustCachingTests {
+@Suite(.tags(.host, .gatt)) struct RobustCachingTests {
     /// Where the Generic Attribute service's values are.
     private func values(_ pair: inout HostPair) throws -> [BluetoothHost.UUID: DiscoveredCharacteristic] {
         guard case .success(.services(let services)) = try pair.ask(.services(.genericAttribute)),
@@ -267,7 +269,7 @@ import VirtualControllers
     }
 }
 
-@Suite struct MultipleValueTests {
+@Suite(.tags(.host, .gatt)) struct MultipleValueTests {
     private func connect(_ pair: inout HostPair) throws -> UInt16 {
         let handles = try pair.connect()
         #expect(
@@ -296,7 +298,7 @@ import VirtualControllers
     func orderIsKeptWhateverFits(mtu: Int, count: Int) throws {
         var pair = HostPair(mtus: (mtu, mtu))
         let handle = try connect(&pair)
-        var random = SeededGenerator(state: UInt64(mtu * 1000 + count))
+        var random = SplitMix64(seed: UInt64(mtu * 1000 + count))
         var sent: [[UInt8]] = []
         for number in 0..<200 {
             let size = number % 7 == 0 ? mtu - 3 : Int.random(in: 0...count, using: &random)

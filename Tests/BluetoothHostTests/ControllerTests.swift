@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
 /// Controllers that do less than they say, and buses that bring things out of order.
-@Suite struct ControllerTests {
+@Suite(.tags(.host)) struct ControllerTests {
     private static let stranger = Address.staticRandom(0xE6E6_E6E6_E6E6)
 
     /// LE Set Data Length, which the controller says it knows, is never answered: the connection lives, and the next

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
-@Suite struct EnhancedChannelTests {
+@Suite(.tags(.host, .l2cap)) struct EnhancedChannelTests {
     private static let psm: UInt16 = 0x80
 
     private func connect(_ pair: inout HostPair) throws -> ConnectionID {

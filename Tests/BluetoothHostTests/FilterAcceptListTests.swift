@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
-@Suite struct FilterAcceptListTests {
+@Suite(.tags(.host, .recovery)) struct FilterAcceptListTests {
     private static let peripheral = Address.staticRandom(0xF1F1_F1F1_F1F1)
     private static func away(_ number: UInt64) -> Address { .staticRandom(0xC0_FFEE + number) }
 

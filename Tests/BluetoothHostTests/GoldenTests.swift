@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
 /// Bytes that an independent host stack (Bumble 0.0.236) makes of the same content.
-@Suite struct GoldenTests {
+@Suite(.tags(.host)) struct GoldenTests {
     private static let peer = Address(0xC122_3344_5566, .random)
 
     @Test func commands() throws {

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
-@Suite struct BringUpTests {
+@Suite(.tags(.host)) struct BringUpTests {
     @Test(arguments: [false, true], [false, true])
     func readyWithWhatTheControllerHas(isExtended: Bool, usesV2: Bool) {
         var pair = HostPair(.init(isExtended: isExtended, hasDataLength: usesV2, usesBufferSizeV2: usesV2))
@@ -50,7 +51,7 @@ import VirtualControllers
     }
 }
 
-@Suite struct RoleTests {
+@Suite(.tags(.host)) struct RoleTests {
     @Test(arguments: [false, true])
     func scanHearsAnAdvertisement(isExtended: Bool) throws {
         var pair = HostPair(.init(isExtended: isExtended))
@@ -165,7 +166,7 @@ import VirtualControllers
     }
 }
 
-@Suite struct GATTTests {
+@Suite(.tags(.host)) struct GATTTests {
     @Test(arguments: [(517, 517), (517, 23), (185, 517), (247, 247), (23, 23)], [27, 251])
     func mtuIsTheSmallerOne(mtus: (Int, Int), aclLength: Int) throws {
         var pair = HostPair(.init(aclLength: aclLength, receiveLength: aclLength), mtus: mtus)
@@ -307,7 +308,7 @@ import VirtualControllers
     }
 }
 
-@Suite struct ValueTests {
+@Suite(.tags(.host)) struct ValueTests {
     private func subscribe(_ pair: inout HostPair, _ handles: ServiceHandles, _ bits: UInt16) throws {
         #expect(
             try pair.ask(.configure(value: handles.characteristics[0], end: handles.end, bits: bits)) == .success(.done)
@@ -420,7 +421,7 @@ import VirtualControllers
     }
 }
 
-@Suite struct ChannelTests {
+@Suite(.tags(.host)) struct ChannelTests {
     @Test(arguments: [1, 21, 22, 2000, 2048])
     func sdusArriveBothWays(count: Int) throws {
         var pair = HostPair()

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
@@ -5,7 +6,7 @@ import VirtualControllers
 
 /// Attack classes that have names, at the level of the host: SweynTooth, KNOB, pairing stripping, Method Confusion, poisoned
 /// caches. Documentation/HCI.md lists them.
-@Suite struct KnownAttackTests {
+@Suite(.tags(.host)) struct KnownAttackTests {
     private static let stranger = Address.staticRandom(0xE6E6_E6E6_E6E6)
 
     private static func features(

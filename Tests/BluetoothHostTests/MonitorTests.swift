@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import BluetoothHost
 
 /// What Linux's monitor channel says, as a btsnoop file.
-@Suite struct MonitorTests {
+@Suite(.tags(.host)) struct MonitorTests {
     private func append(_ message: [UInt8], only adapter: UInt16? = nil) -> (BTSnoop.MonitorOutcome, [UInt8]) {
         var output: [UInt8] = []
         let outcome = BTSnoop.appendMonitor(message.span.bytes, microseconds: 0, only: adapter, to: &output)

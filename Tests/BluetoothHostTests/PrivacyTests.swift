@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
 /// Bonded peers whose private addresses change: one identity each, whatever they are called.
-@Suite struct PrivacyTests {
+@Suite(.tags(.host)) struct PrivacyTests {
     private static let identity = Address.staticRandom(0xF2F2_F2F2_F2F2)
     private static let stranger = Address.staticRandom(0xE6E6_E6E6_E6E6)
     private static let resolvingKey = [UInt8](repeating: 0x1D, count: 16)
@@ -151,7 +152,7 @@ import VirtualControllers
 }
 
 /// Subscriptions are kept with bonds (Core Specification 5.4, Vol 3, Part G, 3.3.3.3).
-@Suite struct SubscriptionTests {
+@Suite(.tags(.host)) struct SubscriptionTests {
     private func configure(_ pair: inout HostPair, _ handles: ServiceHandles, _ bits: UInt16) throws {
         let request = ClientRequest.configure(value: handles.characteristics[0], end: handles.end, bits: bits)
         #expect(try pair.ask(request) == .success(.done))

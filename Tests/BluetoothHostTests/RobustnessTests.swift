@@ -1,26 +1,11 @@
+import FerryTesting
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
-/// SplitMix64: the same run for the same seed.
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-
-    mutating func bytes(_ count: Int) -> [UInt8] {
-        (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &self) }
-    }
-}
-
-@Suite struct H4Tests {
+@Suite(.tags(.host, .hostility)) struct H4Tests {
     private static let stream = hex(
         "040e0401030c000240200300010203030100021122050120020 0aabb04ff00".filter { $0 != " " })
 
@@ -63,7 +48,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 
     @Test func randomBytesNeitherTrapNorGrow() {
-        var random = SeededGenerator(state: 4)
+        var random = SplitMix64(seed: 4)
         for _ in 0..<2_000 {
             var splitter = H4Splitter()
             while (try? splitter.feed(random.bytes(40).span.bytes, { _, _ in })) != nil, splitter.heldCount < 600 {}
@@ -72,7 +57,7 @@ struct SeededGenerator: RandomNumberGenerator {
     }
 }
 
-@Suite struct HostilityTests {
+@Suite(.tags(.host, .hostility, .slow)) struct HostilityTests {
     private static let events: [[UInt8]] =
         ([
             "0e0401030c00", "0f0400010d20", "050400400013", "08040040 0001", "100107", "130501400001 00", "1a0101",
@@ -101,13 +86,13 @@ struct SeededGenerator: RandomNumberGenerator {
 
     @Test(arguments: [1, 2, 3] as [UInt64])
     func randomFramesNeitherTrapNorHang(seed: UInt64) throws {
-        var random = SeededGenerator(state: seed)
+        var random = SplitMix64(seed: seed)
         var rounds = 0
         while rounds < 2_000 { rounds += try exchangeRandomFrames(&random, atMost: 2_000 - rounds) }
     }
 
     /// Until one side has had enough of the other; returns how many.
-    private func exchangeRandomFrames(_ random: inout SeededGenerator, atMost limit: Int) throws -> Int {
+    private func exchangeRandomFrames(_ random: inout SplitMix64, atMost limit: Int) throws -> Int {
         var pair = HostPair(.init(aclLength: 251, receiveLength: 251))
         let handles = try pair.connect()
         #expect(pair.host(0) { host, _ in host.listen(psm: 0x80) })
@@ -131,7 +116,7 @@ struct SeededGenerator: RandomNumberGenerator {
         return rounds
     }
 
-    private func randomFrame(_ random: inout SeededGenerator) -> [UInt8] {
+    private func randomFrame(_ random: inout SplitMix64) -> [UInt8] {
         var payload = random.bytes(Int.random(in: 0...40, using: &random))
         let channels: [UInt16] = [4, 4, 4, 5, 5, 6, 0x40, 0x41, 0x1234]
         let channel = channels.randomElement(using: &random) ?? 4
@@ -150,7 +135,7 @@ struct SeededGenerator: RandomNumberGenerator {
 
     @Test(arguments: [5, 6] as [UInt64])
     func randomPacketsOfTheControllerNeitherTrapNorHang(seed: UInt64) throws {
-        var random = SeededGenerator(state: seed)
+        var random = SplitMix64(seed: seed)
         var pair = HostPair()
         _ = try pair.connect()
         for _ in 0..<2_000 {
@@ -314,7 +299,7 @@ struct SeededGenerator: RandomNumberGenerator {
 }
 
 /// Frames as peers send them, damaged: each decoder sees what is nearly right, which is where it goes wrong.
-@Suite struct MutationTests {
+@Suite(.tags(.host, .hostility, .slow)) struct MutationTests {
     /// Good frames of every kind, from their CID on.
     private static let corpus: [[UInt8]] =
         ([
@@ -338,7 +323,7 @@ struct SeededGenerator: RandomNumberGenerator {
         ] as [String]).map { hex($0.filter { $0 != " " }) }
 
     /// One to three damages: a bit, a byte, a cut, a doubling, a piece of another frame.
-    static func damage(_ frame: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
+    static func damage(_ frame: [UInt8], _ random: inout SplitMix64) -> [UInt8] {
         var frame = frame
         for _ in 0..<Int.random(in: 1...3, using: &random) where frame.count > 2 {
             let place = Int.random(in: 2..<frame.count, using: &random)
@@ -357,7 +342,7 @@ struct SeededGenerator: RandomNumberGenerator {
     /// The seed is the argument; the count of frames per run is what keeps a debug build within seconds.
     @Test(arguments: 1...8 as ClosedRange<UInt64>)
     func damagedFramesNeitherTrapNorHang(seed: UInt64) throws {
-        var random = SeededGenerator(state: seed)
+        var random = SplitMix64(seed: seed)
         var count = 0
         while count < 3_000 {
             var pair = HostPair(.init(aclLength: 251, receiveLength: Int.random(in: 1...251, using: &random)))
@@ -407,7 +392,7 @@ struct SeededGenerator: RandomNumberGenerator {
 
     @Test(arguments: 1...4 as ClosedRange<UInt64>)
     func damagedAdvertisingDataIsReadToItsEnd(seed: UInt64) {
-        var random = SeededGenerator(state: seed)
+        var random = SplitMix64(seed: seed)
         let good = hex("02010603030f180709636172643100020afc05ff4c0001020516aafe0910")
         for _ in 0..<5_000 {
             var bytes = good

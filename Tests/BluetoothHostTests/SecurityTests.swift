@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
 /// Pairing and encryption between two hosts, over strict controllers.
-@Suite struct SecurityTests {
+@Suite(.tags(.host, .pairing)) struct SecurityTests {
     private static func isSecured(_ event: HostEvent) -> Bool { if case .secured = event { true } else { false } }
 
     private static func bond(_ events: [HostEvent]) -> Bond? {

@@ -1,10 +1,11 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
 @testable import BluetoothHost
 
 /// What a client may not do, by PDUs that a client of our own would not send.
-@Suite struct ServerRuleTests {
+@Suite(.tags(.host)) struct ServerRuleTests {
     private static let stranger = Address.staticRandom(0xE6E6_E6E6_E6E6)
     private static let type = BluetoothHost.UUID(short: 0x2A19)
 
@@ -184,7 +185,7 @@ import VirtualControllers
 }
 
 /// The controller's buffers: no more in use than there are, none lost, and a share for everybody.
-@Suite struct BufferTests {
+@Suite(.tags(.host)) struct BufferTests {
     private static func connect(_ host: inout LEHost, _ handle: UInt8) {
         var event: [UInt8] = [4, 0x3E, 19, 0x01, 0, handle, 0, 1, 1]
         event += Address.staticRandom(UInt64(handle)).bytes + [24, 0, 0, 0, 0xF4, 1, 0]

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import VirtualControllers
 
@@ -5,7 +6,7 @@ import VirtualControllers
 
 /// Credit-based channels with a peer that answers late, wrongly, or not what was asked (Core Specification 5.4, Vol 3,
 /// Part A, 4).
-@Suite struct SignallingTests {
+@Suite(.tags(.host)) struct SignallingTests {
     private static let stranger = Address.staticRandom(0xE6E6_E6E6_E6E6)
 
     private func connected() throws -> (Attack, ConnectionID) {

@@ -1,3 +1,4 @@
+import FerryTesting
 import Synchronization
 
 @testable import BluetoothHost
@@ -5,12 +6,12 @@ import Synchronization
 /// Stands in for cryptography where only the course of pairing is tested: both sides come to the same keys, and what
 /// differs gives other results. It protects nothing. FerryHCI's tests have the real one.
 final class ToyCryptography: PairingCryptography, Sendable {
-    private let generator: Mutex<SeededGenerator>
+    private let generator: Mutex<SplitMix64>
 
-    init(seed: UInt64) { generator = Mutex(SeededGenerator(state: seed)) }
+    init(seed: UInt64) { generator = Mutex(SplitMix64(seed: seed)) }
 
     private func digest(_ bytes: [UInt8]) -> [UInt8] {
-        var state = SeededGenerator(state: bytes.reduce(UInt64(bytes.count)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
+        var state = SplitMix64(seed: bytes.reduce(UInt64(bytes.count)) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 })
         return state.bytes(16)
     }
 

@@ -1,9 +1,11 @@
+import FerryTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BusinessCard
 
-@Suite struct CardFormatTests {
+@Suite(.tags(.program)) struct CardFormatTests {
     static let full = Card(
         firstName: "Ada", lastName: "Lovelace", organization: "Analytical Engine Society",
         location: "London, England", contact: "ada@example.org")
@@ -83,7 +85,7 @@ import Testing
             "BEGIN:VCARD", "\n END:VCARD", "EOM", "\u{FEFF}", "\u{2028}", "\u{85}",
             String(repeating: "long ", count: 40), String(repeating: "長", count: 60),
         ]
-        var random = SplitMix(seed: 2026)
+        var random = SplitMix64(seed: 2026)
         for _ in 0..<2000 {
             var card = Card()
             for field in Card.Field.allCases {
@@ -129,19 +131,5 @@ import Testing
         let error = #expect(throws: CardError.self) { try format.write(Card(organization: "a\(character)b")) }
         #expect(error?.description.contains("in organization; save as .json instead") == true)
         #expect(throws: Never.self) { try CardFormat.json.write(Card(organization: "a\(character)b")) }
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood 2014): the same numbers for the same seed everywhere.
-struct SplitMix: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

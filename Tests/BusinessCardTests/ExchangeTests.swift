@@ -1,10 +1,11 @@
 import Ferry
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BusinessCard
 
-@Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
+@Suite(.tags(.program), .timeLimit(.minutes(1))) struct ExchangeTests {
     struct Way: Sendable, CustomTestStringConvertible {
         var recipe: Recipe
         var testDescription: String {
@@ -116,7 +117,7 @@ import Testing
 }
 
 /// The roles one by one, as they would be in processes of their own.
-@Suite(.timeLimit(.minutes(1))) struct RoleTests {
+@Suite(.tags(.program), .timeLimit(.minutes(1))) struct RoleTests {
     private let transport: @Sendable (String) -> any Transport
 
     init() throws { transport = try TransportChoice.loopback.open(RadioSettings()) }

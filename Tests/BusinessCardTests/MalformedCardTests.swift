@@ -1,10 +1,12 @@
+import FerryTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import BusinessCard
 
 /// What is wrong, and in which line.
-@Suite struct MalformedCardTests {
+@Suite(.tags(.program)) struct MalformedCardTests {
     @Test(arguments: [
         ("", "", "the file is empty"),
         ("\u{FEFF}", "", "the file is empty"),
@@ -87,7 +89,7 @@ import Testing
             case "vcf": try CardFormat.vCard.write(card)
             default: Array(try encoder.encode(card))
             }
-        var random = SplitMix(seed: 7)
+        var random = SplitMix64(seed: 7)
         for round in 0..<3000 {
             var bytes = whole
             if round < whole.count { bytes.removeLast(round) }
@@ -107,7 +109,7 @@ import Testing
 }
 
 /// Files on disk.
-@Suite struct CardFileTests {
+@Suite(.tags(.program)) struct CardFileTests {
     @Test(arguments: ["card.json", "card.plist", "card.vcf", "CARD.VCF"])
     func savesAndLoads(_ name: String) async throws {
         try await withFolder { folder in

@@ -1,11 +1,12 @@
 import ArgumentParser
 import Ferry
 import FerryBluetooth
+import TestSupport
 import Testing
 
 @testable import BusinessCard
 
-@Suite struct OptionTests {
+@Suite(.tags(.program)) struct OptionTests {
     @Test func theDefaultsAreTheClassicExchange() throws {
         let options = try CardOptions.parse([])
         #expect(options.card == nil)

@@ -1,12 +1,13 @@
 import Dispatch
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import BusinessCard
 
 /// The program itself, as people run it.
-@Suite(.timeLimit(.minutes(1))) struct ProcessTests {
+@Suite(.tags(.program), .timeLimit(.minutes(1))) struct ProcessTests {
     @Test func withoutArgumentsACardCrossesTheRadio() async throws {
         let run = try await Program().run([])
         #expect(run.status == 0)

@@ -1,9 +1,10 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import BusinessCard
 
-@Suite struct TerminalTests {
+@Suite(.tags(.program)) struct TerminalTests {
     @Test func inAPipeProgressIsALinePerQuarter() {
         let output = Output()
         let console = output.console(showsBar: false)

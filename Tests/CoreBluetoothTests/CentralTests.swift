@@ -3,10 +3,11 @@ import FerryBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Scans and connections.
-@Suite(.timeLimit(.minutes(1))) struct CentralTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct CentralTests {
     @Test func reportsOnceUnlessDuplicatesAreAskedFor() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

@@ -2,10 +2,11 @@ import CoreBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// L2CAP channels and their streams.
-@Suite(.timeLimit(.minutes(1))) struct ChannelTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct ChannelTests {
     private static func publish(_ pair: Pair) async throws -> (PeripheralSide, CBL2CAPPSM) {
         let peripheral = PeripheralSide(on: pair.near)
         try await peripheral.begin()

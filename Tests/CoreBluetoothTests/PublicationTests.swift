@@ -3,10 +3,11 @@ import FerryBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Services, advertisements and states of the peripheral role.
-@Suite(.timeLimit(.minutes(1))) struct PublicationTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct PublicationTests {
     @Test func freezesAServiceWhilePublished() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

@@ -2,10 +2,11 @@ import CoreBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Reads and writes, from both sides.
-@Suite(.timeLimit(.minutes(1))) struct RequestTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct RequestTests {
     @Test func readsALongValueInPieces() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

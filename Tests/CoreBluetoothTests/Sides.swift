@@ -3,6 +3,7 @@ import FerryBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 
 /// A program in the peripheral role that writes down what it is told, and notes callbacks on a wrong queue.
 final class PeripheralSide: NSObject, CBPeripheralManagerDelegate, @unchecked Sendable {

@@ -2,10 +2,11 @@ import CoreBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// A delegate that does not keep up stops its peer, and loses nothing.
-@Suite(.timeLimit(.minutes(1))) struct SlowDelegateTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct SlowDelegateTests {
     @Test func pausesASenderOfUpdates() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

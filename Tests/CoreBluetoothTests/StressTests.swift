@@ -2,10 +2,11 @@ import CoreBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Many centrals on one peripheral manager, sending as hard as the queue allows.
-@Suite(.serialized, .timeLimit(.minutes(10))) struct StressTests {
+@Suite(.tags(.coreBluetooth, .slow), .serialized, .timeLimit(.minutes(10))) struct StressTests {
     /// How many updates are sent in all; `scripts/check updates` sends a million.
     private static let updates =
         ProcessInfo.processInfo.environment["COREBLUETOOTH_UPDATES"].flatMap { Int($0) } ?? 10_000

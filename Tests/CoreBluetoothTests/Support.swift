@@ -3,6 +3,7 @@ import Dispatch
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Waits for something that happens on another queue or the main one; throws when it has not after half a minute.
@@ -20,27 +21,6 @@ struct NotInTime: Error { let what: String }
 func some<Value>(_ value: Value?) throws -> Value {
     guard let value else { throw NotInTime(what: "a \(Value.self)") }
     return value
-}
-
-/// What happened, in order, as text: easy to compare and to print.
-final class Journal: Sendable {
-    private let lines = Mutex<[String]>([])
-
-    var all: [String] { lines.withLock { $0 } }
-    func add(_ line: String) { lines.withLock { $0.append(line) } }
-    func clear() { lines.withLock { $0 = [] } }
-    func count(_ prefix: String) -> Int { all.count { $0.hasPrefix(prefix) } }
-
-    /// Waits until a line with this beginning has come so many times.
-    func wait(for prefix: String, _ times: Int = 1) async throws {
-        let deadline = ContinuousClock.now + .seconds(30)
-        while count(prefix) < times {
-            guard ContinuousClock.now < deadline else {
-                throw NotInTime(what: "\(times) x \(prefix) among \(all.suffix(20))")
-            }
-            try await Task.sleep(for: .milliseconds(1))
-        }
-    }
 }
 
 /// A queue that knows whether it is the current one.

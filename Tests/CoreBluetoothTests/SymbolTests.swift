@@ -1,9 +1,10 @@
 import CoreBluetooth
 import Foundation
+import TestSupport
 import Testing
 
 /// Raw values as in Apple's public headers and documentation: programs store and send them.
-@Suite struct SymbolTests {
+@Suite(.tags(.coreBluetooth)) struct SymbolTests {
     @Test func statesAreNumberedAsApples() {
         #expect(
             [CBManagerState.unknown, .resetting, .unsupported, .unauthorized, .poweredOff, .poweredOn].map(\.rawValue)

@@ -3,10 +3,11 @@ import FerryJSON
 import FerryPropertyList
 import FerryTesting
 import FerryZlib
+import TestSupport
 import Testing
 
 /// Every framing with every codec, with and without compression, at every chunk size: what is decoded is what was sent.
-@Suite struct CrossProductTests {
+@Suite(.tags(.channel, .codec, .compression, .slow)) struct CrossProductTests {
     /// How a case turns a seeded value into bytes and checks that the same value comes back.
     private struct Coding: Sendable {
         let name: String

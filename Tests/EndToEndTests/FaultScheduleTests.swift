@@ -3,6 +3,7 @@ import FerryBluetooth
 import FerryLoopback
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// Channels on the virtual radio while things go wrong from a seed, under virtual time.
@@ -14,7 +15,7 @@ import Testing
 ///   told why not;
 /// - when values are lost, doubled, reordered or cut, a message may be damaged without either framing being able to know;
 ///   then it still never hangs, and the channel delivers or ends with a named cause.
-@Suite(.timeLimit(.minutes(10))) struct FaultScheduleTests {
+@Suite(.tags(.channel, .framing, .recovery, .slow), .timeLimit(.minutes(10))) struct FaultScheduleTests {
     @Test(arguments: 0..<20)
     func everyScheduleEndsWell(_ part: Int) async throws {
         var tally = Tally()

@@ -2,10 +2,11 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Synchronization
+import TestSupport
 import Testing
 
 /// What is closed goes: a process that opens channels for months does not grow.
-@Suite struct LifetimeTests {
+@Suite(.tags(.channel, .bluetooth)) struct LifetimeTests {
     private struct Remains {
         let name: String
         weak var object: AnyObject?

@@ -4,6 +4,7 @@ import FerryLoopback
 import FerryTesting
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Channels with the sequenced framing on the virtual radio while everything goes wrong from a seed, under virtual time.
@@ -11,7 +12,7 @@ import Testing
 /// Values are lost (up to 30 %), doubled, reordered and cut, ATT_MTU changes, ready signals go astray, connections end at
 /// any value, and both sides then go on over a new connection. Every message that was accepted arrives once and intact,
 /// or its sender is told; none hangs.
-@Suite(.timeLimit(.minutes(20))) struct SequencedRadioTests {
+@Suite(.tags(.channel, .sequenced, .recovery, .slow), .timeLimit(.minutes(20))) struct SequencedRadioTests {
     /// `scripts/sanitize sequenced` runs a hundred times as many.
     private static let count =
         ProcessInfo.processInfo.environment["FERRY_RADIO_SCHEDULES"].flatMap(UInt64.init) ?? 1000

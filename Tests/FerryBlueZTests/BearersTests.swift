@@ -1,10 +1,11 @@
 #if BlueZ
+    import TestSupport
     import Testing
 
     @testable import FerryBlueZ
 
     /// How many ATT bearers bluetoothd has: as main.conf says, or its version.
-    @Suite struct BearersTests {
+    @Suite(.tags(.adapter)) struct BearersTests {
         @Test(arguments: [
             ("[GATT]\nChannels = 1\n", 1), ("[GATT]\r\n  Channels=2\r\n", 2),
             ("[GATT]\nChannels = 1\nChannels = 5\n", 5),

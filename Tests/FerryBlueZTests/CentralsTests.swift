@@ -4,11 +4,13 @@
     import FerryBluetooth
     import FerryTesting
     import Synchronization
+    import TestSupport
     import Testing
 
     /// Two centrals and one peripheral: three controllers.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(3)))
     struct CentralsTests {
         private static func third() async throws -> BlueZAdapter {

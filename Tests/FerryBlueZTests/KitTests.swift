@@ -3,11 +3,13 @@
     import FerryBluetooth
     import FerryTesting
     import Glibc
+    import TestSupport
     import Testing
 
     /// The adapter seam's contract over a real bluetoothd, as far as BlueZ allows (Documentation/BlueZ.md).
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(2)))
     struct KitTests {
         /// All, or what `FERRY_REQUIREMENT` names (with commas between), as often as `FERRY_TIMES` says: to look into one.

@@ -7,11 +7,13 @@
     import FerryTesting
     import FerryZlib
     import Glibc
+    import TestSupport
     import Testing
 
     /// 2 000 messages each way between two adapters of a real bluetoothd: all framings, codecs and compression.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(10)))
     struct MessageTests {
         enum Mix: String, CaseIterable, Sendable {

@@ -3,11 +3,13 @@
     import FerryBlueZ
     import FerryBluetooth
     import Glibc
+    import TestSupport
     import Testing
 
     /// BlueZ 5.66 with its default of three ATT bearers, over which it does not keep the order of values.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(15)))
     struct OrderTests {
         private static let isLong = getenv("FERRY_MESSAGES") != nil

@@ -3,11 +3,13 @@
     @testable import FerryBlueZ
     import FerryBluetooth
     import Synchronization
+    import TestSupport
     import Testing
 
     /// Two adapters of a real bluetoothd pair with each other.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter, .pairing), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(2)))
     struct PairingTests {
         /// A person at one of the two devices, who sees the other's screen.

@@ -3,10 +3,12 @@
     import FerryBlueZ
     import FerryBluetooth
     import Glibc
+    import TestSupport
     import Testing
 
     /// Somebody who is not root, where the bus lets only root and the group bluetooth talk to bluetoothd.
     @Suite(
+        .tags(.adapter),
         .enabled(if: Machine.isHere && geteuid() != 0, "runs in the virtual machine: scripts/interop bluez"),
         .serialized, .timeLimit(.minutes(2)))
     struct PermissionTests {

@@ -3,12 +3,14 @@
     import FerryBlueZ
     import FerryBluetooth
     import FerryTesting
+    import TestSupport
     import Testing
 
     /// bluetoothd, the bus or an adapter goes away in the middle of a message: both ends are told, and when it is back the
     /// same listener is found again and messages cross.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter, .recovery), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(4)))
     struct RecoveryTests {
         enum Fault: String, CaseIterable, Sendable {

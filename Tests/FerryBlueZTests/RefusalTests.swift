@@ -4,11 +4,13 @@
     import FerryBluetooth
     import FerryTesting
     import Glibc
+    import TestSupport
     import Testing
 
     /// What is missing or refused is said, with what to do about it; a connection may end at any moment.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(4)))
     struct RefusalTests {
         @Test func anAdapterThatIsNotThereIsSaid() async throws {

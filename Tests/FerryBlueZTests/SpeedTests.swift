@@ -5,6 +5,7 @@
     import Foundation
     import Glibc
     import Synchronization
+    import TestSupport
     import Testing
 
     /// The speed of notifications beside that of a bare loop over the same subscription's two sockets (`AcquireNotify`), one
@@ -12,7 +13,8 @@
     ///
     /// `FERRY_MEASURE` is how many megabytes are sent while the memory is looked at: 20 by hand.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(8)))
     struct SpeedTests {
         private static let count = 4000

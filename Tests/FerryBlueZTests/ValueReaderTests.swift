@@ -5,10 +5,11 @@
     import FerryBluetooth
     import Glibc
     import Synchronization
+    import TestSupport
     import Testing
 
     /// What a subscription's socket does not hold is lost, so that a slow receiver must not keep values there.
-    @Suite(.timeLimit(.minutes(1))) struct ValueReaderTests {
+    @Suite(.tags(.adapter), .timeLimit(.minutes(1))) struct ValueReaderTests {
         /// The other end of a reader's socket, which counts what it sends, as bluetoothd would.
         private final class Sender: Sendable {
             let descriptor: FileDescriptor

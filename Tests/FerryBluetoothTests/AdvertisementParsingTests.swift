@@ -1,7 +1,9 @@
 import FerryBluetooth
+import FerryTesting
+import TestSupport
 import Testing
 
-@Suite("Reading what is on the air") struct AdvertisementParsingTests {
+@Suite("Reading what is on the air", .tags(.bluetooth, .advertising)) struct AdvertisementParsingTests {
     @Test("A thermometer's packet and scan response") func golden() {
         let heard = AdvertisementData(
             parsing: [
@@ -57,7 +59,7 @@ import Testing
 
     @Test("What was encoded is read back, within every budget")
     func roundTrip() throws {
-        var generator = SeededGenerator(seed: 0xFE44_0001)
+        var generator = SplitMix64(seed: 0xFE44_0001)
         for _ in 0..<2000 {
             let services = (0..<Int.random(in: 0...9, using: &generator)).map { _ in
                 switch Int.random(in: 0...2, using: &generator) {
@@ -82,7 +84,7 @@ import Testing
     }
 
     @Test("No bytes are a trap, and nothing grows beyond them") func hostile() {
-        var generator = SeededGenerator(seed: 0xFE44_0002)
+        var generator = SplitMix64(seed: 0xFE44_0002)
         let types: [UInt8] = [0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09, 0x0A, 0x16, 0x20, 0x21, 0xFF, 0x00]
         for _ in 0..<20_000 {
             var bytes = (0..<Int.random(in: 0...62, using: &generator)).map { _ in
@@ -97,19 +99,5 @@ import Testing
             #expect((heard.localName?.utf8.count ?? 0) <= bytes.count * 3)
             #expect(heard.serviceData.count * 4 <= bytes.count)
         }
-    }
-}
-
-/// SplitMix64: the same numbers in every run, so that a failure can be repeated.
-private struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

@@ -1,4 +1,5 @@
 import FerryBluetooth
+import TestSupport
 import Testing
 
 /// The business card's service, as bytes on the air.
@@ -10,7 +11,7 @@ private let otherService = BluetoothUUID(0x0011_2233_4455_6677_8899_AABB_CCDD_EE
 private let otherBytes: [UInt8] = (0..<16).reversed().map { $0 * 0x11 }
 private let wideService = BluetoothUUID(0x1234_5678 as UInt32)
 
-@Suite("Advertising within a budget") struct AdvertisementTests {
+@Suite("Advertising within a budget", .tags(.bluetooth, .advertising)) struct AdvertisementTests {
     @Test("Everything fits: complete lists and a complete name, in the first packet") func complete() throws {
         let advertisement = Advertisement(localName: "Ferry", services: [.battery, .heartRate])
         let report = advertisement.fitted(to: .legacy)

@@ -1,7 +1,8 @@
 import FerryBluetooth
+import TestSupport
 import Testing
 
-@Suite("Bluetooth UUIDs") struct BluetoothUUIDTests {
+@Suite("Bluetooth UUIDs", .tags(.bluetooth, .gatt)) struct BluetoothUUIDTests {
     @Test(
         "The three written forms, in either case, name the same number",
         arguments: [
@@ -100,7 +101,7 @@ import Testing
     }
 }
 
-@Suite("Assigned numbers") struct AssignedNumbersTests {
+@Suite("Assigned numbers", .tags(.bluetooth, .gatt)) struct AssignedNumbersTests {
     @Test(
         "Names of well-known attributes",
         arguments: [

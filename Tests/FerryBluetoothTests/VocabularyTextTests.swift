@@ -1,7 +1,8 @@
 import FerryBluetooth
+import TestSupport
 import Testing
 
-@Suite("Descriptions of the GATT vocabulary") struct VocabularyTextTests {
+@Suite("Descriptions of the GATT vocabulary", .tags(.bluetooth, .gatt)) struct VocabularyTextTests {
     @Test(
         "ATT errors print their name and code",
         arguments: [

@@ -1,12 +1,13 @@
 import Ferry
 import FerryBluetooth
 import FerryLoopback
+import TestSupport
 import Testing
 
 @testable import FerryCommand
 
 /// Adapters that `--transport` names, played by those of one loopback radio.
-@Suite("ferry bench over adapters") struct AdapterTests {
+@Suite("ferry bench over adapters", .tags(.program)) struct AdapterTests {
     private func adapters(_ count: Int, attMTU: Int = 185) throws -> [BenchAdapter] {
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = attMTU

@@ -1,11 +1,12 @@
 import ArgumentParser
 import Ferry
 import FerrySimulator
+import TestSupport
 import Testing
 
 @testable import FerryCommand
 
-@Suite("ferry advise") struct AdviseTests {
+@Suite("ferry advise", .tags(.program)) struct AdviseTests {
     private func advice(_ sizes: String, peer: String, within: Double? = nil, intervals: [Double]? = nil) throws
         -> Advice
     {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerrySimulator
+import TestSupport
 import Testing
 
 @testable import FerryCommand
@@ -15,7 +16,7 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
     return settings
 }
 
-@Suite("ferry bench") struct BenchTests {
+@Suite("ferry bench", .tags(.program)) struct BenchTests {
     @Test("The same seed gives the same bytes", arguments: [DirectionChoice.notify, .write])
     func deterministic(direction: DirectionChoice) throws {
         let lossy = settings {
@@ -147,7 +148,7 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
     }
 }
 
-@Suite("Arguments of ferry bench") struct BenchArgumentTests {
+@Suite("Arguments of ferry bench", .tags(.program)) struct BenchArgumentTests {
     @Test(
         "Nonsense is refused with the legal range and its source",
         arguments: [

@@ -1,11 +1,12 @@
 import Ferry
 import FerrySimulator
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FerryCommand
 
-@Suite("Output of ferry bench") struct OutputTests {
+@Suite("Output of ferry bench", .tags(.program)) struct OutputTests {
     private func results() throws -> [BenchResult] {
         try [(23, 15.0), (185, 15), (23, 30), (185, 30)].map { attMTU, interval in
             try BenchRun.simulate(

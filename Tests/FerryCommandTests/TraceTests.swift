@@ -1,10 +1,11 @@
 import ArgumentParser
 import Ferry
+import TestSupport
 import Testing
 
 @testable import FerryCommand
 
-@Suite struct TraceTests {
+@Suite(.tags(.program)) struct TraceTests {
     @Test func linesBecomeChunks() throws {
         #expect(try Trace.chunk("> e0 01 FF1f", 1)?.1 == [0xE0, 0x01, 0xFF, 0x1F])
         #expect(try Trace.chunk("<e3", 2)?.0 == .second)

@@ -3,13 +3,12 @@
     import FerryHCI
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// The radio's own backpressure, over controllers that complete packets once a connection interval, and with Bumble's
     /// host as the one who receives. What has left the host, and what the controller has completed, is read from the capture.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
     struct BackpressureTests {
         /// Buffers of a controller, as `controllers.py` is told.
         private static let buffers = 8

@@ -2,12 +2,13 @@
     import BluetoothHost
     import FerryBluetooth
     import Foundation
+    import TestSupport
     import Testing
 
     @testable import FerryHCI
 
     /// The file of the keys: whole and private at every instant, whatever is killed when.
-    @Suite struct BondFileTests {
+    @Suite(.tags(.adapter)) struct BondFileTests {
         private static let path = ProcessInfo.processInfo.environment["FERRY_BOND_WRITER"]
         /// 1 000 in the long tier.
         private static let kills = ProcessInfo.processInfo.environment["FERRY_BOND_KILLS"].flatMap(Int.init) ?? 20

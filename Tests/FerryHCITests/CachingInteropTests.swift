@@ -2,14 +2,13 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// The Database Hash, what is done with it, and several values in one notification.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
     struct CachingInteropTests {
-        @Test(arguments: RadioKind.two)
+        @Test(.withOthers, arguments: RadioKind.two)
         func bumbleMakesTheSameHash(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -34,7 +33,7 @@
                 .split(separator: "\n").filter { $0.hasPrefix("0x") }
         }
 
-        @Test(arguments: [RadioKind.rootCanal])
+        @Test(.withOthers, arguments: [RadioKind.rootCanal])
         func bumblesServicesAreFoundOnce(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -48,7 +47,7 @@
                 #expect(try await connection.readValue(of: id) == Layout.pattern(400))
                 try await connection.setSubscription(.indicate, to: id)
                 connection.disconnect()
-                await client.journal.wait(for: "disconnected", times: round)
+                try await client.journal.wait(for: "disconnected", round)
             }
             client.close()
             peripheral.stop()
@@ -61,7 +60,7 @@
         }
 
         /// A file beside the bonds keeps it, so that another run does not look either.
-        @Test func whatWasFoundOutlivesTheAdapter() async throws {
+        @Test(.withOthers) func whatWasFoundOutlivesTheAdapter() async throws {
             let radio = try await Radio.start(.rootCanal, 3)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
@@ -77,7 +76,7 @@
                 // What was found before the link was encrypted anybody may have said.
                 if round == 1 { _ = try await client.discover(connection) }
                 connection.disconnect()
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
                 client.close()
                 client.adapter.close()
             }
@@ -90,8 +89,9 @@
             #expect(finds == [0, 0, 1, 0], "\(all)")
         }
 
-        @Test func aChangeIsFoundAndToldOver() async throws {
-            let radio = try await Radio.start(.rootCanal)
+        @Test(arguments: RadioKind.here([.rootCanal]))
+        func aChangeIsFoundAndToldOver(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
             let client = try await Client.open(radio.channels[1])
@@ -104,10 +104,10 @@
                     characteristics: [
                         CharacteristicDefinition(added, properties: .read, permissions: .readable, value: [1])
                     ]))
-            await client.journal.wait(for: "modified")
+            try await client.journal.wait(for: "modified")
             #expect(try await connection.discoverServices(nil).map(\.uuid) == before.map(\.uuid) + [added])
             connection.disconnect()
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "disconnected")
             let again = try await client.connect()
             #expect(try await again.discoverServices([added]).count == 1)
             client.close()
@@ -116,7 +116,7 @@
         }
 
         /// Between Ferry and Ferry, and what Wireshark's dissector makes of it.
-        @Test(arguments: RadioKind.two)
+        @Test(.withOthers, arguments: RadioKind.two)
         func smallValuesShareNotifications(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }

@@ -3,12 +3,11 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// What Wireshark's dissectors, which nobody here wrote, make of a capture.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
     struct CaptureTests {
         @Test(arguments: RadioKind.two)
         func tsharkExtractsWhatWasSent(kind: RadioKind) async throws {
@@ -24,7 +23,7 @@
             #expect(try await client.collect(connection, id, .indicate) == Layout.pattern(600))
             try await connection.writeValue(Layout.pattern(512), to: id)
             connection.disconnect()
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "disconnected")
             client.close()
             server.close()
             adapter.close()

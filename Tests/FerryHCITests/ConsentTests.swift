@@ -5,10 +5,11 @@
     import FerryHCI
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// Who may pair, and what becomes of a peer that has lost its keys: two adapters over controllers in a process of their own.
-    @Suite(.serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(1)))
     struct ConsentTests {
         private final class Person: PairingAgent, Sendable {
             let isWilling = Mutex(false)
@@ -69,7 +70,7 @@
             let connection = try await client.connect()
             #expect(try await readSecret(client, connection) == Layout.pattern(30))
             connection.disconnect()
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "disconnected")
             server.close()
             first.close()
 

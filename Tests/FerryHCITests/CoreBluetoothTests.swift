@@ -3,12 +3,11 @@
     import CoreBluetoothSwift5Programs
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// Programs written against Core Bluetooth, over controllers and against a host stack that nobody here wrote.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.coreBluetooth, .adapter), .serialized, .timeLimit(.minutes(2)))
     @MainActor struct CoreBluetoothTests {
         private func until(_ what: String, _ condition: () -> Bool) async throws {
             let deadline = ContinuousClock.now + .seconds(30)
@@ -19,11 +18,12 @@
         }
 
         /// The well-known transfer sample on both sides, unchanged.
-        @Test func theTransferSampleRunsOverTwoControllers() async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
-            let near = try await HCIAdapter.open(.unix(path: paths[0]))
-            let far = try await HCIAdapter.open(.unix(path: paths[1]))
+        @Test(arguments: RadioKind.here([.bumble(acl: 251)]))
+        func theTransferSampleRunsOverTwoControllers(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let near = try await HCIAdapter.open(radio.channels[0])
+            let far = try await HCIAdapter.open(radio.channels[1])
             defer { CBAdapters.use(nil) }
             let text = (0..<100).map { "Line \($0): the quick brown fox.\n" }.joined()
             CBAdapters.use { near }
@@ -35,11 +35,11 @@
             try await until("EOM among \(receiver.log)") { received != nil }
             #expect(received == text)
             sender.stop()
-            #expect(!controllers.output.contains("!!"), "\(controllers.output)")
+            #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
 
         /// Bumble's central hears a card from a peripheral manager.
-        @Test func aPeripheralManagerServesBumble() async throws {
+        @Test(.withOthers) func aPeripheralManagerServesBumble() async throws {
             let (controllers, paths) = try await Interop.controllers(2)
             defer { controllers.stop() }
             let adapter = try await HCIAdapter.open(.unix(path: paths[0]))

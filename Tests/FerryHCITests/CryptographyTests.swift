@@ -1,4 +1,5 @@
 #if HCI
+    import TestSupport
     import Testing
 
     @testable import BluetoothHost
@@ -6,7 +7,7 @@
 
     /// The specification's own sample data (Core Specification 5.4, Vol 3, Part H, 2.2.3, 2.2.4 and Appendix D; Vol 2,
     /// Part G, 7.1.2).
-    @Suite struct CryptographyTests {
+    @Suite(.tags(.adapter)) struct CryptographyTests {
         private let functions = PairingFunctions(cryptography: LibraryCryptography())
         private static let u = hex("20b003d2f297be2c5e2c83a7e9f9a5b9eff49111acf4fddbcc0301480e359de6")
         private static let v = hex("55188b3d32f6bb9a900afcfbeed4e72a59cb9ac2f19d7cfb6b4fdd49f47fc5fd")

@@ -2,12 +2,11 @@
     import Ferry
     import FerryBluetooth
     import FerryHCI
+    import TestSupport
     import Testing
 
     /// Connections that end in every phase, and controllers that die.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter, .recovery), .serialized, .timeLimit(.minutes(2)))
     struct EndingTests {
         /// How far a visitor gets before it is gone: what it prints, and the actions until then.
         static let phases: [(String, [String])] = [
@@ -17,7 +16,7 @@
         ]
 
         /// Killed, so that its controller goes silent, or leaving of its own accord; the next visitor is served.
-        @Test(arguments: [true, false], RadioKind.two)
+        @Test(.withOthers, arguments: [true, false], RadioKind.two)
         func aCentralThatGoesInAnyPhaseLeavesRoomForTheNext(isKilled: Bool, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -31,7 +30,7 @@
                 if kind != .rootCanal {
                     #expect(await radio.script.hasPrinted("C1: host gone", times: round + 1))
                 }
-                await server.journal.waitForEnds(round + 1)
+                try await server.journal.waitForEnds(round + 1)
             }
             let last = try Interop.Script("peer.py", ["central", radio.peers[1], "mtu=247", "notify=600"])
             #expect(await last.exitStatus() == 0, "\(last.output)")
@@ -42,7 +41,7 @@
         }
 
         /// The peripheral is killed while the central connects, discovers, reads or collects.
-        @Test(arguments: ["connect", "discover", "read", "write", "subscribe", "pair"], RadioKind.two)
+        @Test(.withOthers, arguments: ["connect", "discover", "read", "write", "subscribe", "pair"], RadioKind.two)
         func aPeripheralThatGoesEndsWhatTheCentralWaitsFor(phase: String, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -52,7 +51,7 @@
             let connection = try await client.connect()
             if phase == "connect" {
                 peripheral.stop()
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
             } else {
                 let (id, secret) = try await client.discover(connection)
                 let work = Task {
@@ -69,21 +68,21 @@
                         client.journal.add("did it")
                     }
                 }
-                await client.journal.wait(for: "did it", times: 2)
+                try await client.journal.wait(for: "did it", 2)
                 peripheral.stop()
                 let error = await #expect(throws: BluetoothError.self) { _ = try await work.value }
                 // What is known of the peer's services is found without asking it, until the connection has ended.
                 let codes: [BluetoothError.Code] =
                     [.connectionTimeout, .disconnectedByPeer] + (phase == "discover" ? [.notConnected] : [])
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
             }
             client.close()
             #expect(radio.complaints.isEmpty)
         }
 
         /// The same with Bumble's host on the other controller, in the middle of what it asks for.
-        @Test(arguments: ["read", "indicate"], RadioKind.two)
+        @Test(.withOthers, arguments: ["read", "indicate"], RadioKind.two)
         func aControllerThatDiesUnderBumblesCentralIsSaid(phase: String, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -92,15 +91,15 @@
                 "peer.py", ["central", radio.peers[1], phase == "read" ? "read" : "indicate=100000", "hold"])
             #expect(await central.hasPrinted(phase == "read" ? "C: read 400" : "C: subscribed"), "\(central.output)")
             radio.stop()
-            await server.journal.wait(for: "state poweredOff")
-            if phase == "indicate" { await server.journal.wait(for: "disconnected") }
-            await server.journal.waitForEnds(1)
+            try await server.journal.wait(for: "state poweredOff")
+            if phase == "indicate" { try await server.journal.wait(for: "disconnected") }
+            try await server.journal.waitForEnds(1)
             #expect(adapter.state == .poweredOff)
             central.stop()
             server.close()
         }
 
-        @Test(arguments: RadioKind.two)
+        @Test(.withOthers, arguments: RadioKind.two)
         func aControllerThatDiesUnderBumblesPeripheralIsSaid(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -115,16 +114,16 @@
                     client.journal.add("did it")
                 }
             }
-            await client.journal.wait(for: "did it", times: 2)
+            try await client.journal.wait(for: "did it", 2)
             radio.stop()
             await #expect(throws: BluetoothError.self) { _ = try await work.value }
-            await client.journal.wait(for: "state poweredOff")
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "state poweredOff")
+            try await client.journal.wait(for: "disconnected")
             client.close()
             peripheral.stop()
         }
 
-        @Test(arguments: RadioKind.two)
+        @Test(arguments: RadioKind.here(RadioKind.two))
         func aControllerThatDiesEndsEverythingAndSaysSo(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -134,9 +133,9 @@
             let (id, _) = try await client.discover(connection)
             _ = try await client.collect(connection, id, .notify)
             radio.stop()
-            await client.journal.wait(for: "state poweredOff")
-            await server.journal.wait(for: "state poweredOff")
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "state poweredOff")
+            try await server.journal.wait(for: "state poweredOff")
+            try await client.journal.wait(for: "disconnected")
             #expect(client.adapter.state == .poweredOff)
             let error = await #expect(throws: BluetoothError.self) { try await connection.readValue(of: id) }
             #expect(error?.code != nil)

@@ -3,12 +3,13 @@
     import FerryBluetooth
     import NIOCore
     import NIOEmbedded
+    import TestSupport
     import Testing
 
     @testable import FerryHCI
 
     /// The shell round the host, on a loop that runs when it is told to.
-    @Suite struct EngineTests {
+    @Suite(.tags(.adapter)) struct EngineTests {
         @Test func aRefusedCallDoesNotHoldUpTheNext() throws {
             let engine = HCIEngine(name: "test", HostConfiguration(address: .staticRandom(1)), HCIConfiguration())
             let channel = EmbeddedChannel()

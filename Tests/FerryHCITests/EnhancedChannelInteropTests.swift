@@ -1,12 +1,11 @@
 #if HCI
     import FerryBluetooth
     import FerryHCI
+    import TestSupport
     import Testing
 
     /// Channels opened by the request for several, with Bumble's host in both roles.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter, .l2cap), .withOthers, .serialized, .timeLimit(.minutes(1)))
     struct EnhancedChannelInteropTests {
         @Test(arguments: [1, 5], RadioKind.two)
         func bumbleOpensSeveral(count: Int, kind: RadioKind) async throws {
@@ -40,7 +39,7 @@
                 try await connection.openL2CAPChannel(PSM(rawValue: 0x98))
             }
             connection.disconnect()
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "disconnected")
             client.close()
             peripheral.stop()
             let codes = try await Interop.run(

@@ -1,12 +1,11 @@
 #if HCI
     import FerryBluetooth
     import FerryHCI
+    import TestSupport
     import Testing
 
     /// Several peripherals that are awaited at once.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
     struct FilterAcceptListInteropTests {
         private final class Finder: CentralRoleEvents, Sendable {
             let found: AsyncStream<PeerID>

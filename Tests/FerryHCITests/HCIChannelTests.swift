@@ -3,11 +3,12 @@
     import Foundation
     import NIOCore
     import NIOEmbedded
+    import TestSupport
     import Testing
 
     @testable import FerryHCI
 
-    @Suite struct HCIChannelTests {
+    @Suite(.tags(.adapter)) struct HCIChannelTests {
         @Test(arguments: [
             "hci:tcp:127.0.0.1:9001", "hci:tcp:::1:65535", "hci:unix:/tmp/hci.sock", "hci:unix:a:b",
             "hci:serial:/dev/ttyACM0,1000000", "hci:user:0",

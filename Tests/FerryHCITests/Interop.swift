@@ -1,6 +1,12 @@
 #if HCI
     import Foundation
     import Synchronization
+    import Testing
+
+    extension Trait where Self == ConditionTrait {
+        /// What meets host stacks or controllers that nobody here wrote, which are programs in Python and Rust.
+        static var withOthers: Self { .enabled(if: Interop.isAskedFor, "runs in scripts/interop hosts") }
+    }
 
     /// Processes that play the other parts: virtual controllers and Bumble's host. `scripts/setup interop` installs them.
     enum Interop {
@@ -33,10 +39,7 @@
         }
 
         /// Only where they are asked for: a second opinion, which takes minutes.
-        static var isInstalled: Bool {
-            ProcessInfo.processInfo.environment["FERRY_INTEROP"] != nil
-                && FileManager.default.isExecutableFile(atPath: python.path)
-        }
+        static let isAskedFor = ProcessInfo.processInfo.environment["FERRY_INTEROP"] != nil
 
         /// A program of this package, which the build puts beside the test bundle.
         static func program(_ name: String) -> URL {

@@ -3,12 +3,11 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// Over virtual controllers that nobody here wrote, with and against a host stack that nobody here wrote.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
     struct InteropTests {
         private static let service = BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3032 as UInt128)
         private static let characteristic = BluetoothUUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7274 as UInt128)
@@ -36,7 +35,7 @@
             }
         }
 
-        @Test(arguments: RadioKind.every)
+        @Test(.withOthers, arguments: RadioKind.every)
         func aCardReachesBumblesCentral(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -90,7 +89,7 @@
             func peripheralDidDisconnect(_ reason: BluetoothError) { updated.finish() }
         }
 
-        @Test(arguments: RadioKind.every)
+        @Test(.withOthers, arguments: RadioKind.every)
         func aCardComesFromBumblesPeripheral(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -128,7 +127,7 @@
             peripheral.stop()
         }
 
-        @Test(arguments: RadioKind.every)
+        @Test(arguments: RadioKind.here(RadioKind.all))
         func twoAdaptersCarryMessages(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -160,7 +159,7 @@
         }
 
         /// A pseudo-terminal in place of a serial line.
-        @Test func aSerialLineCarriesTheHost() async throws {
+        @Test(.withOthers) func aSerialLineCarriesTheHost() async throws {
             let folder = Interop.folder()
             let line = folder + "line"
             let controllers = try Interop.Script("controllers.py", ["pty:\(line)", "unix-server:\(folder)socket"])
@@ -182,7 +181,7 @@
             #expect(held.allSatisfy { fcntl(Int32($0) ?? -1, F_GETFD) & FD_CLOEXEC != 0 }, "\(held)")
             client.close()
             controllers.stop()
-            await server.journal.wait(for: "state poweredOff")
+            try await server.journal.wait(for: "state poweredOff")
             server.close()
             adapter.close()
         }

@@ -1,12 +1,11 @@
 #if HCI
     import FerryBluetooth
     import FerryHCI
+    import TestSupport
     import Testing
 
     /// Every kind of value at every ATT_MTU, with and against Bumble's host.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
     struct MatrixTests {
         @Test(arguments: [23, 185, 247, 517], RadioKind.all)
         func bumblesCentralReadsWritesAndSubscribes(mtu: Int, kind: RadioKind) async throws {
@@ -26,8 +25,8 @@
             #expect(central.output.contains("C: read 400 match = True\nC: wrote\nC: read 300 match = True\nC: wrote\n"))
             #expect(central.lines.filter { $0 == "C: collected 600 match = True" }.count == 2)
             #expect(central.output.contains("C: echoed 5000 match = True"))
-            await server.journal.wait(for: "disconnected", times: 2)
-            let lines = server.journal.lines.filter { !$0.hasPrefix("log") && !$0.hasPrefix("state") }
+            try await server.journal.wait(for: "disconnected", 2)
+            let lines = server.journal.all.filter { !$0.hasPrefix("log") && !$0.hasPrefix("state") }
             #expect(
                 lines.prefix(4) == ["wrote 300 bytes", "wrote 10 bytes", "command true", "subscribed notify"],
                 "\(lines)")
@@ -61,7 +60,7 @@
             #expect(try await client.collect(connection, id, .indicate) == Layout.pattern(600))
             try await client.exchange(connection)
             connection.disconnect()
-            await client.journal.wait(for: "disconnected")
+            try await client.journal.wait(for: "disconnected")
             #expect(radio.complaints.isEmpty)
             client.close()
             peripheral.stop()
@@ -91,7 +90,7 @@
             }
             for central in centrals { central.say("go") }
             for central in centrals { #expect(await central.exitStatus() == 0, "\(central.output)") }
-            await server.journal.wait(for: "disconnected", times: 2)
+            try await server.journal.wait(for: "disconnected", 2)
             #expect(radio.complaints.isEmpty)
             server.close()
             adapter.close()

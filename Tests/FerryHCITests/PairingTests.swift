@@ -5,12 +5,11 @@
     import FerryHCI
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// Pairing with Bumble's host, in both roles and every way.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(2)))
     struct PairingTests {
         struct Way: Sendable, CustomTestStringConvertible {
             let name: String
@@ -67,7 +66,7 @@
             }
         }
 
-        @Test(arguments: ways, RadioKind.two)
+        @Test(.withOthers, arguments: ways, RadioKind.two)
         func bumblesCentralPairs(_ way: Way, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -97,7 +96,7 @@
             adapter.close()
         }
 
-        @Test(arguments: ways, RadioKind.two)
+        @Test(.withOthers, arguments: ways, RadioKind.two)
         func bumblesPeripheralIsPairedWithWhenItRefuses(_ way: Way, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -119,7 +118,7 @@
                 // The key serves the next connection too. Bumble does not find its own legacy keys again as peripheral.
                 if way.isLegacy { return client.close() }
                 connection.disconnect()
-                await client.journal.wait(for: "disconnected")
+                try await client.journal.wait(for: "disconnected")
                 let again = try await client.connect()
                 try await client.adapter.pair(with: again.peripheral)
                 let (_, secretAgain) = try await client.discover(again)
@@ -131,7 +130,7 @@
         }
 
         /// The file keeps keys and address, so that two adapters in turn are one device to the peer.
-        @Test func keysOutliveTheAdapter() async throws {
+        @Test(.withOthers) func keysOutliveTheAdapter() async throws {
             let radio = try await Radio.start()
             defer { radio.stop() }
             let file = Interop.file("bonds")
@@ -169,8 +168,9 @@
             #expect(error?.message.contains("cannot be read") == true)
         }
 
-        @Test func withoutPairingWhatNeedsItIsRefused() async throws {
-            let radio = try await Radio.start()
+        @Test(arguments: RadioKind.here([.bumble(acl: 251)]))
+        func withoutPairingWhatNeedsItIsRefused(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0]) { $0.pairing = nil }
             let client = try await Client.open(radio.channels[1])
@@ -184,8 +184,9 @@
         }
 
         /// Ferry on both sides: Just Works, then a channel that needs an encrypted link.
-        @Test func ferryPairsWithFerry() async throws {
-            let radio = try await Radio.start()
+        @Test(arguments: RadioKind.here([.bumble(acl: 251)]))
+        func ferryPairsWithFerry(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let (adapter, server) = try await Server.open(radio.channels[0])
             let psm = try await server.publishSecureChannel()

@@ -1,12 +1,11 @@
 #if HCI
+    import TestSupport
     import Testing
 
     /// The programs, as people run them over controllers of their own.
-    @Suite(
-        .enabled(if: Interop.isInstalled, "runs in scripts/interop hosts"), .serialized,
-        .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
     struct ProgramTests {
-        @Test(arguments: [RadioKind.bumble(acl: 251), .rootCanal, .virtualControllers])
+        @Test(arguments: RadioKind.here(RadioKind.two))
         func aCardCrossesBetweenTwoProcesses(kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
@@ -38,9 +37,9 @@
         }
 
         @Test func theBenchMeasuresOverControllers() async throws {
-            let (controllers, paths) = try await Interop.controllers(2)
-            defer { controllers.stop() }
-            let channels = paths.map { "hci:unix:\($0)" }.joined(separator: ",")
+            let radio = try await Radio.start(.virtualControllers)
+            defer { radio.stop() }
+            let channels = radio.channels.map { "\($0)" }.joined(separator: ",")
             let bench = try Interop.Script(
                 executable: Interop.program("ferry"),
                 ["bench", "--transport", channels, "--mtu", "185", "--seconds", "0.5", "--csv"])

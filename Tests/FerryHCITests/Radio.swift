@@ -15,7 +15,12 @@
 
         static let all: [RadioKind] = [.bumble(acl: 27), .bumble(acl: 251), .rootCanal]
         static let two: [RadioKind] = [.bumble(acl: 251), .rootCanal]
-        static let every = all + [.virtualControllers]
+        static let every = here(all)
+
+        /// This package's own controllers, and where others are asked for (scripts/interop hosts) those, too.
+        static func here(_ others: [RadioKind]) -> [RadioKind] {
+            [.virtualControllers] + (Interop.isAskedFor ? others : [])
+        }
 
         /// The signal strength in dBm that all are heard with, where it is fixed.
         var rssi: Int? { if case .bumble = self { -50 } else { nil } }

@@ -3,10 +3,11 @@
     import FerryBluetooth
     @testable import FerryHCI
     import Synchronization
+    import TestSupport
     import Testing
 
     /// Advertisers that never come to an end.
-    @Suite struct ScanFloodTests {
+    @Suite(.tags(.adapter, .advertising, .hostility)) struct ScanFloodTests {
         private final class Listener: CentralRoleEvents, Sendable {
             let last = Mutex<Discovery?>(nil)
             let count = Mutex(0)

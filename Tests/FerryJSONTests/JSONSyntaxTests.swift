@@ -1,10 +1,11 @@
 import Ferry
+import TestSupport
 import Testing
 
 @testable import FerryJSON
 
 /// The syntax check alone, at every edge of RFC 8259: no coder stands behind it that would refuse what it lets through.
-@Suite struct JSONSyntaxTests {
+@Suite(.tags(.codec)) struct JSONSyntaxTests {
     private func refusal(_ bytes: [UInt8], depth: Int = 64) -> String? {
         var check = JSONSyntaxCheck(bytes, maximumDepth: depth)
         do {

@@ -3,10 +3,11 @@ import FerryBluetooth
 import FerryLoopback
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The kits notice what is broken: a check that cannot fail would be worth nothing.
-@Suite struct BrokenKitTests {
+@Suite(.tags(.adapter)) struct BrokenKitTests {
     @Test(arguments: [LoopbackRadio.Faults.Kind.lose, .double, .reorder, .truncate, .readyNever])
     func theAdapterKitNoticesFaults(_ kind: LoopbackRadio.Faults.Kind) async throws {
         let time = VirtualTime()

@@ -2,9 +2,10 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct ConnectionTests {
+@Suite(.tags(.adapter)) struct ConnectionTests {
     @Test func aScanFindsAndConnects() async throws {
         let world = try World()
         _ = try await world.publish()

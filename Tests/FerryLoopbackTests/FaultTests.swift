@@ -2,10 +2,11 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Synchronization
+import TestSupport
 import Testing
 
 /// Faults on demand: each kind where it was asked for, and the same again from the same seed.
-@Suite struct FaultTests {
+@Suite(.tags(.adapter)) struct FaultTests {
     /// Sends `count` values of 20 bytes under faults, probing every 15 ms as channels do, and tells what came of it.
     private func play(
         _ faults: LoopbackRadio.Faults, count: Int = 8

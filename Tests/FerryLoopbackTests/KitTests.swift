@@ -3,10 +3,11 @@ import FerryBluetooth
 import FerryLoopback
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The loopback passes the conformance kits, with and without a connection interval.
-@Suite struct KitTests {
+@Suite(.tags(.adapter)) struct KitTests {
     private static func rig(_ isTimed: Bool) throws -> (VirtualTime, LoopbackRadio) {
         let time = VirtualTime()
         var configuration = LoopbackRadio.Configuration()

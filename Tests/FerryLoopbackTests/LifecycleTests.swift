@@ -2,10 +2,11 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Synchronization
+import TestSupport
 import Testing
 
 /// Range, power, pairing, timeouts and owners.
-@Suite struct LifecycleTests {
+@Suite(.tags(.adapter)) struct LifecycleTests {
     @Test func outOfRangeEndsAfterTheSupervisionTimeout() async throws {
         let world = try World()
         let service = try await world.publish()

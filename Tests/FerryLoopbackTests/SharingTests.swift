@@ -2,10 +2,11 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Synchronization
+import TestSupport
 import Testing
 
 /// The one transmit queue of a peripheral and how its centrals share it.
-@Suite struct SharingTests {
+@Suite(.tags(.adapter)) struct SharingTests {
     /// A world with several subscribed centrals, in the order of their subscriptions.
     private struct Crowd {
         let world: World

@@ -3,10 +3,11 @@ import FerryBluetooth
 import FerryLoopback
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// Many threads at one radio on the system's time. Under the thread sanitizer it also looks for races.
-@Suite struct StressTests {
+@Suite(.tags(.adapter)) struct StressTests {
     /// Takes part in the exchange until it has heard what it waits for.
     private final class Listener: PeripheralConnectionEvents {
         let heard = Mutex<[UInt8]>([])

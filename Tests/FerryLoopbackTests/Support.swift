@@ -2,16 +2,7 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Synchronization
-
-/// What happened, in order, as text: easy to compare and to print.
-final class Journal: Sendable {
-    private let lines = Mutex<[String]>([])
-
-    var all: [String] { lines.withLock { $0 } }
-    func add(_ line: String) { lines.withLock { $0.append(line) } }
-    func clear() { lines.withLock { $0 = [] } }
-    func count(_ prefix: String) -> Int { all.count { $0.hasPrefix(prefix) } }
-}
+import TestSupport
 
 func bytes(_ span: RawSpan) -> [UInt8] { span.withUnsafeBytes { Array($0) } }
 

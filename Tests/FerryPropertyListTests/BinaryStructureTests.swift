@@ -1,10 +1,11 @@
 import Ferry
+import TestSupport
 import Testing
 
 @testable import FerryPropertyList
 
 /// The check of binary property lists alone, at every edge of the format and of its limits.
-@Suite struct BinaryStructureTests {
+@Suite(.tags(.codec)) struct BinaryStructureTests {
     /// Header, objects, a table of one-byte offsets, trailer.
     private func file(_ objects: [[UInt8]], top: Int = 0, referenceSize: UInt8 = 1) -> [UInt8] {
         var file = Array("bplist00".utf8)

@@ -3,10 +3,11 @@ import FerryBluetooth
 import FerryLoopback
 import FerrySimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// What a link that is full, or that signals wrongly, costs real channels, measured in virtual time.
-@Suite("Backpressure over simulated air") struct BackpressureTests {
+@Suite("Backpressure over simulated air", .tags(.simulator)) struct BackpressureTests {
     // MARK: A central that takes nothing
 
     @Test("A central of ten that reads nothing costs the others less than 5 %") func stuckCentral() throws {

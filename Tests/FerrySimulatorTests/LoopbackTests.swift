@@ -2,10 +2,11 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import FerrySimulator
+import TestSupport
 import Testing
 
 /// The real channel, framing and backpressure over the loopback radio, with the simulator's link layer below it.
-@Suite("Simulated link layer below the loopback radio") struct LoopbackTests {
+@Suite("Simulated link layer below the loopback radio", .tags(.simulator)) struct LoopbackTests {
     /// Two adapters on a radio whose link layer is simulated.
     final class Rig: Sendable {
         let time = VirtualTime()

@@ -1,8 +1,9 @@
 import FerryBluetooth
 import FerrySimulator
+import TestSupport
 import Testing
 
-@Suite("Published throughput figures") struct PublishedRowTests {
+@Suite("Published throughput figures", .tags(.simulator)) struct PublishedRowTests {
     private func check(_ row: PublishedRow) throws {
         let simulated = try row.simulated()
         let deviation = abs(simulated - row.published) / row.published
@@ -30,7 +31,7 @@ import Testing
     }
 }
 
-@Suite("Air time") struct AirTimeTests {
+@Suite("Air time", .tags(.simulator)) struct AirTimeTests {
     /// Exchange times in microseconds, worked out by hand.
     @Test func exchanges() {
         #expect(PHY.le1M.exchangeTime(payload: 27, isEncrypted: false) == 676_000)

@@ -1,11 +1,12 @@
 import Ferry
 import FerryBluetooth
 import FerrySimulator
+import TestSupport
 import Testing
 
 private let first = LinkLayerConnection(rawValue: 0)
 
-@Suite("Radio simulator") struct RadioSimulatorTests {
+@Suite("Radio simulator", .tags(.simulator)) struct RadioSimulatorTests {
     // MARK: Arithmetic as an oracle
 
     /// Packets per event by plain arithmetic, written without the simulator: units of `fragments`, over and over.

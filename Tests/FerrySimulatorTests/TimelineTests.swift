@@ -1,6 +1,7 @@
 import Ferry
 import FerryBluetooth
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FerrySimulator
@@ -16,7 +17,7 @@ private enum Air {
 }
 
 /// What happens on the air, with every microsecond worked out by hand.
-@Suite("Timelines of the simulated radio") struct TimelineTests {
+@Suite("Timelines of the simulated radio", .tags(.simulator)) struct TimelineTests {
     /// A controller that takes no time of its own.
     private static func profile(
         packets: Int? = nil, length: Duration? = nil, buffers: Int = 8, atEventEnd: Bool = false,

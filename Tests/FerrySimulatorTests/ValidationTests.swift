@@ -1,8 +1,9 @@
 import Ferry
 import FerrySimulator
+import TestSupport
 import Testing
 
-@Suite("Illegal parameters") struct ValidationTests {
+@Suite("Illegal parameters", .tags(.simulator)) struct ValidationTests {
     private struct Case: Sendable {
         var change: @Sendable (inout LinkParameters) -> Void
         var range: String

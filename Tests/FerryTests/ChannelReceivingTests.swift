@@ -1,8 +1,9 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
-@Suite struct ChannelReceivingTests {
+@Suite(.tags(.core, .channel)) struct ChannelReceivingTests {
     @Test func reportsAMessageCutShort() {
         let rig = ChannelRig(queueDepth: 2)
         rig.send(pattern(10))

@@ -1,8 +1,9 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
-@Suite struct ChannelSendingTests {
+@Suite(.tags(.core, .channel)) struct ChannelSendingTests {
     @Test func fillsTheQueueThenWaitsForReady() {
         let rig = ChannelRig(queueDepth: 4)
         let id = rig.send(pattern(199))  // with the prefix of 2 bytes: 201 bytes, 11 chunks

@@ -1,8 +1,9 @@
 import Ferry
+import TestSupport
 import Testing
 
 /// What a session of the simple framings keeps from one message to the next, and what it must not keep.
-@Suite struct FramingStateTests {
+@Suite(.tags(.core, .framing)) struct FramingStateTests {
     private static func limits(_ maximumMessageSize: Int) -> Limits {
         var limits = Limits()
         limits.maximumMessageSize = maximumMessageSize
@@ -126,7 +127,7 @@ private struct Shrinking: Compression {
 }
 
 /// The envelope's limits, at the limit and one beyond it.
-@Suite struct CompressionLimitTests {
+@Suite(.tags(.core, .framing)) struct CompressionLimitTests {
     private func envelope(_ count: Int, ratio: Int = 256, largest: Int = 1 << 20) -> CompressionEnvelope {
         var limits = Limits()
         limits.maximumCompressionRatio = ratio

@@ -1,10 +1,11 @@
 import Ferry
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The public surface, with tasks: what an app sees.
-@Suite(.timeLimit(.minutes(1))) struct MessageChannelTests {
+@Suite(.tags(.core, .channel), .timeLimit(.minutes(1))) struct MessageChannelTests {
     private let time = VirtualTime()
 
     private func makeLinks(queueDepth: Int = 4) -> (MemoryLink, MemoryLink) {

@@ -1,6 +1,7 @@
 import Ferry
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// Peers in memory: each `connect` makes a pair of links, and a pump moves their chunks and now and then breaks them.
@@ -69,7 +70,7 @@ private final class BreakingTransport: Transport {
     }
 }
 
-@Suite struct ReconnectingTransportTests {
+@Suite(.tags(.core, .recovery, .sequenced)) struct ReconnectingTransportTests {
     private var backoff: ReconnectingTransport<BreakingTransport>.Backoff {
         var backoff = ReconnectingTransport<BreakingTransport>.Backoff()
         backoff.initial = .milliseconds(1)

@@ -1,10 +1,11 @@
 import Ferry
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The sequenced framing through a whole channel.
-@Suite struct SequencedChannelTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedChannelTests {
     // MARK: The formats in the hello
 
     private struct Halving: Compression {

@@ -1,5 +1,6 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
 /// An LE connection without gaps: in each exchange either side sends one value, and its air time passes
@@ -86,7 +87,7 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
     }
 }
 
-@Suite struct SequencedCostTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedCostTests {
     private func goodput(
         _ framing: some Framing, chunkSize: Int, packetSize: Int, loss: Int = 0, of count: Int
     ) throws -> (Double, chunks: [Int]) {
@@ -118,7 +119,7 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
 }
 
 /// The three framings under the same faults.
-@Suite struct FramingComparisonTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct FramingComparisonTests {
     struct Outcome: Equatable {
         var delivered = 0
         var damaged = 0

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// A sender without credit asks for it, and a receiver tells of credit when there is news.
-@Suite struct SequencedCreditTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedCreditTests {
     private typealias Session = SequencedFraming.Session
     private static let probe: [UInt8] = [SequencedChunk.Control.probe]
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Ferry
@@ -150,7 +151,7 @@ extension SequencedFraming.Session {
     }
 }
 
-@Suite struct SequencedExplorationTests {
+@Suite(.tags(.core, .framing, .sequenced, .slow)) struct SequencedExplorationTests {
     struct Case: Sendable {
         var window: Int
         var sizes: [Int]

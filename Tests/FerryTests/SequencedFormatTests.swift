@@ -1,11 +1,12 @@
 import FerryTesting
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// The bytes on the wire, which do not change once released. `Documentation/Sequenced.md` quotes them.
-@Suite struct SequencedFormatTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedFormatTests {
     /// Both sides' chunks of one exchange, as hexadecimal digits, in the order of sending.
     static func exchange(
         _ configuration: SequencedFraming.Configuration = SequencedFraming.Configuration(), chunkSize: Int,

@@ -1,10 +1,11 @@
 import FerryTesting
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// A peer that breaks the rules costs it the link, and us a bounded amount.
-@Suite struct SequencedHostileTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedHostileTests {
     typealias Session = SequencedFraming.Session
 
     @Test func acknowledgingWhatWasNeverSent() throws {

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// Meeting, meeting again, and meeting somebody else: what each hello does.
-@Suite struct SequencedMeetingTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedMeetingTests {
     private typealias Session = SequencedFraming.Session
 
     private func hello(_ chunk: [UInt8]?) throws -> SequencedHello? {

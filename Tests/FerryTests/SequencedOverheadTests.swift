@@ -1,10 +1,11 @@
 import FerryTesting
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// What the headers cost, read from the chunks themselves.
-@Suite struct SequencedOverheadTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedOverheadTests {
     /// Sends messages one way at one size of chunk, and returns the data chunks.
     private func chunks(_ counts: [Int], size: Int, atOnce: Bool) -> [[UInt8]] {
         var pair = SequencedPair([SequencedFraming.Configuration(), SequencedFraming.Configuration()])

@@ -1,6 +1,7 @@
 import Ferry
 import FerryTesting
 import Foundation
+import TestSupport
 import Testing
 
 /// One run of random faults, from a seed.
@@ -105,7 +106,7 @@ struct SequencedSchedule {
     }
 }
 
-@Suite struct SequencedScheduleTests {
+@Suite(.tags(.core, .framing, .sequenced, .slow)) struct SequencedScheduleTests {
     /// Runs schedules; a failing one prints its seed and its shortest beginning that fails.
     static func run(_ seeds: Range<UInt64>) -> (failure: String?, totals: SequencedStatistics) {
         var totals = SequencedStatistics()

@@ -1,8 +1,9 @@
+import TestSupport
 import Testing
 
 @testable import Ferry
 
-@Suite struct SequencedSessionTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedSessionTests {
     private func pair(_ change: (inout SequencedFraming.Configuration) -> Void = { _ in }) -> SequencedPair {
         var configuration = SequencedFraming.Configuration()
         change(&configuration)

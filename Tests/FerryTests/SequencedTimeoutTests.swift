@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import Ferry
@@ -5,7 +6,7 @@ import Testing
 private let ms: Int64 = 1_000_000
 
 /// How long a sender waits for an acknowledgement: RFC 6298, sections 2 and 5, by hand.
-@Suite struct RoundTripEstimatorTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct RoundTripEstimatorTests {
     private func timeout(after samples: [Int64]) -> Int64 {
         var estimator = RoundTripEstimator()
         for sample in samples { estimator.measured(sample * ms) }
@@ -58,7 +59,7 @@ private let ms: Int64 = 1_000_000
 }
 
 /// What a session does when nothing comes back, with every time written out.
-@Suite struct SequencedTimeoutTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedTimeoutTests {
     private typealias Session = SequencedFraming.Session
 
     /// One chunk is out since time 0.

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// What the decoder prints of a captured exchange.
-@Suite struct SequencedTraceTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedTraceTests {
     /// The exchange of the format's page: sixty bytes one way, in chunks of 20.
     private static let captured = [
         "> e1100102030438a8780000", "< e1130506070838a87800000102030400000000",

@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// Which message goes next: levels, turns, and what may be open at once.
-@Suite struct SequencedTurnsTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedTurnsTests {
     private typealias Session = SequencedFraming.Session
 
     private func session(
@@ -260,7 +261,7 @@ import Testing
 }
 
 /// When a receiver says what it has.
-@Suite struct SequencedAcknowledgingTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedAcknowledgingTests {
     private typealias Session = SequencedFraming.Session
 
     /// After which of `count` chunks that ask for nothing an acknowledgement goes out.

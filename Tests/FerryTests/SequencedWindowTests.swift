@@ -1,9 +1,10 @@
+import TestSupport
 import Testing
 
 @testable import Ferry
 
 /// Which chunks count as lost, and which have arrived.
-@Suite struct SequencedWindowTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedWindowTests {
     private typealias Session = SequencedFraming.Session
 
     /// A session with ten chunks out, each at its own time: chunk n at n ms.

@@ -1,8 +1,9 @@
 import Ferry
 import Synchronization
+import TestSupport
 import Testing
 
-@Suite struct TappedLinkTests {
+@Suite(.tags(.core, .channel)) struct TappedLinkTests {
     @Test func tellsTheObserverAndPassesEverythingOn() throws {
         let inner = CountingLink(capacity: 2)
         let observer = Recorder()

@@ -1,9 +1,10 @@
 import Ferry
 import FerryZlib
+import TestSupport
 import Testing
 
 /// Which part of a dictionary is used, and what a budget means, to the byte.
-@Suite struct DictionaryTests {
+@Suite(.tags(.compression)) struct DictionaryTests {
     /// Text that nothing else resembles.
     private static func text(_ seed: UInt64, _ count: Int) -> [UInt8] {
         var state = seed

@@ -1,5 +1,6 @@
 import Ferry
 import FerryZlib
+import TestSupport
 import Testing
 
 #if canImport(Glibc)
@@ -11,7 +12,7 @@ import Testing
 #if os(Linux)
     /// What decompressing takes at most, as the kernel counts it. Other tests of this process hold a few MiB at the same
     /// time: hence the constants.
-    @Suite(.serialized, .disabled(if: isSanitized, "sanitizers keep books on memory, in memory"))
+    @Suite(.tags(.compression), .serialized, .disabled(if: isSanitized, "sanitizers keep books on memory, in memory"))
     struct MemoryTests {
         @Test func decompressingTakesTheResultAndAConstant() throws {
             let size = 96 << 20

@@ -3,6 +3,7 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
+    import TestSupport
     import Testing
 
     /// Which of the two processes this is, if any.
@@ -18,7 +19,7 @@
     /// Two processes, one of them in the guest, run these tests in the same order. Each has a service of its own, so that
     /// the two meet on the air and need not agree otherwise.
     @Suite(
-        .enabled(if: Side.own != nil, "needs two processes: scripts/interop across"), .serialized,
+        .tags(.adapter), .enabled(if: Side.own != nil, "needs two processes: scripts/interop across"), .serialized,
         .timeLimit(.minutes(2)))
     struct AcrossTests {
         @Test(arguments: Way.allCases, Array(zip(Mix.allCases, 10...)))

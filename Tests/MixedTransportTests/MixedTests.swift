@@ -4,11 +4,12 @@
     import FerryBluetooth
     import FerryHCI
     import FerryTesting
+    import TestSupport
     import Testing
 
     /// Ferry's own host against the kernel's host and bluetoothd, one test after another.
     @Suite(
-        .enabled(if: Guest.isHere, "runs in the virtual machine: scripts/interop mixed"), .serialized,
+        .tags(.adapter), .enabled(if: Guest.isHere, "runs in the virtual machine: scripts/interop mixed"), .serialized,
         .timeLimit(.minutes(2)))
     struct MixedTests {
         /// What of the adapter seam's contract both sides have a part in.

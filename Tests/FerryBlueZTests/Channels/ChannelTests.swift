@@ -6,11 +6,13 @@
     import FerryTesting
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// L2CAP channels through a real kernel, between Ferry's two ends and with BlueZ's own tester of such sockets.
     @Suite(
-        .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
+        .tags(.adapter, .l2cap), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
+        .serialized,
         .timeLimit(.minutes(2)))
     struct ChannelTests {
         /// What is the kernel's part of the contract; the rest is checked without it (``SocketChannelTests``).

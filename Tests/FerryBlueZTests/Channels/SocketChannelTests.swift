@@ -4,10 +4,12 @@
     import FerryBluetooth
     import FerryTesting
     import Glibc
+    import TestSupport
     import Testing
 
     /// The link over a socket, with two ends of one of the system's in place of the kernel's L2CAP: no Bluetooth is needed.
     @Suite(
+        .tags(.adapter, .l2cap),
         .disabled(if: Machine.isHere, "slow in the virtual machine, which has the real sockets"),
         .timeLimit(.minutes(1)))
     struct SocketChannelTests {

@@ -4,12 +4,14 @@
     import FerryBluetooth
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// The speed of a channel beside that of bare sockets (l2test(1)) over the same connection, one after the other:
     ///
     ///     FERRY_MEASURE=1 scripts/interop bluez '^FerryBlueZTests\\.ThroughputTests'
     @Suite(
+        .tags(.adapter, .l2cap),
         .enabled(if: Machine.isHere && getenv("FERRY_MEASURE") != nil, "measures, when FERRY_MEASURE is set"),
         .serialized, .timeLimit(.minutes(4)))
     struct ThroughputTests {

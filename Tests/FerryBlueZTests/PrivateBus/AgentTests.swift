@@ -2,10 +2,13 @@
     @testable import FerryBlueZ
     import FerryBluetooth
     import Synchronization
+    import TestSupport
     import Testing
 
     /// The pairing agent, asked by a bluetoothd that is not one, on a bus of its own.
-    @Suite(.enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"), .timeLimit(.minutes(1)))
+    @Suite(
+        .tags(.adapter, .pairing), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
+        .timeLimit(.minutes(1)))
     struct AgentTests {
         /// A person who says what the test has written down.
         private final class Person: PairingAgent, Sendable {

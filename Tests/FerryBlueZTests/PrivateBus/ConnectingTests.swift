@@ -2,10 +2,13 @@
     @testable import FerryBlueZ
     import FerryBluetooth
     import Synchronization
+    import TestSupport
     import Testing
 
     /// What bluetoothd says of a device while it is connected to, in every order that it may come in.
-    @Suite(.enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"), .timeLimit(.minutes(1)))
+    @Suite(
+        .tags(.adapter), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
+        .timeLimit(.minutes(1)))
     struct ConnectingTests {
         private final class Nobody: CentralRoleEvents, Sendable {}
 

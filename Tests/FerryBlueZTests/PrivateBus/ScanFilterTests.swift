@@ -1,10 +1,13 @@
 #if BlueZ
     @testable import FerryBlueZ
     import FerryBluetooth
+    import TestSupport
     import Testing
 
     /// What a scan's options become for bluetoothd (org.bluez.Adapter(5), "SetDiscoveryFilter").
-    @Suite(.enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"), .timeLimit(.minutes(1)))
+    @Suite(
+        .tags(.adapter, .advertising), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
+        .timeLimit(.minutes(1)))
     struct ScanFilterTests {
         private final class Nobody: CentralRoleEvents, Sendable {}
 

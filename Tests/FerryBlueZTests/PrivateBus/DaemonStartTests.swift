@@ -1,11 +1,14 @@
 #if BlueZ
     @testable import FerryBlueZ
     import FerryBluetooth
+    import TestSupport
     import Testing
 
     /// bluetoothd is met while it starts: it answers that it has no adapter, and has one the next moment.
-    @Suite(.enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"), .timeLimit(.minutes(1)))
-    struct MeetingTests {
+    @Suite(
+        .tags(.adapter), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
+        .timeLimit(.minutes(1)))
+    struct DaemonStartTests {
         private func open(_ bus: PrivateBus) async throws -> BlueZAdapter {
             var configuration = BlueZConfiguration()
             configuration.busAddress = bus.address

@@ -4,6 +4,7 @@
     import FerryHCI
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// What both sides of the interop tests know; `Tests/Interop/peer.py` has the same.
@@ -17,44 +18,10 @@
         static func pattern(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) } }
     }
 
-    /// Sentences that a test waits for.
-    final class Journal: Sendable {
-        private let state = Mutex(State())
-
-        private struct State {
-            var lines: [String] = []
-            var waiters: [(isMet: @Sendable ([String]) -> Bool, resume: @Sendable () -> Void)] = []
-        }
-
-        var lines: [String] { state.withLock { $0.lines } }
-
-        func add(_ line: String) {
-            let met = state.withLock { state in
-                state.lines.append(line)
-                let met = state.waiters.filter { $0.isMet(state.lines) }
-                state.waiters.removeAll { $0.isMet(state.lines) }
-                return met
-            }
-            for waiter in met { waiter.resume() }
-        }
-
-        /// Waits until `count` lines begin with `text`; the suite's time limit is the deadline.
-        func wait(for text: String, times count: Int = 1) async {
-            await wait { $0.filter { $0.hasPrefix(text) }.count >= count }
-        }
-
+    extension Journal {
         /// Waits until so many connections have ended, by the log.
-        func waitForEnds(_ count: Int) async { await wait { $0.filter { $0.contains("has ended") }.count >= count } }
-
-        private func wait(until isMet: @escaping @Sendable ([String]) -> Bool) async {
-            await withCheckedContinuation { continuation in
-                let isMetNow = state.withLock { state in
-                    if isMet(state.lines) { return true }
-                    state.waiters.append((isMet, { continuation.resume() }))
-                    return false
-                }
-                if isMetNow { continuation.resume() }
-            }
+        func waitForEnds(_ count: Int) async throws {
+            try await wait(for: "\(count) ends") { $0.count { $0.contains("has ended") } >= count }
         }
     }
 
@@ -303,9 +270,9 @@
             _ connection: any PeripheralConnection, _ id: AttributeID, _ kind: FerryBluetooth.Subscription
         ) async throws -> [UInt8] {
             received.withLock { $0 = [] }
-            let before = journal.lines.filter { $0 == "collected" }.count
+            let before = journal.all.filter { $0 == "collected" }.count
             try await connection.setSubscription(kind, to: id)
-            await journal.wait(for: "collected", times: before + 1)
+            try await journal.wait(for: "collected", before + 1)
             try await connection.setSubscription(nil, to: id)
             return received.withLock { $0 }
         }

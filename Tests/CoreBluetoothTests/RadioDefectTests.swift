@@ -4,11 +4,12 @@ import FerryBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// The field's known defects, switched on in the radio: what plain code suffers from each, and that Ferry's own link
 /// survives it.
-@Suite(.timeLimit(.minutes(1))) struct DefectTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct RadioDefectTests {
     typealias Faults = LoopbackRadio.Faults
 
     static let message = Data((0..<8000).map { UInt8(truncatingIfNeeded: $0 / 20 &* 7) })

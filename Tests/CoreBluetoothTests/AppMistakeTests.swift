@@ -5,10 +5,11 @@ import FerryBluetooth
 import FerryLoopback
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Habits of apps and wrappers that go wrong with any radio: what they suffer, and that Ferry's channel does not.
-@Suite(.timeLimit(.minutes(1))) struct HabitTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct AppMistakeTests {
     /// A wrapper with one place for whoever waits, and what it sends.
     private final class Wrapper: Sendable {
         private struct State {
@@ -123,7 +124,7 @@ import Testing
 
     /// Two senders at once on Ferry's channel, over the same small queue: both messages arrive whole and in order.
     @Test func aChannelTakesTwoWritersAtOnce() async throws {
-        let pair = try DefectTests.radio(.init(probabilities: [.readyEarly: 0.5]))
+        let pair = try RadioDefectTests.radio(.init(probabilities: [.readyEarly: 0.5]))
         let layout = try GATTConfiguration(service: BluetoothUUID("FE01"), characteristic: BluetoothUUID("FE02"))
         let listener = try await GATTTransport(adapter: pair.near, configuration: layout).listen()
         let near = try MessageChannel(
