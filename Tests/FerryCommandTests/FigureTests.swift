@@ -173,7 +173,7 @@ private func result(
             ).text()
         }
         #expect(text(1).contains("nothing changed beyond noise (\(number(noise * 100, 1)) %)"))
-        for factor in [1 + noise * 0.9, 1 - noise * 0.9] { #expect(text(factor).contains("nothing changed")) }
+        for factor in [1 + noise * 0.97, 1 - noise * 0.97] { #expect(text(factor).contains("nothing changed")) }
         // Beside the larger of the two.
         for factor in [1 + noise * 1.2, 1 - noise * 1.2] {
             #expect(text(factor).contains("1 figures changed beyond noise"), "\(factor)")
