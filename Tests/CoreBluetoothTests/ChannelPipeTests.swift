@@ -1,12 +1,13 @@
 import Ferry
 import FerryBluetooth
 import Foundation
+import TestSupport
 import Testing
 
 @testable import CoreBluetooth
 
 /// The streams of an L2CAP channel over a channel that does what the test says.
-@Suite(.timeLimit(.minutes(1))) struct ChannelPipeTests {
+@Suite(.tags(.coreBluetooth, .l2cap), .timeLimit(.minutes(1))) struct ChannelPipeTests {
     private struct Ends: @unchecked Sendable {
         let link = ScriptedChannel()
         let channel: CBL2CAPChannel

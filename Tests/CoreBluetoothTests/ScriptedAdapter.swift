@@ -3,6 +3,7 @@ import Ferry
 import FerryBluetooth
 import Foundation
 import Synchronization
+import TestSupport
 
 /// An adapter without a radio: it writes down what it is asked for, answers at once unless the test holds it, and reports
 /// what the test has it report.

@@ -1,11 +1,12 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import CoreBluetooth
 
 /// The small parts that managers are made of.
-@Suite(.timeLimit(.minutes(1))) struct SupportTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct SupportTests {
     private final class Thing: Sendable {}
 
     @Test func aWeakTableHasOneObjectForEachKeyWhileItLives() {

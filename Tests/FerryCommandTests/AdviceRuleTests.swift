@@ -1,12 +1,13 @@
 import Ferry
 import FerrySimulator
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FerryCommand
 
 /// What decides each piece of advice, at the edge where it would be another.
-@Suite("Rules of ferry advise") struct AdviceRuleTests {
+@Suite("Rules of ferry advise", .tags(.program)) struct AdviceRuleTests {
     private func adviser(
         _ sizes: MessageSizes, _ peer: String = "custom", intervals: [Double] = [100], within: Double? = nil,
         attMTU: Int? = nil

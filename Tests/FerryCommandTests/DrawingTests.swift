@@ -1,11 +1,12 @@
 import Ferry
 import FerrySimulator
+import TestSupport
 import Testing
 
 @testable import FerryCommand
 
 /// What charts and tables show, and what they leave out.
-@Suite("Drawings of ferry bench") struct DrawingTests {
+@Suite("Drawings of ferry bench", .tags(.program)) struct DrawingTests {
     private func count(_ part: String, _ text: String) -> Int { text.split(separator: part).count - 1 }
 
     private func result(_ goodput: Double, _ change: (inout BenchSettings) -> Void = { _ in }) -> BenchResult {

@@ -1,6 +1,7 @@
 import Ferry
 import FerrySimulator
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FerryCommand
@@ -20,7 +21,7 @@ private func result(
 }
 
 /// Figures by hand: what a meter, a log and a comparison make of what they are told.
-@Suite("Figures of ferry bench") struct FigureTests {
+@Suite("Figures of ferry bench", .tags(.program)) struct FigureTests {
     // MARK: The meter
 
     @Test("Depth is averaged over the time, and its maximum is the run's own") func depth() {

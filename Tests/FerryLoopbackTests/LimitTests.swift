@@ -2,6 +2,7 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Synchronization
+import TestSupport
 import Testing
 
 /// What a channel's receiver does when a chunk comes.
@@ -18,7 +19,7 @@ private final class ChunkReceiver: LinkReceiver {
 }
 
 /// Limits, pauses and ends of the loopback radio, each at its edge.
-@Suite struct LimitTests {
+@Suite(.tags(.adapter)) struct LimitTests {
     /// A channel between the world's adapters, both ends activated.
     private struct Channel {
         let world: World
