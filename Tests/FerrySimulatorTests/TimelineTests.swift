@@ -283,13 +283,18 @@ private enum Air {
     @Test("Anchor points lie in the middle of the widest gap") func anchors() throws {
         // Packets that may be lost, however seldom, keep the radio awake.
         var radio = try RadioSimulator(link(interval: 40, loss: .packetErrorRate(1e-12)), profile: Self.profile())
-        for number in 0..<4 { radio.open(LinkLayerConnection(rawValue: UInt32(number)), at: .zero) }
-        var anchors: [Int] = []
-        while let next = radio.deadline, next < .zero + .milliseconds(80) {
-            if Self.microseconds(next) % 1_000 == 0 { anchors.append(Self.microseconds(next) / 1_000) }
-            _ = radio.poll(at: next)
+        func anchors(from start: Int) -> [Int] {
+            var anchors: [Int] = []
+            while let next = radio.deadline, next < .zero + .milliseconds(start + 40) {
+                if Self.microseconds(next) % 1_000 == 0 { anchors.append(Self.microseconds(next) / 1_000) }
+                _ = radio.poll(at: next)
+            }
+            return anchors
         }
-        #expect(anchors == [0, 10, 20, 30, 40, 50, 60, 70])
+        for number in 0..<3 { radio.open(LinkLayerConnection(rawValue: UInt32(number)), at: .zero) }
+        #expect(anchors(from: 0) == [0, 10, 20])
+        radio.open(LinkLayerConnection(rawValue: 3), at: .zero + .milliseconds(40))
+        #expect(anchors(from: 40) == [40, 50, 60, 70])
     }
 
     /// On LE Coded one long packet takes 16.8 ms, so two connections at 20 ms cannot both have every event.
@@ -307,6 +312,52 @@ private enum Air {
         let statistics = [first, second].compactMap { radio.statistics(of: $0) }
         #expect(statistics.map(\.events) == [10, 10])
         #expect(statistics.map(\.missedEvents) == [20, 20])
+    }
+
+    /// Events that gave way long ago give no precedence over a connection that has just come.
+    @Test("A new connection gets its turns at once") func newcomers() throws {
+        let parameters = link(interval: 20, phy: .codedS8, dataLength: 251, attMTU: 247)
+        var radio = try RadioSimulator(parameters, profile: Self.profile())
+        let third = LinkLayerConnection(rawValue: 2)
+        for connection in [first, second] {
+            radio.open(connection, at: .zero)
+            for _ in 0..<200 { radio.enqueue(.raw(251), from: .central, on: connection, at: .zero) }
+        }
+        let middle = Timestamp.zero + .milliseconds(1_205)
+        _ = Self.run(&radio, until: middle)
+        radio.close(second, at: middle)
+        radio.open(third, at: middle)
+        for _ in 0..<200 { radio.enqueue(.raw(251), from: .central, on: third, at: middle) }
+        let before = try #require(radio.statistics(of: first)).fromCentral.units
+        _ = Self.run(&radio, until: middle + .milliseconds(400))
+        let units = try [first, third].map { try #require(radio.statistics(of: $0)).fromCentral.units }
+        #expect(units[1] >= 5, "\(units)")
+        #expect(units[0] - before >= 5, "\(units)")
+    }
+
+    /// Latency is counted in events, also in those that gave way to another connection.
+    @Test("Missed events count for the latency") func latencyOfMissedEvents() throws {
+        var parameters = link(interval: 20, phy: .codedS8, dataLength: 251, attMTU: 247)
+        // Every third event takes place (see above), and so does the peripheral's listening.
+        parameters.peripheralLatency = 2
+        var radio = try RadioSimulator(parameters, profile: Self.profile())
+        for connection in [first, second] {
+            radio.open(connection, at: .zero)
+            for _ in 0..<40 { radio.enqueue(.raw(251), from: .central, on: connection, at: .zero) }
+        }
+        _ = Self.run(&radio, until: .zero + .milliseconds(600))
+        let statistics = try #require(radio.statistics(of: first))
+        #expect(statistics.events == 10)
+        #expect(statistics.fromCentral.units == 10)
+        #expect(statistics.fromCentral.retransmissions == 0)
+    }
+
+    @Test("A connection that is opened while the radio sleeps wakes it") func openingWakes() throws {
+        var radio = try Self.idleRadio()
+        let now = Timestamp.zero + .milliseconds(1_000)
+        radio.open(second, at: now)
+        let deadline = try #require(radio.deadline)
+        #expect(deadline >= now && deadline <= now + .milliseconds(30))
     }
 
     @Test("An event makes room for another connection's") func room() throws {

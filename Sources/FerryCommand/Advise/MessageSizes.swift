@@ -38,7 +38,7 @@ struct MessageSizes {
     init(sizesIn path: String) throws(FerryError) {
         let text = String(decoding: try Self.contents(of: path), as: UTF8.self)
         plain = []
-        for (number, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
+        for (number, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let trimmed = line.filter { !$0.isWhitespace }
             guard !trimmed.isEmpty, plain.count < Self.mostSamples else { continue }
             guard let size = Int(trimmed), (0...Self.largest).contains(size) else {
