@@ -71,7 +71,7 @@
             try engine.change { [id] state, now throws(BluetoothError) in
                 try state.requirePower()
                 guard let place = state.centrals.firstIndex(where: { $0.id == id }) else {
-                    throw BluetoothError(.roleClosed, "This central role has been closed.")
+                    throw BluetoothError.roleClosed
                 }
                 state.centrals[place].scan = request
                 state.centrals[place].reported = []
@@ -94,7 +94,7 @@
             let address = try engine.change { state, now throws(BluetoothError) in
                 try state.requirePower()
                 guard let latest = state.addresses[peripheral] else {
-                    throw BluetoothError(.unknownPeer, "No peripheral \(peripheral) has been heard; scan for it first.")
+                    throw BluetoothError.unknownPeer(peripheral)
                 }
                 let address = state.host.resolve(latest)
                 if let id = state.host.connection(to: address) {

@@ -65,7 +65,7 @@
 
         private var notConnected: BluetoothError {
             if case .ended(let reason) = state.withLock({ $0.phase }) { return reason }
-            return BluetoothError(.notConnected, "The peripheral is not connected any more.")
+            return .notConnected
         }
 
         /// The link may live on for others when this owner has let go of it.
@@ -294,7 +294,7 @@
                 return true
             }
             guard isLinkEnding != true else { return }
-            let error = BluetoothError(.disconnectedLocally, "The connection was ended by this side.")
+            let error = BluetoothError.endedHere
             engine.deliver { self.didDisconnect(error) }
         }
 

@@ -29,7 +29,9 @@
         func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {
             try engine.change { [id] state, now throws(BluetoothError) in
                 try state.requirePower()
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else { throw Self.closed }
+                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else {
+                    throw BluetoothError.roleClosed
+                }
                 guard let handles = state.host.addService(try Self.specification(service), at: now) else {
                     throw BluetoothError(
                         .invalidArgument,
@@ -43,8 +45,6 @@
                     characteristics: handles.characteristics.map { AttributeID(rawValue: UInt32($0)) })
             }
         }
-
-        private static let closed = BluetoothError(.roleClosed, "This peripheral role has been closed.")
 
         private static func specification(_ service: ServiceDefinition) throws(BluetoothError) -> ServiceSpecification {
             var characteristics: [CharacteristicSpecification] = []
@@ -147,7 +147,7 @@
             return try engine.change { [id] state, now throws(BluetoothError) in
                 try state.requirePower()
                 guard state.isOwner(id, of: handle) else {
-                    throw BluetoothError(.unknownAttribute, "Characteristic \(handle) is not published by this role.")
+                    throw BluetoothError.notPublished(characteristic)
                 }
                 guard state.host.hasConfiguration(handle) else {
                     throw BluetoothError(.notSupported, "Characteristic \(handle) neither notifies nor indicates.")
@@ -157,7 +157,7 @@
                 case .all: connections = nil
                 case .one(let central):
                     guard let connection = state.connection(central) else {
-                        throw BluetoothError(.notConnected, "The central \(central) is not connected.")
+                        throw BluetoothError.notConnected(central)
                     }
                     connections = [connection]
                 case .some(let centrals): connections = centrals.compactMap { state.connection($0) }
@@ -204,13 +204,15 @@
                         .notSupported,
                         "This adapter does not pair, or its controller cannot encrypt, so no channel can be encrypted.")
                 }
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else { throw Self.closed }
+                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else {
+                    throw BluetoothError.roleClosed
+                }
                 for psm in UInt16(0x80)...0xFF where state.host.listen(psm: psm, encryptionRequired: encryptionRequired)
                 {
                     state.peripherals[place].psms.insert(psm)
                     return PSM(rawValue: psm)
                 }
-                throw BluetoothError(.channelRefused, "All 128 dynamic PSMs are in use.")
+                throw BluetoothError.noPSM
             }
         }
 

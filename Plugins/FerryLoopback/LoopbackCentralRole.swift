@@ -27,24 +27,25 @@ final class LoopbackCentralRole: CentralRole {
             try radio.nodes[node].requirePower()
             owner.scan = request
             owner.seen = [:]
+            if !radio.scanners.contains(id) { radio.scanners.append(id) }
             radio.kickAllAdvertising()
         }
     }
 
-    func stopScan() { radio.locked { $0.centrals[id]?.scan = nil } }
+    func stopScan() { radio.locked { $0.stopScan(of: id) } }
 
     func connect(
         to peripheral: PeerID, events: any PeripheralConnectionEvents
     ) async throws(BluetoothError) -> any PeripheralConnection {
         let radio = radio
         let waiter = Waiter<Int>()
-        let request = try radio.locked { (radio) throws(BluetoothError) in
+        let (target, request) = try radio.locked { (radio) throws(BluetoothError) in
             try radio.connect(owner: id, node: node, to: peripheral, events) { [radio = self.radio] result in
                 guard !waiter.complete(result), case .success(let client) = result else { return }
                 radio.locked { $0.abandon(client: client) }
             }
         }
-        let client = try await waiter.wait { radio.locked { $0.cancelConnecting(request) } }
+        let client = try await waiter.wait { radio.locked { $0.cancelConnecting(request, to: target) } }
         return LoopbackConnection(radio: radio, id: client, peripheral: peripheral)
     }
 
@@ -75,25 +76,23 @@ final class LoopbackCentralRole: CentralRole {
 }
 
 extension RadioState {
-    /// Begins to connect; returns a number to give up by.
+    /// Begins to connect; returns whom to, and a number to give up by.
     mutating func connect(
         owner: Int, node: Int, to peer: PeerID, _ events: any PeripheralConnectionEvents,
         finish: @escaping @Sendable (Result<Int, BluetoothError>) -> Void
-    ) throws(BluetoothError) -> Int {
+    ) throws(BluetoothError) -> (target: Int, request: Int) {
         _ = try openCentral(owner)
         try nodes[node].requirePower()
         guard let target = nodes[node].peers[peer] else {
-            throw BluetoothError(
-                .unknownPeer, "the adapter \(nodes[node].name) has not met the peripheral \(peer); scan for it first")
+            throw BluetoothError.unknownPeer(peer)
         }
         let id = nextID()
         startConnecting(
             PendingConnection(id: id, owner: owner, node: node, target: target, events: events, finish: finish))
-        return id
+        return (target, id)
     }
 
-    mutating func cancelConnecting(_ request: Int) {
-        guard let index = pendingConnections.firstIndex(where: { $0.id == request }) else { return }
-        pendingConnections.remove(at: index)
+    mutating func cancelConnecting(_ request: Int, to target: Int) {
+        nodes[target].awaited.removeAll { $0.id == request }
     }
 }

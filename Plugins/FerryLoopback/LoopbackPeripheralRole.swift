@@ -39,13 +39,16 @@ final class LoopbackPeripheralRole: PeripheralRole {
         try radio.locked { (radio) throws(BluetoothError) in
             let owner = try radio.openPeripheral(id)
             try radio.nodes[node].requirePower()
-            owner.advertisement = report.advertised
-            radio.kickAdvertising(owner)
+            radio.advertise(report.advertised, owner)
         }
         return report
     }
 
-    func stopAdvertising() { radio.locked { $0.peripherals[id]?.advertisement = nil } }
+    func stopAdvertising() {
+        radio.locked { radio in
+            if let owner = radio.peripherals[id] { radio.advertise(nil, owner) }
+        }
+    }
 
     func tryUpdateValue(
         _ value: RawSpan, of characteristic: AttributeID, for recipients: UpdateRecipients
@@ -110,12 +113,12 @@ final class LoopbackPeripheralRole: PeripheralRole {
 
 extension RadioState {
     func openPeripheral(_ id: Int) throws(BluetoothError) -> PeripheralOwner {
-        guard let owner = peripherals[id] else { throw Self.roleClosed }
+        guard let owner = peripherals[id] else { throw BluetoothError.roleClosed }
         return owner
     }
 
     func openCentral(_ id: Int) throws(BluetoothError) -> CentralOwner {
-        guard let owner = centrals[id] else { throw Self.roleClosed }
+        guard let owner = centrals[id] else { throw BluetoothError.roleClosed }
         return owner
     }
 }

@@ -90,6 +90,8 @@ public struct AdapterConformance: Sendable {
         // L2CAP.
         /// A published channel opens and carries chunks both ways; others are refused.
         case channelsOpen
+        /// When all dynamic PSMs are in use that is told, and one that is withdrawn can be given again.
+        case usedUpPSMsAreTold
     }
 
     /// What an adapter is known, and documented, not to do.

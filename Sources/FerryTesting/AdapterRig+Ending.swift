@@ -210,4 +210,31 @@ extension AdapterRig {
         }
         witness.record.withLock { $0.channels = [] }
     }
+
+    func usedUpPSMsAreTold() async throws {
+        guard !deviations.contains(.noChannels) else { return }
+        try await wait(for: "the adapter to be powered on") { peripheralAdapter.state == .poweredOn }
+        let peripheral = peripheral
+        var published: [PSM] = []
+        do {
+            // Others may have some of the 128.
+            for _ in 0...128 {
+                published.append(
+                    try await run("publishing a channel") {
+                        try await peripheral.publishL2CAPChannel(encryptionRequired: false)
+                    })
+            }
+            throw ConformanceFailure(name, "129 channels were published, more than there are dynamic PSMs")
+        } catch let error as BluetoothError {
+            try require(error.code == .outOfResources, "the channel that was too many threw \(error)")
+        }
+        try require(Set(published.map(\.rawValue)).count == published.count, "two channels have one PSM")
+        guard let last = published.last else { throw ConformanceFailure(name, "no channel was published") }
+        peripheral.unpublishL2CAPChannel(last)
+        await time.pass(.milliseconds(200))
+        let again = try await run("publishing in place of a channel that was withdrawn") {
+            try await peripheral.publishL2CAPChannel(encryptionRequired: false)
+        }
+        for psm in published.dropLast() + [again] { peripheral.unpublishL2CAPChannel(psm) }
+    }
 }

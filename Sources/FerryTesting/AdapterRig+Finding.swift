@@ -38,6 +38,7 @@ extension AdapterRig {
         case .peersAreIdentified: try await peersAreIdentified()
         case .closedRolesAreSilent: try await closedRolesAreSilent()
         case .channelsOpen: try await channelsOpen()
+        case .usedUpPSMsAreTold: try await usedUpPSMsAreTold()
         }
     }
 

@@ -32,7 +32,7 @@
 
         private func requireOpen() throws(BluetoothError) {
             guard !owner.state.withLock({ $0.isClosed }) else {
-                throw BluetoothError(.roleClosed, "This central role has been closed.")
+                throw BluetoothError.roleClosed
             }
         }
 
@@ -57,7 +57,7 @@
             try requireOpen()
             try engine.requirePower()
             guard let path = engine.shared.withLock({ $0.paths[peripheral] }) else {
-                throw BluetoothError(.unknownPeer, "No peripheral \(peripheral) has been heard; scan for it first.")
+                throw BluetoothError.unknownPeer(peripheral)
             }
             let waiter = Waiter<Void>()
             await engine.beginAttempt(path, waiter)

@@ -126,7 +126,7 @@
         // MARK: Attributes
 
         var notConnected: BluetoothError {
-            reason ?? BluetoothError(.notConnected, "The peripheral is not connected any more.")
+            reason ?? .notConnected
         }
 
         func requireConnection() throws(BluetoothError) {

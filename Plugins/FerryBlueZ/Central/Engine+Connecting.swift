@@ -353,7 +353,6 @@
     }
 
     extension BluetoothError {
-        static let endedHere = BluetoothError(.disconnectedLocally, "The connection was ended by this side.")
         /// bluetoothd does not say why a connection has ended.
         static let endedByPeer = BluetoothError(
             .disconnectedByPeer, "The connection was ended by the peer, or the peer is out of range.")

@@ -193,7 +193,7 @@
                 stopListening(psm)
             }
             for (id, opening) in channels.opening where owner == nil || opening.connection.owner.id == owner {
-                giveUpOpening(id, BluetoothError(.roleClosed, "The central role has been closed."))
+                giveUpOpening(id, .roleClosed)
             }
             for open in channels.open.values where owner == nil || open.owner == owner { open.channel.abort() }
         }

@@ -58,6 +58,8 @@
             // Number 0: the kernel chooses a free one from 0x80 on, which needs no privileges.
             var address = Self.address(own, psm: 0)
             guard Self.with(&address, { bind(raw, $0, $1) }) == 0 else {
+                // What the kernel says when no dynamic number is free (`l2cap_add_psm` in net/bluetooth/l2cap_core.c).
+                if errno == EINVAL { throw .noPSM }
                 throw Self.error("An L2CAP socket cannot use the adapter", errno)
             }
             try set(FERRY_BT_RCVMTU, receiveMTU, "The MTU of an L2CAP socket cannot be \(receiveMTU)")
@@ -83,7 +85,6 @@
                 default: .connectionFailed
                 }
             var advice = ""
-            if number == EADDRINUSE { advice = " All 128 dynamic numbers (0x80 to 0xFF) may be in use." }
             if number == EACCES || number == EPERM { advice = " Numbers below 0x80 need CAP_NET_BIND_SERVICE." }
             return BluetoothError(code, "\(what): \(String(cString: strerror(number))).\(advice)")
         }

@@ -14,7 +14,7 @@
 
         private func requireOpen() throws(BluetoothError) {
             guard !owner.state.withLock({ $0.isClosed }) else {
-                throw BluetoothError(.roleClosed, "This peripheral role has been closed.")
+                throw BluetoothError.roleClosed
             }
         }
 
@@ -47,8 +47,7 @@
             try requireOpen()
             try engine.requirePower()
             guard let local = owner.state.withLock({ $0.characteristics[characteristic] }) else {
-                throw BluetoothError(
-                    .unknownAttribute, "Characteristic \(characteristic.rawValue) is not published by this role.")
+                throw BluetoothError.notPublished(characteristic)
             }
             guard local.canUpdate else {
                 throw BluetoothError(
@@ -63,7 +62,7 @@
             case .one(let central):
                 if central == subscriber?.central { break }
                 guard engine.shared.withLock({ $0.path(central) }) != nil else {
-                    throw BluetoothError(.notConnected, "The central \(central) is not connected.")
+                    throw BluetoothError.notConnected(central)
                 }
                 return true
             case .some(let centrals):
@@ -137,7 +136,7 @@
             applications.removeAll { application in mine.contains { $0.path == application.path } }
             for application in mine {
                 for service in application.services {
-                    forget(service, BluetoothError(.roleClosed, "The peripheral role has been closed."))
+                    forget(service, .roleClosed)
                 }
                 withdraw(application)
             }

@@ -51,30 +51,43 @@ extension RadioState {
 
     /// The same for all advertisers, after a listener or the surroundings have changed.
     mutating func kickAllAdvertising() {
-        for node in nodes {
-            for id in node.peripherals {
-                if let owner = peripherals[id] { kickAdvertising(owner) }
-            }
-        }
+        for id in advertisers { if let owner = peripherals[id] { kickAdvertising(owner) } }
+    }
+
+    /// The same for one adapter's, which somebody waits for.
+    mutating func kickAdvertising(of node: Node) {
+        for id in node.peripherals { if let owner = peripherals[id] { kickAdvertising(owner) } }
+    }
+
+    /// Starts or stops to advertise.
+    mutating func advertise(_ advertisement: AdvertisementData?, _ owner: PeripheralOwner) {
+        if owner.advertisement == nil, advertisement != nil { advertisers.append(owner.id) }
+        if owner.advertisement != nil, advertisement == nil { advertisers.removeAll { $0 == owner.id } }
+        owner.advertisement = advertisement
+        kickAdvertising(owner)
+    }
+
+    mutating func stopScan(of central: Int) {
+        centrals[central]?.scan = nil
+        scanners.removeAll { $0 == central }
     }
 
     mutating func advertisingDue(_ id: Int) {
         guard let owner = peripherals[id] else { return }
         owner.isAdvertisingTimerSet = false
         guard let advertisement = owner.advertisement, nodes[owner.node].state == .poweredOn else { return }
-        for node in nodes {
-            for central in node.centrals {
-                guard let listener = centrals[central], hears(listener, owner) else { continue }
-                listener.seen[id] = advertisement
-                let discovery = Discovery(
-                    peripheral: peerID(of: owner.node, seenBy: node.index),
-                    identity: Self.identity(ofNode: owner.node, isProven: false), advertisement: advertisement,
-                    rssi: rssi(node.index, owner.node))
-                events.append(.central(central) { $0.centralDidDiscover(discovery) })
-            }
+        for central in scanners {
+            guard let listener = centrals[central], hears(listener, owner) else { continue }
+            listener.seen[id] = advertisement
+            let discovery = Discovery(
+                peripheral: peerID(of: owner.node, seenBy: listener.node),
+                identity: Self.identity(ofNode: owner.node, isProven: false), advertisement: advertisement,
+                rssi: rssi(listener.node, owner.node))
+            events.append(.central(central) { $0.centralDidDiscover(discovery) })
         }
-        let waiting = pendingConnections.filter { canConnect($0, to: owner) }
-        pendingConnections.removeAll { pending in waiting.contains { $0.id == pending.id } }
+        let node = nodes[owner.node]
+        let waiting = node.awaited.filter { canConnect($0) }
+        if !waiting.isEmpty { node.awaited.removeAll { canConnect($0) } }
         for pending in waiting { connect(pending) }
         kickAdvertising(owner)
         wake()
@@ -82,15 +95,24 @@ extension RadioState {
 
     private func hasListener(_ owner: PeripheralOwner) -> Bool {
         guard owner.advertisement != nil, nodes[owner.node].state == .poweredOn else { return false }
-        if pendingConnections.contains(where: { canConnect($0, to: owner) }) { return true }
-        return nodes.contains { node in
-            node.centrals.contains { id in centrals[id].map { hears($0, owner) } ?? false }
-        }
+        return nodes[owner.node].awaited.contains(where: canConnect)
+            || scanners.contains { id in centrals[id].map { hears($0, owner) } ?? false }
     }
 
-    private func canConnect(_ pending: PendingConnection, to owner: PeripheralOwner) -> Bool {
-        pending.target == owner.node && isInRange(pending.node, owner.node)
-            && !links.values.contains { $0.central == pending.node && $0.peripheral == pending.target }
+    /// Whether a connection is made as soon as its peripheral advertises.
+    private func canConnect(_ pending: PendingConnection) -> Bool {
+        isInRange(pending.node, pending.target)
+            && linkBetween[Direct(central: pending.node, peripheral: pending.target)] == nil
+    }
+
+    /// Gives up those waits for a connection that match.
+    mutating func failConnecting(_ reason: BluetoothError, where matches: (PendingConnection) -> Bool) {
+        for node in nodes where !node.awaited.isEmpty {
+            for pending in node.awaited where matches(pending) {
+                events.append(.call { pending.finish(.failure(reason)) })
+            }
+            node.awaited.removeAll(where: matches)
+        }
     }
 
     /// Whether a scan would report the advertiser now.
@@ -114,17 +136,16 @@ extension RadioState {
         if let link = sharedLink(pending) {
             attach(pending, to: link)
         } else {
-            pendingConnections.append(pending)
-            kickAllAdvertising()
+            nodes[pending.target].awaited.append(pending)
+            kickAdvertising(of: nodes[pending.target])
         }
         wake()
     }
 
     /// A link that another owner of the same adapter has made already.
     private func sharedLink(_ pending: PendingConnection) -> AirLink? {
-        links.values.first {
-            $0.central == pending.node && $0.peripheral == pending.target && $0.ending == nil
-        }
+        let id = linkBetween[Direct(central: pending.node, peripheral: pending.target)]
+        return id.flatMap { links[$0] }.flatMap { $0.ending == nil ? $0 : nil }
     }
 
     private mutating func connect(_ pending: PendingConnection) {
@@ -134,6 +155,7 @@ extension RadioState {
             centralName: peerID(of: pending.node, seenBy: pending.target),
             peripheralName: peerID(of: pending.target, seenBy: pending.node), anchor: time.now)
         links[link.id] = link
+        linkBetween[Direct(central: link.central, peripheral: link.peripheral)] = link.id
         let now = time.now
         linkLayer?.open(link.linkLayerName, at: now)
         armLinkLayer()

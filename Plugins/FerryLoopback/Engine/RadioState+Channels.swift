@@ -11,8 +11,7 @@ extension RadioState {
             node.psms[number] = PublishedPSM(owner: owner, encryptionRequired: encryptionRequired)
             return PSM(rawValue: number)
         }
-        throw BluetoothError(
-            .invalidArgument, "all 128 dynamic PSMs of \(node.name) are in use; withdraw a channel first")
+        throw BluetoothError.noPSM
     }
 
     /// A central's request to open a channel has arrived.
@@ -30,7 +29,7 @@ extension RadioState {
     }
 
     private mutating func open(_ psm: PSM, _ client: Int, on link: AirLink) throws(BluetoothError) -> Int {
-        guard clients[client]?.endReason == nil else { throw Self.notConnected }
+        guard clients[client]?.endReason == nil else { throw BluetoothError.notConnected }
         guard let published = nodes[link.peripheral].psms[psm.rawValue], peripherals[published.owner] != nil else {
             throw BluetoothError(
                 .channelRefused, "the peripheral offers no channel with PSM 0x\(String(psm.rawValue, radix: 16))")

@@ -6,15 +6,12 @@ import FerryBluetooth
 extension RadioState {
     /// The link and client behind a connection, or why there is none any more.
     func connected(_ id: Int) throws(BluetoothError) -> (Client, AirLink) {
-        guard let client = clients[id] else { throw Self.notConnected }
+        guard let client = clients[id] else { throw BluetoothError.notConnected }
         if let reason = client.endReason { throw reason }
-        guard let link = links[client.link] else { throw Self.notConnected }
+        guard let link = links[client.link] else { throw BluetoothError.notConnected }
         if link.endedBy == .up, let reason = link.ending?.centralReason { throw reason }
         return (client, link)
     }
-
-    static let notConnected = BluetoothError(
-        .notConnected, "the peripheral is not connected any more; connect to it again")
 
     /// Refuses an attribute that the peripheral does not have.
     func known(_ attribute: AttributeID, on link: AirLink) throws(BluetoothError) {

@@ -9,7 +9,7 @@ extension RadioState {
     /// One owner gives up its connection; the link ends with the last one, after what is queued before that.
     mutating func disconnect(client id: Int) {
         guard let client = clients[id], client.endReason == nil, let link = links[client.link] else { return }
-        let reason = BluetoothError(.disconnectedLocally, "this side ended the connection")
+        let reason = BluetoothError.endedHere
         if link.clients.count > 1 {
             detach(client, from: link, reason)
         } else if link.ending == nil {
@@ -29,7 +29,7 @@ extension RadioState {
             link, .down,
             Ending(
                 centralReason: BluetoothError(.disconnectedByPeer, "the peripheral ended the connection"),
-                peripheralReason: BluetoothError(.disconnectedLocally, "this side ended the connection")))
+                peripheralReason: .endedHere))
         wake()
     }
 
@@ -92,8 +92,9 @@ extension RadioState {
         guard links[link.id] != nil else { return }
         let ending =
             given ?? link.ending
-            ?? Ending(centralReason: Self.notConnected, peripheralReason: Self.notConnected)
+            ?? Ending(centralReason: BluetoothError.notConnected, peripheralReason: BluetoothError.notConnected)
         links[link.id] = nil
+        linkBetween[Direct(central: link.central, peripheral: link.peripheral)] = nil
         link.hasEnded = true
         link.interruptDelivery()
         let now = time.now
@@ -111,7 +112,7 @@ extension RadioState {
         tellPeripherals(link, ending.peripheralReason)
         node.hasFreedPlace = true
         signalReadyToUpdate(node)
-        kickAllAdvertising()
+        kickAdvertising(of: node)
         wake()
     }
 
@@ -226,14 +227,11 @@ extension RadioState {
             guard let owner = peripherals[id] else { continue }
             owner.wantsReady = false
             guard owner.advertisement != nil else { continue }
-            owner.advertisement = nil
+            advertise(nil, owner)
             events.append(.peripheral(id) { $0.peripheralDidStopAdvertising(here) })
         }
-        for id in node.centrals { centrals[id]?.scan = nil }
-        for pending in pendingConnections where pending.node == node.index {
-            events.append(.call { pending.finish(.failure(here)) })
-        }
-        pendingConnections.removeAll { $0.node == node.index }
+        for id in node.centrals { stopScan(of: id) }
+        failConnecting(here) { $0.node == node.index }
         node.database.removeAll()
         node.psms = [:]
     }
@@ -270,6 +268,7 @@ extension RadioState {
             for channel in link.channels where channels[channel]?.owner == id { endChannel(channel, locally: true) }
         }
         released.append(owner.sink)
+        advertise(nil, owner)
         peripherals[id]?.isClosed = true
         peripherals[id] = nil
         node.peripherals.removeAll { $0 == id }
@@ -278,11 +277,9 @@ extension RadioState {
 
     mutating func closeCentral(_ id: Int) {
         guard let owner = centrals[id] else { return }
-        let closed = Self.roleClosed
-        for pending in pendingConnections where pending.owner == id {
-            events.append(.call { pending.finish(.failure(closed)) })
-        }
-        pendingConnections.removeAll { $0.owner == id }
+        let closed = BluetoothError.roleClosed
+        failConnecting(closed) { $0.owner == id }
+        stopScan(of: id)
         for client in clients.values.filter({ $0.owner == id }).sorted(by: { $0.id < $1.id }) {
             disconnect(client: client.id)
         }

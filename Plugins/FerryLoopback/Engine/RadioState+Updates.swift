@@ -7,7 +7,7 @@ extension RadioState {
         _ value: UnsafeRawBufferPointer, of attribute: AttributeID, for recipients: UpdateRecipients,
         _ owner: PeripheralOwner
     ) throws(BluetoothError) -> Bool {
-        guard !owner.isClosed else { throw Self.roleClosed }
+        guard !owner.isClosed else { throw BluetoothError.roleClosed }
         let node = nodes[owner.node]
         // The hot path: a subscription says that everything below holds.
         if case .one(let central) = recipients, let link = owner.link(to: central, in: self),
@@ -20,9 +20,7 @@ extension RadioState {
         }
         try node.requirePower()
         guard let characteristic = node.database.characteristics[attribute], characteristic.owner == owner.id else {
-            throw BluetoothError(
-                .unknownAttribute,
-                "the characteristic \(attribute.rawValue) is not published by this role; publish its service first")
+            throw BluetoothError.notPublished(attribute)
         }
         guard characteristic.properties.offersSubscription else {
             throw BluetoothError(
@@ -32,7 +30,7 @@ extension RadioState {
         switch recipients {
         case .one(let central):
             guard owner.link(to: central, in: self) != nil else {
-                throw BluetoothError(.notConnected, "the central \(central) is not connected")
+                throw BluetoothError.notConnected(central)
             }
             return true
         case .all:
@@ -125,6 +123,4 @@ extension RadioState {
         freePlace(link)
         signalReadyToUpdate(nodes[link.peripheral])
     }
-
-    static let roleClosed = BluetoothError(.roleClosed, "the role has been closed; open a new one on its adapter")
 }

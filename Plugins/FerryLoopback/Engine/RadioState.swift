@@ -15,7 +15,11 @@ struct RadioState {
     var links: [Int: AirLink] = [:]
     var clients: [Int: Client] = [:]
     var channels: [Int: ChannelEnd] = [:]
-    var pendingConnections: [PendingConnection] = []
+    /// The link from one adapter to another, by both.
+    var linkBetween: [Direct: Int] = [:]
+    /// Peripheral roles that advertise, and central roles that scan, in the order in which they began.
+    var advertisers: [Int] = []
+    var scanners: [Int] = []
     var openRequests: [UInt64: OpenRequest] = [:]
     /// For ready signals; values have one for each link.
     var readyFaults: FaultInjector?
@@ -75,6 +79,12 @@ struct Pair: Hashable {
     init(_ a: Int, _ b: Int) { (low, high) = (min(a, b), max(a, b)) }
 }
 
+/// A central's adapter and a peripheral's.
+struct Direct: Hashable {
+    let central: Int
+    let peripheral: Int
+}
+
 /// What lies between two adapters, where it is not the default.
 struct Surroundings {
     var rssi: Int?
@@ -100,6 +110,8 @@ final class Node {
     var sharers = 0
     var hasFreedPlace = false
     var psms: [UInt16: PublishedPSM] = [:]
+    /// Waits for this adapter to advertise.
+    var awaited: [PendingConnection] = []
 
     init(index: Int, name: String, state: AdapterState) {
         self.index = index

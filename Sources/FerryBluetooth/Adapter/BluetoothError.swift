@@ -54,6 +54,8 @@ public struct BluetoothError: Error, Sendable {
         public static let disconnectedByPeer = Code("disconnectedByPeer")
         /// The connection ended because nothing was heard of the peer for the supervision timeout.
         public static let connectionTimeout = Code("connectionTimeout")
+        /// Something of which there is a limited number, such as the PSMs of an adapter, is used up.
+        public static let outOfResources = Code("outOfResources")
         /// The role object has been closed.
         public static let roleClosed = Code("roleClosed")
 

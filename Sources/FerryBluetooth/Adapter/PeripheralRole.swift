@@ -52,6 +52,8 @@ public protocol PeripheralRole: AnyObject, Sendable {
     func disconnect(_ central: ConnectedCentral)
 
     /// Offers an L2CAP channel; centrals that open it come as ``PeripheralRoleEvents/peripheralDidOpen(_:)``.
+    ///
+    /// - Throws: `notPoweredOn`, `outOfResources` when all 128 dynamic PSMs are in use, or `notSupported`.
     func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM
 
     /// Withdraws an L2CAP channel; open ones go on.
