@@ -157,7 +157,7 @@ private final class ChunkReceiver: LinkReceiver {
         }
         #expect(numbers == Array(0x80...0xFF))
         await #expect { try await peripheral.publishL2CAPChannel(encryptionRequired: false) } throws: {
-            ($0 as? BluetoothError)?.code == .invalidArgument
+            ($0 as? BluetoothError)?.code == .outOfResources
         }
         peripheral.unpublishL2CAPChannel(PSM(rawValue: 0x90))
         let again = try await world.run { try await peripheral.publishL2CAPChannel(encryptionRequired: false).rawValue }
