@@ -46,7 +46,9 @@ import Testing
     }
 
     /// The central's channel ends, and sends fail, instead of vanishing.
-    private func expectEnd(of channel: MessageChannel<[UInt8], [UInt8]>, sourceLocation: SourceLocation = #_sourceLocation)
+    private func expectEnd(
+        of channel: MessageChannel<[UInt8], [UInt8]>, sourceLocation: SourceLocation = #_sourceLocation
+    )
         async throws
     {
         for try await _ in channel.messages {}
