@@ -32,8 +32,9 @@
                 #expect(packets.count > 100)
                 for (opcode, count) in [("0x1b", 600), ("0x1d", 600), ("0x12", 512)] {
                     let sent = packets.filter { $0[1] == opcode }.flatMap { Self.bytes($0[2]) }
-                    // The host's own write says what it understands: Client Supported Features.
-                    #expect(sent == (opcode == "0x12" ? [5] : []) + Layout.pattern(count), "\(opcode)")
+                    // The host's own write says what it understands, Client Supported Features: when it connects, and once
+                    // more when the two have paired and it looks at the server anew.
+                    #expect(sent == (opcode == "0x12" ? [5, 5] : []) + Layout.pattern(count), "\(opcode)")
                 }
                 #expect(!packets.contains { $0[0].contains("malformed") })
                 #expect(packets.contains { $0[0].contains("btsmp") && $0[3] == "0x0c" })
