@@ -42,7 +42,7 @@
         private var namedPeers: CircularBuffer<Address> = []
         var heard: [Address: Heard] = [:]
         var links: [ConnectionID: LinkState] = [:]
-        var connecting: [Address: [Waiter<ConnectionID>]] = [:]
+        var connecting: [Address: [Attempt]] = [:]
         var operations: [OperationID: Operation] = [:]
         var securing: [ConnectionID: [Waiter<Void>]] = [:]
         var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
@@ -59,6 +59,14 @@
             case waiter(Waiter<ClientResult>)
             case write(HCIConnection, AttributeID)
             case openChannel(Waiter<HCIL2CAPChannel>)
+        }
+
+        /// Somebody who waits for a connection.
+        struct Attempt {
+            let waiter: Waiter<HCIConnection>
+            let peripheral: PeerID
+            let owner: UInt64
+            let events: any PeripheralConnectionEvents
         }
 
         struct PeripheralOwner {

@@ -90,31 +90,36 @@
         func connect(
             to peripheral: PeerID, events: any PeripheralConnectionEvents
         ) async throws(BluetoothError) -> any PeripheralConnection {
-            let waiter = Waiter<ConnectionID>()
-            let address = try engine.change { state, now throws(BluetoothError) in
+            let waiter = Waiter<HCIConnection>()
+            let (address, existing) = try engine.change { [owner = self.id] state, now throws(BluetoothError) in
                 try state.requirePower()
                 guard let latest = state.addresses[peripheral] else {
                     throw BluetoothError.unknownPeer(peripheral)
                 }
                 let address = state.host.resolve(latest)
-                if let id = state.host.connection(to: address) {
-                    waiter.resume(.success(id))
-                } else {
-                    state.connecting[address, default: []].append(waiter)
-                    _ = state.host.connect(to: address, at: now)
-                }
-                return address
+                if let id = state.host.connection(to: address) { return (address, id as ConnectionID?) }
+                state.connecting[address, default: []].append(
+                    EngineState.Attempt(waiter: waiter, peripheral: peripheral, owner: owner, events: events))
+                _ = state.host.connect(to: address, at: now)
+                return (address, nil)
             }
+            if let existing { return try join(existing, peripheral, events) }
             let engine = engine
-            let id = try await waiter.wait {
+            return try await waiter.wait {
                 // The last one to lose interest calls the attempt off.
                 try? engine.change { state, now in
-                    guard let waiters = state.connecting[address] else { return }
-                    let others = waiters.filter { $0 !== waiter }
+                    guard let attempts = state.connecting[address] else { return }
+                    let others = attempts.filter { $0.waiter !== waiter }
                     state.connecting[address] = others.isEmpty ? nil : others
                     if others.isEmpty { state.host.cancelConnection(to: address, at: now) }
                 }
             }
+        }
+
+        /// Shares a connection that others have made.
+        private func join(
+            _ id: ConnectionID, _ peripheral: PeerID, _ events: any PeripheralConnectionEvents
+        ) throws(BluetoothError) -> HCIConnection {
             let connection = HCIConnection(engine, id, peripheral, owner: self.id, events)
             try engine.change { state, _ throws(BluetoothError) in
                 guard state.links[id] != nil else {

@@ -17,8 +17,8 @@
             case .advertisementReceived(let report): didHear(report)
             case .connected(let id, let peer, let isCentral): didConnect(id, peer, isCentral)
             case .connectionFailed(let peer, let code):
-                for waiter in state.withLock({ $0.connecting.removeValue(forKey: peer) ?? [] }) {
-                    waiter.resume(.failure(BluetoothError(.connectionFailed, "Could not connect: \(code).")))
+                for attempt in state.withLock({ $0.connecting.removeValue(forKey: peer) ?? [] }) {
+                    attempt.waiter.resume(.failure(BluetoothError(.connectionFailed, "Could not connect: \(code).")))
                 }
             case .disconnected(let id, let reason): didDisconnect(id, reason)
             case .rssi(let id, let value):
@@ -116,11 +116,17 @@
         // MARK: Connections
 
         private func didConnect(_ id: ConnectionID, _ peer: Address, _ isCentral: Bool) {
-            let waiters = state.withLock { state in
+            let attempts = state.withLock { state in
                 state.links[id] = EngineState.LinkState(peer: state.peerID(peer), isCentral: isCentral)
                 return state.connecting.removeValue(forKey: state.host.resolve(peer)) ?? []
             }
-            for waiter in waiters { waiter.resume(.success(id)) }
+            // Owned before anybody goes on, so that an end which follows at once is told, with its reason.
+            for attempt in attempts {
+                let connection = HCIConnection(self, id, attempt.peripheral, owner: attempt.owner, attempt.events)
+                state.withLock { $0.links[id]?.owners.append(connection) }
+                // Nobody waits for it any more.
+                if !attempt.waiter.complete(.success(connection)) { connection.leave(silently: true) }
+            }
         }
 
         private func didDisconnect(_ id: ConnectionID, _ reason: HCIErrorCode) {

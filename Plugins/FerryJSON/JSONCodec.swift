@@ -9,7 +9,7 @@ public import Ferry
 /// Messages as JSON (RFC 8259), by Foundation's coders.
 ///
 /// The same value always becomes the same bytes: keys are sorted. A received message must be UTF-8 (RFC 8259, 8.1) and
-/// must not nest deeper than `maximumDepth`. Its syntax is checked before Foundation sees it, because outside Apple's
+/// must not nest deeper than `maximumDepth` nor hold more values than `maximumValues`. Its syntax is checked before Foundation sees it, because outside Apple's
 /// platforms Foundation does not say where malformed JSON is malformed.
 ///
 /// As JSON has no such values, a number that is infinite or not a number is refused when encoding.
@@ -37,6 +37,11 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
     /// exhaust the stack.
     public let maximumDepth: Int
 
+    /// The most values that are read in one message: scalars, arrays and objects, however deep. More are refused before
+    /// anything is made of them, for in memory a value of two bytes, such as `1,`, becomes dozens: a small compressed message
+    /// could take hundreds of megabytes otherwise.
+    public let maximumValues: Int
+
     /// Makes the codec.
     ///
     /// - Parameters:
@@ -44,13 +49,15 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
     ///   - isIndented: whether to write line breaks and indentation.
     ///   - dates: how dates are written and read.
     ///   - maximumDepth: the deepest nesting that is read, held to 1...256.
+    ///   - maximumValues: the most values that are read in one message, at least 1. Default 1 048 576.
     public init(
         _ type: Message.Type = Message.self, isIndented: Bool = false,
-        dates: DateFormat = .secondsSinceReferenceDate, maximumDepth: Int = 64
+        dates: DateFormat = .secondsSinceReferenceDate, maximumDepth: Int = 64, maximumValues: Int = 1 << 20
     ) {
         self.isIndented = isIndented
         self.dates = dates
         self.maximumDepth = min(max(maximumDepth, 1), 256)
+        self.maximumValues = max(maximumValues, 1)
     }
 
     /// The message as JSON in UTF-8, keys sorted, slashes as they are.
@@ -77,7 +84,7 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
     /// - Throws: `FerryError` with `decodingFailed`: for malformed JSON the line, column and byte; for JSON of another
     ///   shape the coding path, with the coder's error as its cause.
     public func decode(_ payload: [UInt8]) throws(FerryError) -> Message {
-        var check = JSONSyntaxCheck(payload, maximumDepth: maximumDepth)
+        var check = JSONSyntaxCheck(payload, maximumDepth: maximumDepth, maximumValues: maximumValues)
         try check.run()
         let decoder = JSONDecoder()
         switch dates {

@@ -1,17 +1,20 @@
 import Ferry
 
-/// Whether bytes are one JSON text (RFC 8259) that nests no deeper than allowed.
+/// Whether bytes are one JSON text (RFC 8259) that nests no deeper and holds no more values than allowed.
 ///
 /// Written without recursion: the open containers are a list, so no input can exhaust the stack.
 struct JSONSyntaxCheck {
     private let bytes: [UInt8]
     private let maximumDepth: Int
+    private let maximumValues: Int
+    private var valueCount = 0
     private var position = 0
     private var closersAwaited: [UInt8] = []
 
-    init(_ bytes: [UInt8], maximumDepth: Int) {
+    init(_ bytes: [UInt8], maximumDepth: Int, maximumValues: Int = .max) {
         self.bytes = bytes
         self.maximumDepth = maximumDepth
+        self.maximumValues = maximumValues
     }
 
     /// Reads the whole text.
@@ -47,6 +50,10 @@ struct JSONSyntaxCheck {
 
     /// Reads one scalar, an empty container, or the start of a container. Returns whether a value must follow.
     private mutating func value() throws(FerryError) -> Bool {
+        valueCount += 1
+        guard valueCount <= maximumValues else {
+            throw failure("more than \(maximumValues) values (JSONCodec.maximumValues)")
+        }
         switch peek {
         case UInt8(ascii: "{"):
             try open(awaiting: UInt8(ascii: "}"))

@@ -38,7 +38,12 @@
             hear(1, data)
             hear(1, [], isScanResponse: true)
             let connecting = try #require(listener.last.withLock { $0 }).peripheral
-            engine.state.withLock { $0.connecting[.staticRandom(1)] = [Waiter()] }
+            final class Unheard: PeripheralConnectionEvents {
+                func peripheralDidDisconnect(_ reason: BluetoothError) {}
+            }
+            let attempt = EngineState.Attempt(
+                waiter: Waiter(), peripheral: connecting, owner: 0, events: Unheard())
+            engine.state.withLock { $0.connecting[.staticRandom(1)] = [attempt] }
             for address in UInt64(2)..<20_000 {
                 hear(address, data)
                 hear(address, [], isScanResponse: true)

@@ -116,4 +116,28 @@ import Testing
             #expect(refusal(Array(text.utf8))?.contains(place) == true, "\(refusal(Array(text.utf8)) ?? "")")
         }
     }
+
+    /// Scalars, arrays and objects count, keys do not; one more than the bound is refused, with its place.
+    @Test func valuesAreBounded() throws {
+        let numbers = JSONCodec<[Int]>(maximumValues: 4)
+        #expect(try numbers.decode(Array("[1,2,3]".utf8)) == [1, 2, 3])
+        let error = #expect(throws: FerryError.self) { try numbers.decode(Array("[1,2,3,4]".utf8)) }
+        #expect(error?.code == .decodingFailed)
+        #expect(error?.message.contains("more than 4 values (JSONCodec.maximumValues)") == true)
+        #expect(error?.message.contains("byte 7 of 9") == true)
+        let lists = JSONCodec<[String: [Int]]>(maximumValues: 4)
+        #expect(try lists.decode(Array(#"{"a":[1],"b":[]}"#.utf8)) == ["a": [1], "b": []])
+        #expect(throws: FerryError.self) { try lists.decode(Array(#"{"a":[1],"b":[2]}"#.utf8)) }
+        #expect(JSONCodec<[Int]>(maximumValues: 0).maximumValues == 1)
+        #expect(JSONCodec<[Int]>().maximumValues == 1 << 20)
+    }
+
+    /// Two megabytes of zeros, which compress to two kilobytes, are refused before Foundation makes values of them.
+    @Test func aSmallMessageDoesNotBecomeALargeOne() throws {
+        let zeros = [UInt8(ascii: "[")] + (0..<1 << 20).flatMap { _ in [UInt8(ascii: "0"), UInt8(ascii: ",")] }
+        let error = #expect(throws: FerryError.self) {
+            try JSONCodec<[Int]>().decode(zeros + [UInt8(ascii: "0"), UInt8(ascii: "]")])
+        }
+        #expect(error?.message.contains("more than 1048576 values") == true)
+    }
 }
