@@ -51,7 +51,7 @@
         func messagesCrossAgainAfter(_ fault: Fault) async throws {
             let (serving, asking) = try await Machine.adapters()
             let links = try await Links.open()
-            let message = [UInt8].sample(1, 400_000)
+            let message = [UInt8].sample(1, 4_000_000)
             let (peripheral, central) = (try channel(links.peripheral), try channel(links.central))
             let sent = Task { try await peripheral.send(message, timeout: .seconds(120)) }
             try await Machine.time.wait("fault", for: "the message to be under way") {

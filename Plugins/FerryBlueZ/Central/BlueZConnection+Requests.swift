@@ -179,7 +179,9 @@
             remote.isSubscribedByProperty = false
             let reader = remote.reader
             remote.reader = nil
-            if let reader { engine.perform { $0.stopReading(reader) } }
+            // The socket ends after bluetoothd has heard that it is not wanted, as when the adapter closes: at its end alone it
+            // looks only when it has nothing else to do.
+            defer { if let reader { engine.perform { $0.stopReading(reader) } } }
             _ = try await ask(remote.path, Self.characteristic, "StopNotify", [])
         }
 
