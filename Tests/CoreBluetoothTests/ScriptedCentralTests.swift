@@ -174,10 +174,20 @@ import Testing
 
     // MARK: Writing
 
+    /// The request that found the characteristic may not quite have ended: once a write has gone out, nothing is under way.
+    private func settle(
+        _ adapter: ScriptedAdapter, _ peripheral: CBPeripheral, _ characteristic: CBCharacteristic
+    ) async throws {
+        peripheral.writeValue(Data([255]), for: characteristic, type: .withoutResponse)
+        try await adapter.journal.wait(for: "command [255]")
+        adapter.journal.clear()
+    }
+
     @Test func oneRefusalIsOneReadySignal() async throws {
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)
         let (peripheral, characteristic, connection) = try await connected(adapter, side)
+        try await settle(adapter, peripheral, characteristic)
         let events = try some(connection.events.current)
         // Nobody waits, so nobody is told.
         events.peripheralIsReadyToWrite()
@@ -208,6 +218,7 @@ import Testing
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)
         let (peripheral, characteristic, connection) = try await connected(adapter, side)
+        try await settle(adapter, peripheral, characteristic)
         connection.space.current = 0
         let dropped = MisuseLog.count("the queue is full") {
             for byte in 0..<25 as Range<UInt8> {
