@@ -156,9 +156,9 @@ final class GATTPeripheral: PeripheralRoleEvents {
         // Whoever is told first gets the space, so the turn goes round.
         let order = state.withLock { state in
             if state.order.count > 1 { state.order.append(state.order.removeFirst()) }
-            return state.order.compactMap(\.link)
+            return state.order
         }
-        for link in order { link.isReady() }
+        for entry in order { entry.link?.isReady() }
     }
 
     func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
