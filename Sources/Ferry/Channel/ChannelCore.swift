@@ -165,6 +165,8 @@ package final class ChannelCore: LinkReceiver {
         let isOver = guarded.withLock { guarded in
             let status = guarded.state.status
             continuation.yield(status)
+            // Nobody may have watched before, so that what was told last is out of date.
+            guarded.lastStatus = status
             guarded.watchers.status[id] = continuation
             return status.phase == .ended
         }
