@@ -45,6 +45,8 @@
         var connecting: [Address: [Attempt]] = [:]
         var operations: [OperationID: Operation] = [:]
         var securing: [ConnectionID: [Waiter<Void>]] = [:]
+        /// What a person is asked while a connection's peer pairs.
+        var questions: [ConnectionID: Task<Void, Never>] = [:]
         var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
         var channels: [CreditChannelID: HCIL2CAPChannel] = [:]
         var requests: [ServerRequestID: UInt64] = [:]

@@ -27,7 +27,7 @@
                     waiter.resume(value.map { .success(Int($0)) } ?? .failure(error))
                 }
             case .parametersChanged: break
-            case .pairingQuestion(let id, let question): didAsk(id, question)
+            case .pairingQuestion(let question, let id, let asked): didAsk(question, id, asked)
             case .secured(let id, _): didSecure(id, .success(()))
             case .pairingFailed(let id, let failure): pairingDidFail(id, failure)
             case .bonded(_, let bond): didBond(bond)

@@ -18,6 +18,12 @@ public struct ServerRequestID: Sendable, Hashable {
     public init(rawValue: UInt64) { self.rawValue = rawValue }
 }
 
+/// Names a question to a person; never used twice.
+public struct PairingQuestionID: Sendable, Hashable {
+    /// Counts from 1.
+    public let rawValue: UInt64
+}
+
 /// Names an operation that the application began.
 public struct OperationID: Sendable, Hashable {
     /// Counts from 1.
@@ -83,7 +89,7 @@ public enum HostEvent: Sendable {
     case mtuChanged(ConnectionID, Int)
 
     /// Two devices that pair need a person: ``LEHost/answerPairing(_:_:at:)``.
-    case pairingQuestion(ConnectionID, PairingQuestion)
+    case pairingQuestion(PairingQuestionID, ConnectionID, PairingQuestion)
     /// The connection is encrypted, with a key that a person had a part in when `isAuthenticated`.
     case secured(ConnectionID, isAuthenticated: Bool)
     /// The connection could not be made secure.

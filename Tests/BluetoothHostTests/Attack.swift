@@ -235,7 +235,11 @@ final class Attack {
     }
 
     func questions() -> [PairingQuestion] {
-        log.compactMap { if case .pairingQuestion(_, let question) = $0 { question } else { nil } }
+        log.compactMap { if case .pairingQuestion(_, _, let question) = $0 { question } else { nil } }
+    }
+
+    func questionIDs() -> [PairingQuestionID] {
+        log.compactMap { if case .pairingQuestion(let id, _, _) = $0 { id } else { nil } }
     }
 
     func connection() throws -> ConnectionID {

@@ -179,8 +179,8 @@ import VirtualControllers
         #expect(proposal.replaced == bond)
         #expect(!proposal.isAuthenticated)
         #expect(proposal.isSecureConnections)
-        let id = try attack.connection()
-        attack.host { $0.answerPairing(id, .allow(isAllowed), at: $1) }
+        let question = try #require(attack.questionIDs().first)
+        attack.host { $0.answerPairing(question, .allow(isAllowed), at: $1) }
         attack.settle()
         let commands = try attack.pairingCommands()
         if isAllowed {
@@ -202,12 +202,12 @@ import VirtualControllers
         let attack = Attack { $0.asksToAllow = true }
         try attack.start(as: Self.stranger)
         try attack.connect()
-        let id = try attack.connection()
         attack.sendPairing(.request(Self.features))
         #expect(
             attack.questions()
                 == [.allow(PairingProposal(isAuthenticated: false, isSecureConnections: true, replaced: nil))])
-        attack.host { $0.answerPairing(id, .allow(false), at: $1) }
+        let question = try #require(attack.questionIDs().first)
+        attack.host { $0.answerPairing(question, .allow(false), at: $1) }
         attack.settle()
         #expect(try attack.pairingCommands() == [.failed(0x05)])
         #expect(attack.pairingFailures() == [.here(0x05)])

@@ -169,6 +169,49 @@ import VirtualControllers
         #expect(attack.questions().count == 1)
     }
 
+    /// While a person thinks, the peer begins another pairing: what is said of the first is not said of the second, also where
+    /// the two questions are the same.
+    @Test(arguments: [IOCapability.displayYesNo, .noInputNoOutput])
+    func anAnswerIsOfTheQuestionThatWasAsked(_ capability: IOCapability) throws {
+        let attack = try connected {
+            $0.capability = capability
+            $0.asksToAllow = true
+        }
+        let yes: PairingAnswer = capability == .displayYesNo ? .confirm(true) : .allow(true)
+        var peers: [Pairing] = []
+        for seed in UInt64(5)...6 {
+            var options = PairingOptions(cryptography: ToyCryptography(seed: seed))
+            options.capability = capability
+            var peer = Pairing(isInitiator: true, local: Self.stranger, peer: Attack.own, options: options)
+            if seed == 6 { attack.sendPairing(.failed(0x08)) }
+            _ = try attack.pairingCommands()
+            var outputs = peer.begin()
+            while !outputs.isEmpty {
+                if case .send(let pdu) = outputs.removeFirst() {
+                    attack.sendPairing(pdu)
+                    for command in try attack.pairingCommands() { outputs += peer.receive(command) }
+                }
+            }
+            peers.append(peer)
+        }
+        let questions = attack.questionIDs()
+        try #require(questions.count == 2)
+        #expect((attack.questions()[0] == attack.questions()[1]) == (capability == .noInputNoOutput))
+        // The peer says that its person has agreed.
+        for output in peers[1].answer(yes) {
+            if case .send(let pdu) = output { attack.sendPairing(pdu) }
+        }
+        attack.host { $0.answerPairing(questions[0], yes, at: $1) }
+        attack.settle()
+        #expect(try attack.pairingCommands().isEmpty)
+        attack.host { $0.answerPairing(questions[1], yes, at: $1) }
+        attack.settle()
+        switch try attack.pairingCommands().first {
+        case .check where capability == .displayYesNo, .response where capability == .noInputNoOutput: break
+        case let command: Issue.record("the answer to what is asked was not taken: \(command as Any)")
+        }
+    }
+
     // MARK: Caches
 
     /// A server that answers by the octet: its hash, and one service.

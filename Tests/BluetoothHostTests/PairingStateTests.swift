@@ -246,7 +246,9 @@ import VirtualControllers
                 for output in pairing.receive(command) {
                     if case .finished(let bond) = output { #expect(bond == nil) }
                 }
-                if Bool.random(using: &random) { _ = pairing.answer(.passkey(UInt32.random(in: 0...1_100_000))) }
+                if Bool.random(using: &random) {
+                    _ = pairing.answer(.passkey(UInt32.random(in: 0...1_100_000)))
+                }
                 if Bool.random(using: &random) { _ = pairing.answer(.confirm(true)) }
             }
         }

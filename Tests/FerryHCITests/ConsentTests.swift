@@ -14,11 +14,20 @@
         private final class Person: PairingAgent, Sendable {
             let isWilling = Mutex(false)
             let asked = Mutex(0)
+            /// Whether the person thinks until nobody wants to know any more, and says yes then.
+            let isSlow = Mutex(false)
+            let journal = Journal()
             func show(_ number: Int, for peer: PeerID) {}
             func compare(_ number: Int, with peer: PeerID) async -> Bool { false }
             func passkey(of peer: PeerID) async -> Int? { nil }
             func allowsPairing(with peer: PeerID) async -> Bool {
                 asked.withLock { $0 += 1 }
+                if isSlow.withLock({ $0 }) {
+                    journal.add("asked")
+                    try? await Task.sleep(for: .seconds(60))
+                    journal.add(Task.isCancelled ? "cancelled" : "waited in vain")
+                    return true
+                }
                 return isWilling.withLock { $0 }
             }
         }
@@ -54,6 +63,31 @@
             #expect(security.isBonded)
             #expect(security.level == 2)
             #expect(adapter.bondedPeers.count == 1)
+            client.close()
+            server.close()
+            adapter.close()
+        }
+
+        /// The person is told when the peer has gone, and what is said then allows nothing.
+        @Test func aPersonIsNotAskedAnyMoreWhenThePeerHasGone() async throws {
+            let radio = try await Radio.start(.virtualControllers)
+            defer { radio.stop() }
+            let person = Person()
+            let (adapter, server) = try await Server.open(radio.channels[0]) { $0.pairing?.agent = person }
+            let client = try await Client.open(radio.channels[1])
+            let connection = try await client.connect()
+            person.isSlow.withLock { $0 = true }
+            let reading = Task { try await readSecret(client, connection) }
+            try await person.journal.wait(for: "asked")
+            connection.disconnect()
+            try await person.journal.wait(for: "cancelled")
+            await #expect(throws: BluetoothError.self) { try await reading.value }
+
+            person.isSlow.withLock { $0 = false }
+            let again = try await client.connect()
+            await #expect(throws: BluetoothError.self) { try await readSecret(client, again) }
+            #expect(person.asked.withLock { $0 } == 2)
+            #expect(adapter.bondedPeers.isEmpty)
             client.close()
             server.close()
             adapter.close()

@@ -32,32 +32,49 @@
 
         // MARK: On the event loop
 
-        func didAsk(_ id: ConnectionID, _ question: PairingQuestion) {
-            guard let agent = pairing?.agent, let peer = state.withLock({ $0.links[id]?.peer }) else { return }
+        func didAsk(_ id: PairingQuestionID, _ connection: ConnectionID, _ question: PairingQuestion) {
+            guard let agent = pairing?.agent, let peer = state.withLock({ $0.links[connection]?.peer }) else { return }
             switch question {
             case .allow(let proposal):
                 guard proposal.replaced == nil || pairing?.replacesKeys == true else {
                     return answer(id, .allow(false))
                 }
-                Task { answer(id, .allow(await agent.allowsPairing(with: peer))) }
+                ask(id, connection) { .allow(await agent.allowsPairing(with: peer)) }
             case .show(let number): agent.show(Int(number), for: peer)
             case .compare(let number):
-                Task { answer(id, .confirm(await agent.compare(Int(number), with: peer))) }
+                ask(id, connection) { .confirm(await agent.compare(Int(number), with: peer)) }
             case .enterPasskey:
                 // A number that is none ends the pairing.
-                Task {
+                ask(id, connection) {
                     let number = await agent.passkey(of: peer)
-                    answer(id, .passkey(number.map { UInt32(clamping: $0) } ?? .max))
+                    return .passkey(number.map { UInt32(clamping: $0) } ?? .max)
                 }
             }
         }
 
-        private func answer(_ id: ConnectionID, _ answer: PairingAnswer) {
+        /// Asks a person, until an answer comes or the pairing is over.
+        private func ask(
+            _ id: PairingQuestionID, _ connection: ConnectionID,
+            _ question: @escaping @Sendable () async -> PairingAnswer
+        ) {
+            let task = Task {
+                let said = await question()
+                answer(id, said)
+            }
+            state.withLock { $0.questions.updateValue(task, forKey: connection) }?.cancel()
+        }
+
+        private func answer(_ id: PairingQuestionID, _ answer: PairingAnswer) {
             try? change { state, now in state.host.answerPairing(id, answer, at: now) }
         }
 
+        /// The connection is secure, or its pairing has ended, or the connection has: nobody need answer any more.
         func didSecure(_ id: ConnectionID, _ outcome: Result<Void, BluetoothError>) {
-            for waiter in state.withLock({ $0.securing.removeValue(forKey: id) ?? [] }) { waiter.resume(outcome) }
+            let (question, waiters) = state.withLock { state in
+                (state.questions.removeValue(forKey: id), state.securing.removeValue(forKey: id) ?? [])
+            }
+            question?.cancel()
+            for waiter in waiters { waiter.resume(outcome) }
         }
 
         func pairingDidFail(_ id: ConnectionID, _ failure: PairingFailure) {

@@ -16,6 +16,8 @@ struct ConnectionSecurity: Sendable {
     }
 
     var pairing: Pairing?
+    /// What a person was asked last, and has not answered.
+    var question: PairingQuestionID?
     var deadline: Int64?
     var refusals = 0
     /// No pairing is possible on this connection any more: the peer did not answer in time (3.4).

@@ -117,6 +117,7 @@ extension LEHost {
 
     private mutating func endSecurity(_ index: Int) {
         connections[index].security.pairing = nil
+        connections[index].security.question = nil
         connections[index].security.pairingKey = nil
         connections[index].security.bondInUse = nil
         connections[index].security.deadline = nil

@@ -18,9 +18,13 @@ extension LEHost {
         return beginSecurity(index, isOwnWish: true, at: now)
     }
 
-    /// Answers a ``HostEvent/pairingQuestion(_:_:)``. Answers that come too late are ignored.
-    public mutating func answerPairing(_ id: ConnectionID, _ answer: PairingAnswer, at now: Int64) {
-        guard let index = index(id), var pairing = connections[index].security.pairing else { return }
+    /// Answers a ``HostEvent/pairingQuestion(_:_:_:)``. Answers that come too late are ignored, also where another pairing has
+    /// begun meanwhile and asks the same: what was said of the first is not said of the second.
+    public mutating func answerPairing(_ question: PairingQuestionID, _ answer: PairingAnswer, at now: Int64) {
+        guard let index = connections.indices.first(where: { connections[$0].security.question == question }),
+            var pairing = connections[index].security.pairing
+        else { return }
+        connections[index].security.question = nil
         let outputs = pairing.answer(answer)
         connections[index].security.pairing = pairing
         carryOut(index, outputs, at: now)
@@ -159,7 +163,10 @@ extension LEHost {
         for output in outputs {
             switch output {
             case .send(let command): sendPairing(index, command, at: now)
-            case .ask(let question): pending.events.append(.pairingQuestion(connections[index].id, question))
+            case .ask(let question):
+                let id = PairingQuestionID(rawValue: makeID())
+                connections[index].security.question = id
+                pending.events.append(.pairingQuestion(id, connections[index].id, question))
             case .encrypt(let key):
                 connections[index].security.pairingKey = key
                 if connections[index].isCentral { startEncryption(index, key, 0, 0, at: now) }

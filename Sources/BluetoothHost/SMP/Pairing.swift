@@ -106,7 +106,7 @@ struct Pairing: Sendable {
         attempt { pairing throws(Failure) in try pairing.handle(pdu) }
     }
 
-    /// A person has answered; answers that were not asked for are ignored.
+    /// A person has answered; answers to what is not asked now are ignored.
     mutating func answer(_ answer: PairingAnswer) -> [Output] {
         attempt { pairing throws(Failure) in
             switch answer {
@@ -461,42 +461,5 @@ struct Pairing: Sendable {
                     diversifier: distribution.diversifier, random: distribution.random,
                     identityResolvingKey: distribution.resolvingKey, isAuthenticated: isAuthenticated,
                     isSecureConnections: isSecureConnections, peerIsCentral: !isInitiator)))
-    }
-}
-
-/// Keys that the peer is to send, and those it has sent (Core Specification 5.4, Vol 3, Part H, 3.6.1): in their order,
-/// each once.
-struct KeyDistribution: Sendable {
-    var longTermKey: [UInt8] = []
-    var diversifier: UInt16 = 0
-    var random: UInt64 = 0
-    var resolvingKey: [UInt8]?
-    var identity: Address?
-    var bonds = false
-    var hasKey = false
-    private var expected: [UInt8] = []
-
-    var isComplete: Bool { expected.isEmpty }
-
-    mutating func expect(_ keys: UInt8) {
-        expected = keys & PairingFeatures.encryptionKey != 0 ? [0x06, 0x07] : []
-        if keys & PairingFeatures.identityKey != 0 { expected += [0x08, 0x09] }
-    }
-
-    /// Takes one; false when it is not the one to come.
-    mutating func receive(_ pdu: PairingPDU) -> Bool {
-        guard let next = expected.first, pdu.bytes.first == next else { return false }
-        expected.removeFirst()
-        switch pdu {
-        case .encryptionInformation(let key): longTermKey = key
-        case .centralIdentification(let diversifier, let random):
-            (self.diversifier, self.random) = (diversifier, random)
-            hasKey = true
-        // All zero says that the peer has no private addresses.
-        case .identityInformation(let key): resolvingKey = key.allSatisfy { $0 == 0 } ? nil : key
-        case .identityAddress(let address): identity = address
-        default: break
-        }
-        return true
     }
 }

@@ -17,6 +17,8 @@ struct Play: ~Copyable {
     private var requests: [ServerRequestID] = []
     private var channels: [CreditChannelID] = []
     private var characteristic: UInt16 = 0
+    /// The last one.
+    private var question: (id: PairingQuestionID, asked: PairingQuestion)?
 
     /// What happens in one step; in an input a step is its kind, a count and so many bytes.
     enum Step: CaseIterable {
@@ -143,7 +145,15 @@ struct Play: ~Copyable {
         case 8: _ = host.openChannel(id, psm: 0x80, at: now)
         case 9: if let channel = channels.last { _ = host.trySend(rest.span.bytes, on: channel) }
         case 10: _ = host.secure(id, at: now)
-        default: host.answerPairing(id, first & 0x10 == 0 ? .confirm(true) : .passkey(UInt32(handle)), at: now)
+        default:
+            guard let question else { return }
+            let answer: PairingAnswer =
+                switch question.asked {
+                case .allow: .allow(first & 0x10 == 0)
+                case .compare: .confirm(true)
+                case .enterPasskey, .show: .passkey(UInt32(handle))
+                }
+            host.answerPairing(question.id, answer, at: now)
         }
         self.rest()
     }
@@ -203,6 +213,7 @@ struct Play: ~Copyable {
                     connections = connections.suffix(3) + [id]
                     open += 1
                 case .disconnected: open -= 1
+                case .pairingQuestion(let id, _, let asked): question = (id, asked)
                 case .readRequest(let request, _, _, _), .writeRequest(let request, _, _):
                     requests = requests.suffix(7) + [request]
                 case .channelOpened(let channel, _, _, _): channels = channels.suffix(7) + [channel]
