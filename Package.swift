@@ -15,6 +15,7 @@ let package = Package(
         .library(name: "Ferry", targets: ["Ferry"]),
         .library(name: "FerryBluetooth", targets: ["FerryBluetooth"]),
         .library(name: "FerryTesting", targets: ["FerryTesting"]),
+        .library(name: "FerrySequenced", targets: ["FerrySequenced"]),
         .library(name: "FerryJSON", targets: ["FerryJSON"]),
         .library(name: "FerryPropertyList", targets: ["FerryPropertyList"]),
         .library(name: "FerryZlib", targets: ["FerryZlib"]),
@@ -48,9 +49,8 @@ let package = Package(
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
         .target(
             name: "Ferry",
-            dependencies: ["CFerryChecksum", .product(name: "DequeModule", package: "swift-collections")]
+            dependencies: [.product(name: "DequeModule", package: "swift-collections")]
         ),
-        .target(name: "CFerryChecksum"),
 
         // Bluetooth's vocabulary, the adapter seam, and the GATT link and transport over it.
         .target(
@@ -75,6 +75,12 @@ let package = Package(
         ),
 
         // Plugins: each depends on seams, never on another plugin.
+        .target(name: "CFerryChecksum", path: "Plugins/CFerryChecksum"),
+        .target(
+            name: "FerrySequenced",
+            dependencies: ["Ferry", "CFerryChecksum", .product(name: "DequeModule", package: "swift-collections")],
+            path: "Plugins/FerrySequenced"
+        ),
         .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),
         .target(name: "FerryPropertyList", dependencies: ["Ferry"], path: "Plugins/FerryPropertyList"),
         .systemLibrary(
@@ -92,7 +98,7 @@ let package = Package(
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator", "FerryZlib",
+                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -130,7 +136,8 @@ let package = Package(
         .executableTarget(
             name: "BusinessCard",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryLoopback",
+                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryJSON", "FerryPropertyList", "FerryZlib",
+                "FerryLoopback",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -167,10 +174,11 @@ let package = Package(
             path: "Tests/HCIThroughput"
         ),
 
-        // What several test targets share: a journal, tags.
-        .target(name: "TestSupport", path: "Tests/TestSupport"),
+        // What several test targets share: a journal, a rig of channels, tags.
+        .target(name: "TestSupport", dependencies: ["Ferry", "FerryTesting"], path: "Tests/TestSupport"),
 
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
+        .testTarget(name: "FerrySequencedTests", dependencies: ["Ferry", "FerryTesting", "FerrySequenced"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
         .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost", "VirtualControllers", "FerryTesting"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
@@ -188,18 +196,19 @@ let package = Package(
         .testTarget(
             name: "FerryBlueZTests",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib", "FerryBlueZ",
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryJSON", "FerryPropertyList",
+                "FerryZlib", "FerryBlueZ",
                 .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
             ]),
         // Two stacks at once, in the virtual machine.
         .testTarget(
             name: "MixedTransportTests",
-            dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryHCI", "FerryBlueZ"]),
+            dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryHCI", "FerryBlueZ"]),
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryPropertyList", "FerryZlib",
-                "FerryLoopback",
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryJSON", "FerryPropertyList",
+                "FerryZlib", "FerryLoopback",
             ]
         ),
         .testTarget(
@@ -208,7 +217,7 @@ let package = Package(
         .testTarget(
             name: "FerryCommandTests",
             dependencies: [
-                "FerryCommand", "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator",
+                "FerryCommand", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
@@ -235,7 +244,7 @@ let package = Package(
             name: "CoreBluetoothTests",
             dependencies: [
                 "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
-                "FerryBluetooth", "FerryTesting", "FerryLoopback",
+                "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryLoopback",
             ]
         ),
         // Programs as tutorials write them: built with a language mode and no other setting.

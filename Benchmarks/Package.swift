@@ -24,6 +24,7 @@ let package = Package(
             dependencies: [
                 "CMemoryCounter",
                 .product(name: "Ferry", package: "ferry"),
+                .product(name: "FerrySequenced", package: "ferry"),
                 .product(name: "FerryBluetooth", package: "ferry"),
                 .product(name: "FerryLoopback", package: "ferry"),
                 .product(name: "FerrySimulator", package: "ferry"),

@@ -1,3 +1,4 @@
+import CZlib
 public import Ferry
 
 /// Raw deflate (RFC 1951) by the system's libz: no header, no checksum.
@@ -34,7 +35,7 @@ public struct ZlibCompression: Compression {
         public static let smallest = Level(known: 9)
     }
 
-    /// 1; with a dictionary 128 and seven bits of its checksum, so that most wrong dictionaries are refused where the
+    /// 1; with a dictionary 128 and the upper seven bits of its CRC-32, so that most wrong dictionaries are refused where the
     /// number is compared.
     public let identifier: UInt8
 
@@ -48,11 +49,10 @@ public struct ZlibCompression: Compression {
     /// Makes the compression.
     public init(level: Level = .balanced, dictionary: [UInt8] = []) {
         let dictionary = dictionary.count <= 32768 ? dictionary : Array(dictionary.suffix(32768))
-        var checksum = CRC32C()
-        checksum.add(dictionary.span.bytes)
+        let checksum = dictionary.withUnsafeBufferPointer { crc32(0, $0.baseAddress, UInt32($0.count)) }
         self.level = level
         self.dictionary = dictionary
-        identifier = dictionary.isEmpty ? 1 : 0x80 | UInt8(truncatingIfNeeded: checksum.value >> 25)
+        identifier = dictionary.isEmpty ? 1 : 0x80 | UInt8(truncatingIfNeeded: checksum >> 25)
     }
 
     /// Appends `plain` as one raw deflate stream.

@@ -1,5 +1,6 @@
 import CoreBluetooth
 import Ferry
+import FerrySequenced
 import FerryBluetooth
 import FerryLoopback
 import Foundation

@@ -1,4 +1,5 @@
 import Ferry
+import FerrySequenced
 import FerryBluetooth
 import FerryLoopback
 import FerryTesting

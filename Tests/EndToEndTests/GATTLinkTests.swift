@@ -334,9 +334,4 @@ import Testing
     }
 }
 
-/// Bytes that differ from their neighbours.
-func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
-    (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 131 &+ ($0 >> 8)) }
-}
-
 private final class Bystander: PeripheralRoleEvents {}

@@ -7,6 +7,8 @@ import Synchronization
 import TestSupport
 import Testing
 
+@testable import FerrySequenced
+
 /// Channels with the sequenced framing on the virtual radio while everything goes wrong from a seed, under virtual time.
 ///
 /// Values are lost (up to 30 %), doubled, reordered and cut, ATT_MTU changes, ready signals go astray, connections end at

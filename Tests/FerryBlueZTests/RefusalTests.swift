@@ -1,5 +1,6 @@
 #if BlueZ
     import Ferry
+    import FerrySequenced
     import FerryBlueZ
     import FerryBluetooth
     import FerryTesting

@@ -1,4 +1,5 @@
 import Ferry
+import FerrySequenced
 import FerrySimulator
 import Foundation
 import TestSupport

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerrySequenced
 import TestSupport
 import Testing
 

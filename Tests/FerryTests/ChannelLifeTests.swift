@@ -2,6 +2,7 @@ import Dispatch
 @testable import Ferry
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// What an app sees of a channel's life, and how it reads and ends it.
@@ -83,24 +84,6 @@ import Testing
     }
 
     // MARK: Life
-
-    @Test func theStatusIsToldUntilTheEnd() async throws {
-        let links = pair()
-        let a = try MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming(), time: time)
-        let b = try MessageChannel(over: links.1, codec: BytesCodec(), framing: SequencedFraming(), time: time)
-        #expect(a.status.phase == .connecting)
-        var statuses = a.statuses.makeAsyncIterator()
-        #expect(await statuses.next()?.phase == .connecting)
-        exchange(links)
-        #expect(await statuses.next()?.phase == .open)
-        #expect(a.peer == links.0.peer)
-        async let closed = a.closed
-        b.close()
-        #expect(await statuses.next()?.phase == .ended)
-        #expect(await statuses.next() == nil)
-        #expect(await closed?.code == .disconnected)
-        #expect(await a.closed?.code == .disconnected, "also afterwards")
-    }
 
     @Test func closingAfterSendingDrains() async throws {
         let links = pair(queueDepth: 1)

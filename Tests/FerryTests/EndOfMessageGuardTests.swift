@@ -1,5 +1,6 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
 /// No data chunk equals the marker, so the plainest receiver gets every message.

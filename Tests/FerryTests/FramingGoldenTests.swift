@@ -1,4 +1,5 @@
 import Ferry
+import TestSupport
 import Testing
 
 /// Messages and the chunks they make, both in hexadecimal.

@@ -1,5 +1,6 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
 /// Every option of both framings at every chunk size, with refusals, changing sizes and links that cut anew: each message

@@ -1,4 +1,5 @@
 import Ferry
+import TestSupport
 import Testing
 
 /// What the two simple framings do besides carrying bytes: progress, taking back, limits, damage, silence.

@@ -1,5 +1,6 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
 /// The verifier on both framings, and on framings with a fault that it must find.
@@ -36,19 +37,6 @@ struct FramingVerifierTests {
         try verifier.verify(messages, chunkSizes: 4...40)
     }
 
-    /// Both sides speak, so what one sends cannot be replayed to another receiver: the exchange alone.
-    @Test func sequenced() throws {
-        var configuration = SequencedFraming.Configuration()
-        configuration.maximumOpenMessages = 1
-        for window in [1, 2, 48, 64] {
-            configuration.window = window
-            let verifier = FramingVerifier(
-                SequencedFraming(configuration), boundaries: .carryMeaning, minimumChunkSize: 20)
-            try verifier.verifyExchange(Self.messages, chunkSizes: [20, 21, 23, 64, 182, 244, 512])
-            try verifier.verifyExchange([[], [1], [UInt8](repeating: 7, count: 3000)], chunkSizes: [20, 244])
-        }
-    }
-
     /// Larger messages cross the growth steps of the assembled array.
     @Test func largeMessages() throws {
         var generator = SplitMix64(seed: 7)
@@ -60,11 +48,6 @@ struct FramingVerifierTests {
         let endOfMessage = try FramingVerifier(
             EndOfMessageFraming(chunkSize: nil), boundaries: .carryMeaning, minimumChunkSize: 3)
         try endOfMessage.verifyExchange(messages, chunkSizes: [5000])
-        var configuration = SequencedFraming.Configuration()
-        configuration.maximumOpenMessages = 1
-        let sequenced = FramingVerifier(
-            SequencedFraming(configuration), boundaries: .carryMeaning, minimumChunkSize: 20)
-        try sequenced.verifyExchange(messages, chunkSizes: [5000])
     }
 
     @Test(arguments: Fault.allCases)

@@ -1,6 +1,7 @@
 @testable import Ferry
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// Requests find their answers, are cancelled, and end with their channel.

@@ -1,6 +1,7 @@
 @testable import Ferry
 import FerryTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// Timers fire once, in order, and leave nothing behind when they are cancelled.

@@ -1,5 +1,6 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
 struct VarintTests {

@@ -8,7 +8,11 @@ let package = Package(
     platforms: [.macOS(.v15)],
     dependencies: [.package(name: "ferry", path: "../..")],
     targets: [
-        .executableTarget(name: "FuzzSequenced", dependencies: [.product(name: "Ferry", package: "ferry")]),
+        .executableTarget(
+            name: "FuzzSequenced",
+            dependencies: [
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerrySequenced", package: "ferry"),
+            ]),
         .executableTarget(name: "FuzzHost", dependencies: [.product(name: "BluetoothHost", package: "ferry")]),
     ]
 )

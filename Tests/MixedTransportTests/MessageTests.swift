@@ -1,5 +1,6 @@
 #if HCI && BlueZ
     import Ferry
+    import FerrySequenced
     import FerryBluetooth
     import FerryHCI
     import Testing

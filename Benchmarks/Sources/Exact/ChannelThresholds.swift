@@ -1,4 +1,5 @@
 import Ferry
+import FerrySequenced
 import Workloads
 
 /// What one message of 1 MiB may cost on its way through both channels, GATT links and the loopback radio with ATT_MTU 247.

@@ -1,4 +1,5 @@
 import Ferry
+import FerrySequenced
 import Workloads
 
 /// What is the same on every machine: bytes and values on the wire, allocations. CI gates on these.

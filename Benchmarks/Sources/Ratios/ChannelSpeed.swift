@@ -1,4 +1,5 @@
 import Ferry
+import FerrySequenced
 import Workloads
 
 /// The whole channel over the loopback radio, beside an `AsyncStream` of arrays. What else the machine does counts here, so

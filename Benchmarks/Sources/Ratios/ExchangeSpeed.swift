@@ -1,4 +1,5 @@
 import Ferry
+import FerrySequenced
 import Workloads
 
 /// Encoding, decoding and acknowledging, both ends on one core. What else the machine does counts here, so the quickest of

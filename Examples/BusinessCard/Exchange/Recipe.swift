@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerrySequenced
 import FerryJSON
 import FerryPropertyList
 import FerryZlib

@@ -25,7 +25,7 @@ public struct ChannelStatus: Sendable, Hashable {
 
 /// How far one message has come.
 public struct SendProgress: Sendable, Hashable {
-    /// Bytes of the payload that the link has accepted or, with ``SequencedFraming``, the peer has acknowledged.
+    /// Bytes of the payload that the link has accepted or, with the sequenced framing, the peer has acknowledged.
     public let acceptedBytes: Int
     /// The payload's size in bytes: encoded and, where it gains, compressed.
     public let totalBytes: Int
@@ -39,7 +39,7 @@ public struct SendProgress: Sendable, Hashable {
 
 /// What has gone through a channel so far.
 public struct ChannelStatistics: Sendable, Hashable {
-    /// Messages whose last chunk the link has accepted or, with ``SequencedFraming``, the peer has acknowledged.
+    /// Messages whose last chunk the link has accepted or, with the sequenced framing, the peer has acknowledged.
     public var messagesSent = 0
     /// Chunks that the link has accepted.
     public var chunksSent = 0

@@ -81,7 +81,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     /// that it is finished all the same, because half a message would put the peer out of step. ``FerryError/fate`` says
     /// which.
     ///
-    /// With ``SequencedFraming`` it returns when the peer has the whole message, short messages overtake long ones, what is
+    /// With the sequenced framing it returns when the peer has the whole message, short messages overtake long ones, what is
     /// cancelled or times out is taken back in the middle too, and progress counts what the peer has acknowledged.
     ///
     /// Encoding and compression run off the caller's actor, unless the codec is trivial (``Codec/isTrivial``).

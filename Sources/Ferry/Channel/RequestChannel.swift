@@ -30,7 +30,7 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
     ///   - link: the link; the channel closes it in the end.
     ///   - requests: turns requests into bytes and back, on both sides.
     ///   - responses: the same for answers.
-    ///   - framing: turns payloads into chunks and back. With ``SequencedFraming`` a short answer overtakes a long one.
+    ///   - framing: turns payloads into chunks and back. With the sequenced framing a short answer overtakes a long one.
     ///   - compression: makes payloads smaller, or nil.
     ///   - maximumServed: how many of the peer's requests are answered at once; further ones fail at once. At least 1.
     ///   - limits: what a peer can make grow, bounded.

@@ -7,7 +7,7 @@ public protocol Codec<Message>: Sendable {
     /// The app's value.
     associatedtype Message: Sendable
 
-    /// A number for the format, which ``SequencedFraming`` states to the peer: one with another number is refused before a
+    /// A number for the format, which the sequenced framing states to the peer: one with another number is refused before a
     /// message is misread. 0 when it is not told; 1 to 63 are Ferry's own, the others are free. Default 0.
     var identifier: UInt8 { get }
 

@@ -5,7 +5,7 @@ extension FerryError {
     ///   - error: what the decoder threw.
     ///   - format: the format's name as people know it: "JSON", "property list".
     ///   - type: the type that was being decoded.
-    package static func decodingFailed(_ error: any Error, format: String, type: Any.Type) -> FerryError {
+    public static func decodingFailed(_ error: any Error, format: String, type: Any.Type) -> FerryError {
         let detail: String
         switch error as? DecodingError {
         case .typeMismatch(_, let context)?, .valueNotFound(_, let context)?:
@@ -26,7 +26,12 @@ extension FerryError {
     }
 
     /// What a Codable encoder threw, with the place in the message spelt out.
-    package static func encodingFailed(_ error: any Error, format: String, type: Any.Type) -> FerryError {
+    ///
+    /// - Parameters:
+    ///   - error: what the encoder threw.
+    ///   - format: the format's name as people know it: "JSON", "property list".
+    ///   - type: the type that was being encoded.
+    public static func encodingFailed(_ error: any Error, format: String, type: Any.Type) -> FerryError {
         let detail: String
         if case .invalidValue(_, let context)? = error as? EncodingError {
             detail = "\(place(context.codingPath)): \(sentence(context.debugDescription))"

@@ -18,7 +18,7 @@ public protocol Framing: Sendable {
     func check(_ payloads: PayloadFormat) throws(FerryError)
 
     /// The number by which the first chunk on a link names its sender's session, where the framing can go on over another
-    /// link; nil for any other chunk. A listening ``ReconnectingTransport`` knows by it which link a peer comes back to.
+    /// link; nil for any other chunk. A listening transport that reconnects knows by it which link a peer comes back to.
     func sessionID(inFirstChunk chunk: RawSpan) -> UInt64?
 }
 

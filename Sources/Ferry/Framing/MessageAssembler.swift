@@ -1,11 +1,14 @@
-/// Puts the bytes of one received message after the other together, each in an array of its own.
+/// Puts the bytes of one received message after the other together, each in an array of its own: for framings.
 ///
-/// Memory follows the bytes that have arrived, never a claim alone. A message begins with at most ``firstCapacity``, or
-/// with the size of the message before, up to ``largestGuess``. Beyond it capacity grows twelvefold at a time: to 768 KiB,
-/// 9 MiB and 108 MiB, or to the bound if that is less. Pages that are not written to cost no memory, and little is copied
+/// Say what a message has at most when it begins, with ``begin(expecting:)`` or once with ``init(bound:)``, after checking it
+/// against ``Limits/maximumMessageSize``; then add what arrives and take the whole.
+///
+/// Memory follows the bytes that have arrived, never a claim alone. A message begins with at most 64 KiB, or with the size
+/// of the message before, up to 1 MiB. Beyond it capacity grows twelvefold at a time: to 768 KiB, 9 MiB and 108 MiB, or to
+/// the bound if that is less. Pages that are not written to cost no memory, and little is copied
 /// twice. The steps are so far apart because an allocator may keep the arrays that were outgrown: with these they add up
 /// to less than 16 MiB, whatever the message.
-struct MessageAssembler: Sendable {
+public struct MessageAssembler: Sendable {
     /// The most that is taken because a message is announced as large. 64 KiB.
     private static let firstCapacity = 64 << 10
     /// The most that is taken because the message before was as large. 1 MiB.
@@ -13,29 +16,30 @@ struct MessageAssembler: Sendable {
     /// The largest message that is copied out of an array much larger. 8 MiB.
     private static let largestCopy = 8 << 20
 
-    private var buffer: [UInt8] = []
+    @usableFromInline var buffer: [UInt8] = []
     /// The number of bytes the message can have at most: what was announced, or the limit.
     private var bound: Int
     /// The size of the message before, the best guess for the next one when nothing is announced.
     private var previousCount = 0
 
-    init(bound: Int) { self.bound = bound }
+    /// Expects a message of at most `bound` bytes, and others after it until ``begin(expecting:)`` says otherwise.
+    public init(bound: Int) { self.bound = bound }
 
     /// The number of bytes put together so far.
-    var count: Int { buffer.count }
+    @inlinable public var count: Int { buffer.count }
 
-    /// Lends what has been put together so far.
-    func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) { buffer.withUnsafeBytes(body) }
+    /// Lends what has been put together so far, for the time of the call.
+    public func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) { buffer.withUnsafeBytes(body) }
 
     /// Begins a message of `count` bytes, no more and no fewer.
-    mutating func begin(expecting count: Int) {
+    public mutating func begin(expecting count: Int) {
         bound = count
         buffer.reserveCapacity(min(count, Self.firstCapacity))
     }
 
     /// Adds bytes. The caller keeps the total within the bound.
-    @inline(__always)
-    mutating func append(_ bytes: RawSpan) {
+    @inlinable @inline(__always)
+    public mutating func append(_ bytes: RawSpan) {
         let needed = buffer.count &+ bytes.byteCount
         if needed > buffer.capacity { grow(toHold: needed) }
         buffer.append(addingCapacity: bytes.byteCount) { free in
@@ -47,7 +51,7 @@ struct MessageAssembler: Sendable {
     }
 
     /// Hands over the message, which has the announced number of bytes.
-    mutating func takeExpected() -> [UInt8] {
+    public mutating func takeExpected() -> [UInt8] {
         defer { buffer = [] }
         return buffer
     }
@@ -57,15 +61,15 @@ struct MessageAssembler: Sendable {
     /// Out of an array more than twice its size a message is copied, so that messages waiting to be read take the memory
     /// that they are counted as. Only the largest are handed over as they are: copying would double the peak, and what
     /// their arrays have too much are pages that were never written to.
-    mutating func takeUnannounced() -> [UInt8] {
+    public mutating func takeUnannounced() -> [UInt8] {
         previousCount = min(buffer.count, Self.largestGuess)
         guard buffer.count <= Self.largestCopy, buffer.capacity / 2 > buffer.count else { return takeExpected() }
         defer { buffer = [] }
         return buffer.withUnsafeBytes { [UInt8]($0) }
     }
 
-    @inline(never)
-    private mutating func grow(toHold needed: Int) {
+    @usableFromInline @inline(never)
+    mutating func grow(toHold needed: Int) {
         let next: Int
         if buffer.isEmpty {
             next = max(previousCount, 256)
@@ -76,29 +80,5 @@ struct MessageAssembler: Sendable {
             next = overflow ? bound : twelvefold
         }
         buffer.reserveCapacity(max(needed, min(next, bound)))
-    }
-}
-
-/// Notices silence in the middle of a message.
-struct StallDetector: Sendable {
-    private let timeout: Int64
-    private var lastArrival = Timestamp.zero
-    private var isPaused = false
-
-    init(timeout: Duration) { self.timeout = timeout.wholeNanoseconds }
-
-    mutating func chunkArrived(at now: Timestamp) { lastArrival = now }
-
-    /// While this side has paused the peer its silence is not counted.
-    mutating func pause(_ isPaused: Bool, at now: Timestamp) {
-        self.isPaused = isPaused
-        lastArrival = now
-    }
-
-    /// When the silence has lasted too long, held at ``Timestamp/distantFuture``; nil while it is not counted.
-    var deadline: Timestamp? {
-        if isPaused { return nil }
-        let (sum, overflow) = lastArrival.nanoseconds.addingReportingOverflow(timeout)
-        return overflow ? .distantFuture : Timestamp(nanoseconds: sum)
     }
 }

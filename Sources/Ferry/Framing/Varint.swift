@@ -2,9 +2,9 @@
 ///
 /// Only the shortest form of a number is accepted, so that every number has one encoding (DWARF 5, 7.6 describes the
 /// format; it permits padding, this does not). 64-bit numbers take 1 to 10 bytes.
-package enum Varint {
+public enum Varint {
     /// Why bytes are not a varint.
-    package enum Failure: Error, Hashable {
+    public enum Failure: Error, Hashable, Sendable {
         /// The last byte adds nothing: a shorter encoding of the same number exists.
         case overlong
         /// The number does not fit 64 bits.
@@ -12,13 +12,13 @@ package enum Varint {
     }
 
     /// The number of bytes that `value` takes: 1 to 10.
-    package static func encodedCount(_ value: UInt64) -> Int {
+    @inlinable public static func encodedCount(_ value: UInt64) -> Int {
         let significantBits = UInt64.bitWidth - (value | 1).leadingZeroBitCount
         return (significantBits + 6) / 7
     }
 
     /// Appends `value` in its shortest form.
-    package static func append(_ value: UInt64, to bytes: inout [UInt8]) {
+    public static func append(_ value: UInt64, to bytes: inout [UInt8]) {
         var rest = value
         while rest >= 0x80 {
             bytes.append(UInt8(truncatingIfNeeded: rest) | 0x80)
@@ -28,16 +28,16 @@ package enum Varint {
     }
 
     /// Reads one varint, byte by byte, however the bytes are cut.
-    package struct Decoder: Sendable {
+    public struct Decoder: Sendable {
         private var value: UInt64 = 0
         /// The number of bytes taken of a varint that is not complete: 0 to 9.
-        package private(set) var byteCount = 0
+        public private(set) var byteCount = 0
 
         /// Expects the first byte.
-        package init() {}
+        public init() {}
 
         /// Takes the next byte; returns the number when it is complete, and then expects the first byte of another.
-        package mutating func push(_ byte: UInt8) throws(Failure) -> UInt64? {
+        public mutating func push(_ byte: UInt8) throws(Failure) -> UInt64? {
             // The tenth byte holds bit 63 alone.
             if byteCount == 9 && byte > 1 { throw .overflow }
             if byte == 0 && byteCount > 0 { throw .overlong }

@@ -60,7 +60,7 @@ public protocol LinkReceiver: AnyObject, Sendable {
     func linkDidClose(_ reason: FerryError)
 
     /// The link has lost its connection and may get another: what was in flight is lost, and nothing is taken until
-    /// ``linkDidResume()``. Only links that reconnect call it (``ReconnectingTransport``).
+    /// ``linkDidResume()``. Only links that reconnect call it (FerrySequenced has a transport of such).
     func linkDidSuspend(_ reason: FerryError)
 
     /// A suspended link has a connection again, to the same peer.

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerrySequenced
 
 /// `ferry trace`: says what each chunk of a captured exchange of the sequenced framing is.
 struct Trace: ParsableCommand {

@@ -1,4 +1,5 @@
 import Ferry
+import FerrySequenced
 
 /// One session of the sequenced framing and a peer made of arbitrary bytes, under libFuzzer.
 ///

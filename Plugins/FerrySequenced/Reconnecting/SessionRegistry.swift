@@ -1,0 +1,137 @@
+import Ferry
+import Synchronization
+
+/// A listening side's links, and which of them a peer comes back to.
+///
+/// A peer without a link that could be meant is handed over at once. Another's first chunk is looked at: if it names the
+/// session of such a link, the link goes on; anything else, or silence, begins a new one.
+final class SessionRegistry: Sendable {
+    struct Limits: Sendable {
+        /// How long a link may be without a connection.
+        let patience: Duration
+        /// How long to wait for a first chunk.
+        let firstChunk: Duration
+        /// How many links without a connection are kept.
+        let maximumSuspended: Int
+    }
+
+    /// What is known of the session at the other end of a link.
+    private enum Session: Equatable {
+        /// Nothing has been read yet.
+        case unread
+        case named(UInt64)
+        /// Its framing does not go on over another link.
+        case none
+    }
+
+    private struct Entry {
+        weak var link: ResumableLink?
+        var session = Session.unread
+        /// Set while it is without a connection.
+        var patience: ScheduledTimer?
+        /// Keeps a suspended link, which nothing below refers to.
+        var suspended: ResumableLink?
+    }
+
+    struct WeakListener { weak var listener: LinkListener? }
+
+    /// Who takes new links; not kept alive.
+    let outer = Mutex(WeakListener())
+    private let entries = Mutex<[UInt64: Entry]>([:])
+    private let nextKey = Atomic<UInt64>(0)
+    private let framing: any Framing
+    private let takesUnrecognized: Bool
+    private let limits: Limits
+    private let time: any TimeSource
+
+    init(_ framing: any Framing, _ takesUnrecognized: Bool, _ limits: Limits, _ time: any TimeSource) {
+        self.framing = framing
+        self.takesUnrecognized = takesUnrecognized
+        self.limits = limits
+        self.time = time
+    }
+
+    /// A peer has connected.
+    func accept(_ link: any Link) {
+        let port = LinkPort(link)
+        guard !candidates(for: link.peer).isEmpty else { return offer(port) }
+        let timer = time.schedule(at: time.now + limits.firstChunk) { [self] in
+            if port.stopPeeking() { offer(port) }
+        }
+        port.peek { [self] chunk in
+            timer.cancel()
+            guard let chunk else { return }
+            sort(port, framing.sessionID(inFirstChunk: chunk.span.bytes))
+        }
+    }
+
+    private func sort(_ port: LinkPort, _ session: UInt64?) {
+        guard let session else { return offer(port) }
+        let known = candidates(for: port.link.peer).first { $0.session == .named(session) || $0.session == .unread }
+        guard let known, known.link.adopt(port) else { return offer(port) }
+    }
+
+    /// The links that this peer may have come back to.
+    private func candidates(for peer: PeerIdentity) -> [(link: ResumableLink, session: Session)] {
+        let all = entries.withLock { entries in entries.values.map { ($0.link, $0.session) } }
+        return all.compactMap { link, session in
+            guard let link, session != .none else { return nil }
+            let former = link.peer
+            let isSame = former.certainty > .connection ? former.recognizes(peer) : takesUnrecognized
+            return isSame ? (link, session) : nil
+        }
+    }
+
+    /// Hands a new link to whoever listens.
+    private func offer(_ port: LinkPort) {
+        let key = nextKey.add(1, ordering: .relaxed).oldValue
+        let link = ResumableLink(over: port) { [weak self] event in
+            guard let self else {
+                if case .ended(let unused) = event { unused?.close() }
+                return
+            }
+            note(event, key)
+        }
+        entries.withLock { $0[key] = Entry(link: link) }
+        guard outer.withLock({ $0.listener })?.offer(link) != true else { return }
+        link.close()
+    }
+
+    private func note(_ event: ResumableLink.Event, _ key: UInt64) {
+        switch event {
+        case .firstChunk(let chunk):
+            let session = framing.sessionID(inFirstChunk: chunk.span.bytes).map(Session.named) ?? .none
+            entries.withLock { $0[key]?.session = session }
+        case .resumed:
+            entries.withLock { entries in
+                entries[key]?.patience?.cancel()
+                entries[key]?.patience = nil
+                entries[key]?.suspended = nil
+            }
+        case .suspended(let reason): suspend(key, reason)
+        case .ended(let unused):
+            entries.withLock { entries in
+                entries[key]?.patience?.cancel()
+                entries[key] = nil
+            }
+            // The peer is there all the same, and begins anew.
+            if let unused { offer(LinkPort(unused)) }
+        }
+    }
+
+    private func suspend(_ key: UInt64, _ reason: FerryError) {
+        let refused: ResumableLink? = entries.withLock { entries in
+            guard let link = entries[key]?.link else { return nil }
+            let isRecognizable = link.peer.certainty > .connection || takesUnrecognized
+            guard isRecognizable, entries.values.count(where: { $0.patience != nil }) < limits.maximumSuspended else {
+                return link
+            }
+            entries[key]?.suspended = link
+            entries[key]?.patience = time.schedule(at: time.now + limits.patience) { [weak self] in
+                self?.entries.withLock { $0[key]?.link }?.end(reason)
+            }
+            return nil
+        }
+        refused?.end(reason)
+    }
+}

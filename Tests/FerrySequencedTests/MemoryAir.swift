@@ -1,0 +1,96 @@
+import Ferry
+import FerrySequenced
+import FerryTesting
+import Synchronization
+
+/// Stations in memory that listen and connect to one another by name, and a pump that moves their chunks.
+final class MemoryAir: Sendable {
+    private struct State {
+        var listeners: [String: LinkListener] = [:]
+        var pairs: [Pair] = []
+        var connects = 0
+        var isStopped = false
+    }
+
+    struct Pair: Sendable {
+        let near: MemoryLink
+        let far: MemoryLink
+        let server: String
+    }
+
+    private let state = Mutex(State())
+    /// How surely stations know one another.
+    let certainty: PeerIdentity.Certainty
+
+    init(certainty: PeerIdentity.Certainty = .address) { self.certainty = certainty }
+
+    func station(_ name: String) -> Station { Station(air: self, name: name) }
+
+    /// Ends the connections to a station, and lets nobody find it any more.
+    func takeAway(_ name: String) {
+        let listener = state.withLock { $0.listeners.removeValue(forKey: name) }
+        listener?.close()
+        breakConnections(to: name)
+    }
+
+    func breakConnections(to name: String) {
+        for pair in state.withLock({ $0.pairs }) where pair.server == name { pair.near.disconnect() }
+        state.withLock { $0.pairs.removeAll { $0.server == name } }
+    }
+
+    var connects: Int { state.withLock { $0.connects } }
+    /// The connections that have been made and not broken by the test.
+    var pairs: [Pair] { state.withLock { $0.pairs } }
+
+    fileprivate func listen(_ name: String) -> LinkListener {
+        let listener = LinkListener { [weak self] in
+            self?.state.withLock { _ = $0.listeners.removeValue(forKey: name) }
+        }
+        state.withLock { $0.listeners[name] = listener }
+        return listener
+    }
+
+    fileprivate func connect(_ client: String, to server: String?) throws(FerryError) -> any Link {
+        let (name, listener) = state.withLock { state -> (String, LinkListener?) in
+            state.connects += 1
+            let name = server ?? state.listeners.keys.min() ?? ""
+            return (name, state.listeners[name])
+        }
+        let (near, far) = MemoryLink.makePair(
+            maximumChunkSize: 60, queueDepth: 8, near: PeerIdentity(client, certainty: certainty),
+            far: PeerIdentity(name, certainty: certainty))
+        guard let listener, listener.offer(far) else { throw FerryError(.peerNotFound, "\(name) is not there.") }
+        state.withLock { $0.pairs.append(Pair(near: near, far: far, server: name)) }
+        return near
+    }
+
+    /// Moves chunks until the body has returned.
+    func run<Value>(_ body: () async throws -> Value) async rethrows -> Value {
+        let pump = Task.detached { [self] in
+            while !Task.isCancelled {
+                var moved = 0
+                for pair in state.withLock({ $0.pairs }) {
+                    if pair.near.deliver() { moved += 1 }
+                    if pair.far.deliver() { moved += 1 }
+                }
+                if moved == 0 { try? await Task.sleep(for: .microseconds(300)) }
+            }
+        }
+        defer { pump.cancel() }
+        return try await body()
+    }
+
+    struct Station: Transport {
+        let air: MemoryAir
+        let name: String
+
+        func listen() async throws(FerryError) -> LinkListener { air.listen(name) }
+
+        func connect(timeout: Duration) async throws(FerryError) -> any Link { try air.connect(name, to: nil) }
+
+        func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+            guard peer.certainty > .connection else { throw .cannotBeRecognized(peer) }
+            return try air.connect(name, to: peer.name)
+        }
+    }
+}

@@ -1,0 +1,255 @@
+import Ferry
+import FerrySequenced
+import FerryTesting
+import Synchronization
+import TestSupport
+import Testing
+
+/// A link that reconnects belongs to one peer: nothing meant for it reaches another, and nothing is lost on the way back.
+@Suite(.timeLimit(.minutes(1))) struct PinnedLinkTests {
+    private typealias Station = MemoryAir.Station
+
+    private var backoff: ReconnectingTransport<MemoryAir.Station>.Backoff {
+        var backoff = ReconnectingTransport<MemoryAir.Station>.Backoff()
+        backoff.initial = .milliseconds(1)
+        backoff.maximum = .milliseconds(10)
+        return backoff
+    }
+
+    private func sequenced(_ link: any Link) throws -> MessageChannel<[UInt8], [UInt8]> {
+        try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
+    }
+
+    /// The peer goes, a stranger offers the same service, and then the peer comes back.
+    @Test func aStrangerGetsNothing() async throws {
+        let air = MemoryAir()
+        try await air.run {
+            let peer = ReconnectingTransport(over: air.station("peer"), backoff: backoff)
+            let listener = try await peer.listen()
+            let client = try sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
+                    .connect(timeout: .seconds(5)))
+            var links = listener.links.makeAsyncIterator()
+            let server = try sequenced(try #require(await links.next()))
+            var received = server.messages.makeAsyncIterator()
+            try await client.send([1])
+            #expect(try await received.next() == [1])
+
+            let stranger = try await air.station("a stranger").listen()
+            let strangers = Mutex(0)
+            let accepting = Task { for await _ in stranger.links { strangers.withLock { $0 += 1 } } }
+            air.breakConnections(to: "peer")
+            try await client.send([2], timeout: .seconds(20))
+            #expect(try await received.next() == [2])
+            #expect(strangers.withLock { $0 } == 0)
+            #expect(client.status.resumptions == 1)
+            stranger.close()
+            await accepting.value
+            client.close()
+            server.close()
+            listener.close()
+        }
+    }
+
+    /// A transport that hands over a link to somebody else is not believed.
+    @Test func aLinkToSomebodyElseIsClosed() async throws {
+        let air = MemoryAir()
+        try await air.run {
+            let listener = try await air.station("peer").listen()
+            let wrong = Misleading(base: air.station("me"))
+            let client = try sequenced(
+                try await ReconnectingTransport(over: wrong, backoff: .init(backoff)).connect(timeout: .seconds(5)))
+            let stranger = try await air.station("stranger").listen()
+            air.breakConnections(to: "peer")
+            #expect(await eventually { air.pairs.contains { $0.server == "stranger" } })
+            #expect(
+                await eventually {
+                    air.pairs.filter { $0.server == "stranger" }.allSatisfy { isClosed($0.near) }
+                })
+            #expect(client.closeReason == nil)
+            client.close()
+            listener.close()
+            stranger.close()
+        }
+    }
+
+    private func isClosed(_ link: MemoryLink) -> Bool {
+        do { _ = try link.trySend([UInt8(0xFF)].span.bytes) } catch { return true }
+        return false
+    }
+
+    private struct Misleading: Transport {
+        let base: MemoryAir.Station
+        func listen() async throws(FerryError) -> LinkListener { try await base.listen() }
+        func connect(timeout: Duration) async throws(FerryError) -> any Link {
+            try await base.connect(timeout: timeout)
+        }
+        func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+            try await base.connect(to: PeerIdentity("stranger", certainty: .address), timeout: timeout)
+        }
+    }
+
+    /// Where the transport cannot recognise a peer the link ends at the first loss, and says what to do.
+    @Test func aPeerThatCannotBeRecognizedIsNotLookedFor() async throws {
+        let air = MemoryAir(certainty: .connection)
+        try await air.run {
+            let listener = try await air.station("peer").listen()
+            let client = try sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
+                    .connect(timeout: .seconds(5)))
+            air.breakConnections(to: "peer")
+            let reason = await client.closed
+            #expect(reason?.code == .disconnected)
+            #expect(reason?.message.contains("unrecognizedPeers: .areTakenForThePeer") == true)
+            #expect(air.connects == 1)
+            listener.close()
+        }
+    }
+
+    @Test func anUnrecognizedPeerIsTakenForThePeerWhereAskedTo() async throws {
+        let air = MemoryAir(certainty: .connection)
+        try await air.run {
+            let listener = try await ReconnectingTransport(
+                over: air.station("peer"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff
+            ).listen()
+            let client = try sequenced(
+                try await ReconnectingTransport(
+                    over: air.station("me"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff
+                ).connect(timeout: .seconds(5)))
+            var links = listener.links.makeAsyncIterator()
+            let server = try sequenced(try #require(await links.next()))
+            var received = server.messages.makeAsyncIterator()
+            try await client.send([1])
+            air.breakConnections(to: "peer")
+            try await client.send([2], timeout: .seconds(20))
+            #expect(try await received.next() == [1])
+            #expect(try await received.next() == [2])
+            client.close()
+            server.close()
+            listener.close()
+        }
+    }
+
+    // MARK: Coming back before the link was taken
+
+    /// The peer connects, leaves and comes back before the app takes its link. Nothing is lost or doubled, and the peer
+    /// connects no more often than it has to.
+    @Test(arguments: [1, 3]) func aPeerThatReturnsBeforeItsLinkWasTaken(_ times: Int) async throws {
+        let air = MemoryAir()
+        try await air.run {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+            let client = try sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
+                    .connect(timeout: .seconds(5)))
+            async let sending: Void = {
+                for number in 0..<20 { try await client.send([UInt8](repeating: UInt8(number), count: 200)) }
+            }()
+            for number in 0..<times {
+                try? await Task.sleep(for: .milliseconds(20))
+                air.breakConnections(to: "peer")
+                #expect(await eventually { air.connects == number + 2 })
+            }
+            var links = listener.links.makeAsyncIterator()
+            let server = try sequenced(try #require(await links.next()))
+            var received = server.messages.makeAsyncIterator()
+            for number in 0..<20 {
+                #expect(try await received.next() == [UInt8](repeating: UInt8(number), count: 200))
+            }
+            try await sending
+            #expect(air.connects == times + 1)
+            client.close()
+            server.close()
+            listener.close()
+        }
+    }
+
+    /// With a framing that sends whatever fits, and an app that is late: everything arrives, whole.
+    @Test(arguments: [LengthPrefixFraming() as any Framing, EndOfMessageFraming()])
+    func nothingIsDroppedWhileALinkWaitsToBeTaken(_ framing: any Framing) async throws {
+        let air = MemoryAir()
+        func channel(_ link: any Link, _ framing: some Framing) throws -> MessageChannel<[UInt8], [UInt8]> {
+            try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
+        }
+        try await air.run {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+            let client = try channel(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
+                    .connect(timeout: .seconds(5)), framing)
+            async let sending: Void = client.send(pattern(20_000))
+            try await Task.sleep(for: .milliseconds(100))
+            var links = listener.links.makeAsyncIterator()
+            let server = try channel(try #require(await links.next()), framing)
+            var received = server.messages.makeAsyncIterator()
+            #expect(try await received.next() == pattern(20_000))
+            try await sending
+            client.close()
+            server.close()
+            listener.close()
+        }
+    }
+
+    /// A side that listens may speak first.
+    @Test func aListenerMaySpeakFirst() async throws {
+        let air = MemoryAir()
+        try await air.run {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+            let client = try MessageChannel(
+                over: try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
+                    .connect(timeout: .seconds(5)), codec: BytesCodec())
+            var links = listener.links.makeAsyncIterator()
+            let server = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
+            try await server.send([7])
+            var received = client.messages.makeAsyncIterator()
+            #expect(try await received.next() == [7])
+            client.close()
+            server.close()
+            listener.close()
+        }
+    }
+
+    /// A peer that begins anew has a link of its own; its former one waits for the session that it had.
+    @Test func anotherSessionOfTheSamePeerIsAnotherLink() async throws {
+        let air = MemoryAir()
+        try await air.run {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+            var links = listener.links.makeAsyncIterator()
+            let first = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            let former = try sequenced(try #require(await links.next()))
+            try await first.send([1])
+            air.breakConnections(to: "peer")
+            let second = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            async let sent: Void = second.send([2])
+            let later = try sequenced(try #require(await links.next()))
+            var received = later.messages.makeAsyncIterator()
+            #expect(try await received.next() == [2])
+            try await sent
+            #expect(await eventually { former.status.phase == .suspended })
+            for channel in [first, second, former, later] { channel.close() }
+            listener.close()
+        }
+    }
+
+    /// Dropped without a close, a listener stops: nothing that it began holds it.
+    @Test func aDroppedListenerStops() async throws {
+        let air = MemoryAir()
+        weak var dropped: LinkListener?
+        do {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+            dropped = listener
+            withExtendedLifetime(listener) {}
+        }
+        #expect(await eventually { dropped == nil })
+        let error = await #expect(throws: FerryError.self) {
+            try await air.station("me").connect(timeout: .seconds(1))
+        }
+        #expect(error?.code == .peerNotFound)
+    }
+}
+
+extension ReconnectingTransport.Backoff {
+    fileprivate init<Other>(_ other: ReconnectingTransport<Other>.Backoff) {
+        self.init()
+        initial = other.initial
+        maximum = other.maximum
+    }
+}

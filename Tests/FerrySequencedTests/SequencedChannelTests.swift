@@ -1,0 +1,340 @@
+import Ferry
+import FerryTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FerrySequenced
+
+/// The sequenced framing through a whole channel.
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedChannelTests {
+    // MARK: The formats in the hello
+
+    private struct Halving: Compression {
+        var identifier: UInt8 { 77 }
+        func compress(_ plain: RawSpan, into output: inout [UInt8], budget: Int) -> Bool { false }
+        func decompress(_ compressed: RawSpan, plainCount: Int) throws(FerryError) -> [UInt8] { [] }
+    }
+
+    @Test func anotherCodecIsRefusedByNameOnBothSides() throws {
+        let links = MemoryLink.makePair(maximumChunkSize: 20)
+        let bytes = try MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming())
+        let text = try MessageChannel(over: links.1, codec: TextCodec(), framing: SequencedFraming())
+        exchange(links)
+        for reason in [bytes.closeReason, text.closeReason] {
+            #expect(reason?.code == .incompatiblePeer)
+            #expect(reason?.message.contains("codec") == true, "\(String(describing: reason))")
+        }
+    }
+
+    @Test func anotherCompressionIsRefusedByNameOnBothSides() throws {
+        let links = MemoryLink.makePair(maximumChunkSize: 20)
+        let plain = try MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming())
+        let small = try MessageChannel(
+            over: links.1, codec: BytesCodec(), framing: SequencedFraming(), compression: Halving())
+        exchange(links)
+        for reason in [plain.closeReason, small.closeReason] {
+            #expect(reason?.code == .incompatiblePeer)
+            #expect(reason?.message.contains("compression") == true, "\(String(describing: reason))")
+        }
+    }
+
+    @Test func theHelloCarriesTheChannelsNumbers() throws {
+        let links = MemoryLink.makePair(maximumChunkSize: 20)
+        let tap = Tap()
+        let channel = try MessageChannel(
+            over: TappedLink(links.0, observer: tap), codec: TextCodec(), framing: SequencedFraming(),
+            compression: Halving())
+        #expect(tap.first.withLock { $0 }.map { [$0[9], $0[10]] } == [2, 77])
+        channel.close()
+        var configuration = SequencedFraming.Configuration()
+        configuration.codec = 200
+        configuration.compression = 201
+        let others = MemoryLink.makePair(maximumChunkSize: 20)
+        let second = Tap()
+        let chosen = try MessageChannel(
+            over: TappedLink(others.0, observer: second), codec: TextCodec(), framing: SequencedFraming(configuration))
+        #expect(second.first.withLock { $0 }.map { [$0[9], $0[10]] } == [200, 201])
+        chosen.close()
+    }
+
+    private final class Tap: LinkObserver {
+        let first = Mutex<[UInt8]?>(nil)
+        func linkDidSend(_ chunk: RawSpan) {
+            first.withLock { $0 = $0 ?? chunk.withUnsafeBytes { Array($0) } }
+        }
+    }
+
+    // MARK: Sending
+
+    @Test func progressCountsWhatThePeerHas() {
+        let rig = ChannelRig(framing: SequencedFraming(), queueDepth: 100)
+        exchange(rig.links)
+        let id = rig.send(pattern(500))
+        rig.deliverAll()
+        #expect(rig.outcome(id) == nil)
+        #expect(rig.progress(id).isEmpty)
+        exchange(rig.links)
+        #expect(rig.hasSucceeded(id))
+        #expect(rig.progress(id).last?.acceptedBytes == 500)
+        #expect(rig.messages() == [pattern(500)])
+    }
+
+    @Test func cancellingInTheMiddleTakesTheMessageBack() {
+        let rig = ChannelRig(framing: SequencedFraming(), queueDepth: 4)
+        exchange(rig.links)
+        let id = rig.send(pattern(500))
+        _ = rig.links.a.deliver()
+        _ = rig.links.a.deliver()
+        rig.a.cancel(id)
+        let error = rig.error(id)
+        #expect(error?.code == .cancelled)
+        #expect(error?.message.contains("the peer does not get it") == true)
+        let next = rig.send(pattern(30))
+        exchange(rig.links)
+        #expect(rig.hasSucceeded(next))
+        #expect(error?.fate == .takenBack)
+        // The reader is not told of what it never saw.
+        #expect(rig.messages() == [pattern(30)])
+        #expect(rig.b.statistics.messagesCancelledByPeer == 1)
+    }
+
+    @Test func aTimeoutInTheMiddleTakesTheMessageBack() {
+        let rig = ChannelRig(framing: SequencedFraming(), queueDepth: 4)
+        exchange(rig.links)
+        let id = rig.send(pattern(500), timeout: .seconds(5))
+        for _ in 0..<8 { _ = rig.links.a.deliver() }
+        while rig.links.b.deliver() {}
+        rig.time.advance(by: .seconds(5))
+        let error = rig.error(id)
+        #expect(error?.code == .timedOut)
+        #expect(error?.message.contains("of 500 bytes of the message acknowledged by the peer") == true, "\(error!)")
+        #expect(error?.message.contains("taken back") == true)
+        #expect(rig.a.closeReason == nil)
+    }
+
+    // MARK: Receiving
+
+    @Test func aSlowReaderStopsTheSenderByCreditAlone() {
+        var limits = Limits()
+        limits.maximumInboundBytes = 64 << 10
+        limits.maximumMessageSize = 16 << 10
+        let rig = ChannelRig(
+            framing: SequencedFraming(), maximumChunkSize: 244, queueDepth: 100, limits: limits)
+        exchange(rig.links)
+        let ids = (0..<100).map { rig.send(pattern(8000, seed: $0)) }
+        exchange(rig.links)
+        // Hours pass and nobody reads: what waits is bounded, acknowledgements still cross, nothing ends.
+        for _ in 0..<500 {
+            rig.time.advance(by: .seconds(20))
+            exchange(rig.links)
+        }
+        #expect(rig.links.b.isReceiving)
+        #expect(rig.a.closeReason == nil)
+        #expect(rig.b.closeReason == nil)
+        let waiting = rig.b.statistics.messagesReceived
+        #expect(waiting >= 5 && waiting * 8000 <= limits.maximumInboundBytes)
+        var received: [[UInt8]] = []
+        while received.count < 100 {
+            received += rig.messages()
+            rig.time.advance(by: .milliseconds(200))
+            exchange(rig.links)
+            if rig.b.closeReason != nil { break }
+        }
+        #expect(received.count == 100)
+        #expect(ids.allSatisfy(rig.hasSucceeded))
+    }
+
+    /// The link is paused for a reader that is slow: that the peer is silent then is no fault of its own.
+    @Test func aPausedPeerIsNotTakenForASilentOne() {
+        var limits = Limits()
+        limits.maximumInboundBytes = 1000
+        let rig = ChannelRig(maximumChunkSize: 100, queueDepth: 100, receiverLimits: limits)
+        rig.send(pattern(600))
+        rig.send(pattern(350, seed: 1))
+        for _ in 0..<8 { _ = rig.links.a.deliver() }
+        #expect(!rig.links.b.isReceiving)
+        rig.time.advance(by: .seconds(3600))
+        #expect(rig.b.closeReason == nil)
+        #expect(rig.messages() == [pattern(600)])
+        rig.deliverAll()
+        #expect(rig.messages() == [pattern(350, seed: 1)])
+        // A peer that is silent though it may go on is still noticed.
+        rig.send(pattern(350, seed: 2))
+        _ = rig.links.a.deliver()
+        rig.time.advance(by: .seconds(61))
+        #expect(rig.b.closeReason?.code == .truncatedMessage)
+    }
+
+    @Test func silenceInTheMiddleOfASequencedMessageHasADeadline() {
+        let rig = ChannelRig(framing: SequencedFraming(), queueDepth: 100)
+        exchange(rig.links)
+        rig.send(pattern(500))
+        _ = rig.links.a.deliver()
+        rig.time.advance(by: .seconds(59))
+        #expect(rig.b.closeReason == nil)
+        rig.time.advance(by: .seconds(2))
+        #expect(rig.b.closeReason?.code == .truncatedMessage)
+        #expect(rig.b.closeReason?.message.contains("Limits.inboundStallTimeout") == true)
+    }
+
+    @Test(arguments: [SequencedFraming() as any Framing, LengthPrefixFraming()])
+    func aMessageOfTheLargestSizeFitsItsEnvelope(_ framing: any Framing) async throws {
+        var limits = Limits()
+        limits.maximumMessageSize = 1000
+        let links = MemoryLink.makePair(maximumChunkSize: 100, queueDepth: 100)
+        func channel(_ link: MemoryLink, _ framing: some Framing) throws -> MessageChannel<[UInt8], [UInt8]> {
+            try MessageChannel(
+                over: link, codec: BytesCodec(), framing: framing, compression: Halving(), limits: limits)
+        }
+        let (a, b) = (try channel(links.0, framing), try channel(links.1, framing))
+        async let sending: Void = a.send(pattern(1000))
+        async let receiving: [UInt8]? = {
+            var messages = b.messages.makeAsyncIterator()
+            return try await messages.next()
+        }()
+        while b.statistics.messagesReceived == 0 || a.statistics.messagesSent == 0 {
+            exchange(links)
+            await Task.yield()
+        }
+        try await sending
+        #expect(try await receiving == pattern(1000))
+        let error = await #expect(throws: FerryError.self) { try await a.send(pattern(1001)) }
+        #expect(error?.code == .messageTooLarge)
+        #expect(error?.message.contains("1001 bytes") == true)
+        a.close()
+        b.close()
+    }
+
+    // MARK: Links that are dead without anybody knowing
+
+    /// Two channels over links that reconnect, whose connections the test makes.
+    private final class Pair {
+        let time = VirtualTime()
+        var links: (MemoryLink, MemoryLink)
+        let resumable: [ResumableLink]
+        let cores: [ChannelCore]
+        let suspensions: [Count]
+
+        final class Count: Sendable {
+            let value = Mutex(0)
+        }
+
+        init() {
+            links = MemoryLink.makePair(maximumChunkSize: 20, queueDepth: 100)
+            var configuration = SequencedFraming.Configuration()
+            configuration.maximumTimeouts = 3
+            let counts = [Count(), Count()]
+            suspensions = counts
+            resumable = [links.0, links.1].enumerated().map { index, link in
+                ResumableLink(over: link) { event in
+                    if case .suspended = event { counts[index].value.withLock { $0 += 1 } }
+                }
+            }
+            let time = time
+            cores = resumable.map {
+                ChannelCore(
+                    link: $0, session: SequencedFraming(configuration).makeSession(limits: Limits()), chunkSize: .max,
+                    limits: Limits(), time: time)
+            }
+            for core in cores { core.open() }
+        }
+
+        /// A new connection in place of the last one.
+        func connect() {
+            links = MemoryLink.makePair(maximumChunkSize: 20, queueDepth: 100)
+            for (link, below) in zip(resumable, [links.0, links.1]) { #expect(link.adopt(below)) }
+        }
+    }
+
+    @Test func aSilentPeerIsLookedForOverAnotherConnection() {
+        let pair = Pair()
+        exchange(pair.links)
+        let outcome = Mutex<Result<Void, FerryError>?>(nil)
+        pair.cores[0].submit(pattern(300), as: pair.cores[0].makeID()) { result in outcome.withLock { $0 = result } }
+        // The connection carries nothing any more, and neither stack says so.
+        for _ in 0..<100 {
+            pair.time.advance(by: .seconds(1))
+            while pair.links.0.deliver(.isLost) {}
+            while pair.links.1.deliver(.isLost) {}
+        }
+        #expect(pair.suspensions[0].value.withLock { $0 } == 1)
+        #expect(pair.cores[0].closeReason == nil)
+        pair.connect()
+        exchange(pair.links)
+        guard case .success? = outcome.withLock({ $0 }) else {
+            Issue.record("not sent: \(String(describing: outcome.withLock { $0 }))")
+            return
+        }
+        guard case .message(let payload)? = pair.cores[1].take() else {
+            Issue.record("not received")
+            return
+        }
+        #expect(payload == pattern(300))
+    }
+
+    @Test func aPeerThatStaysSilentEndsTheChannelInTheEnd() {
+        let pair = Pair()
+        pair.cores[0].submit(pattern(300), as: pair.cores[0].makeID()) { _ in }
+        var connections = 1
+        for _ in 0..<1000 where pair.cores[0].closeReason == nil {
+            pair.time.advance(by: .seconds(1))
+            while pair.links.0.deliver(.isLost) {}
+            while pair.links.1.deliver(.isLost) {}
+            if pair.suspensions[0].value.withLock({ $0 }) == connections {
+                pair.connect()
+                connections += 1
+            }
+        }
+        #expect(pair.cores[0].closeReason?.code == .timedOut)
+        #expect(connections == 4)
+    }
+
+    /// A link that cannot be replaced ends with the session.
+    @Test func withoutReconnectingSilenceEndsTheChannel() {
+        var configuration = SequencedFraming.Configuration()
+        configuration.maximumTimeouts = 3
+        let rig = ChannelRig(framing: SequencedFraming(configuration), queueDepth: 100)
+        exchange(rig.links)
+        let id = rig.send(pattern(100))
+        for _ in 0..<100 {
+            rig.time.advance(by: .seconds(1))
+            while rig.links.a.deliver(.isLost) {}
+        }
+        #expect(rig.error(id)?.code == .timedOut)
+        #expect(rig.a.closeReason?.code == .timedOut)
+    }
+
+    // MARK: Life
+
+    @Test func theStatusIsToldUntilTheEnd() async throws {
+        let links = MemoryLink.makePair(maximumChunkSize: 20)
+        let a = try MessageChannel(over: links.0, codec: BytesCodec(), framing: SequencedFraming())
+        let b = try MessageChannel(over: links.1, codec: BytesCodec(), framing: SequencedFraming())
+        #expect(a.status.phase == .connecting)
+        var statuses = a.statuses.makeAsyncIterator()
+        #expect(await statuses.next()?.phase == .connecting)
+        exchange(links)
+        #expect(await statuses.next()?.phase == .open)
+        #expect(a.peer == links.0.peer)
+        async let closed = a.closed
+        b.close()
+        #expect(await statuses.next()?.phase == .ended)
+        #expect(await statuses.next() == nil)
+        #expect(await closed?.code == .disconnected)
+        #expect(await a.closed?.code == .disconnected, "also afterwards")
+    }
+
+    @Test func withAcknowledgementsWhatIsOutMayHaveArrived() {
+        let rig = ChannelRig(framing: SequencedFraming(), queueDepth: 4)
+        exchange(rig.links)
+        let out = rig.send(pattern(10))
+        let begun = rig.send(pattern(500))
+        #expect(rig.outcome(out) == nil)
+        rig.links.a.disconnect()
+        #expect(rig.error(out)?.fate == .mayHaveArrived)
+        #expect(rig.error(begun)?.fate == .takenBack)
+    }
+
+    @Test func cancellingManyIsLinear() { ChannelRig.expectCancellingToBeLinear(SequencedFraming()) }
+}
