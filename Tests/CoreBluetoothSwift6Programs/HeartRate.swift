@@ -76,6 +76,7 @@ extension HeartRateModel: CBCentralManagerDelegate {
     }
 
     nonisolated public func centralManager(_ central: CBCentralManager, didDiscover peripheral: CBPeripheral, advertisementData: [String: Any], rssi RSSI: NSNumber) {
+        nonisolated(unsafe) let peripheral = peripheral
         Task { @MainActor in found(peripheral) }
     }
 

@@ -78,10 +78,10 @@ import Testing
     /// Two writers and one place for a waiter: the first is forgotten.
     @Test func aSecondWriterTakesTheFirstOnesPlace() async throws {
         let (wrapper, central) = try await Self.wrapped()
-        let sent = Self.fill(wrapper)
         let woken = Mutex<[Int]>([])
         wrapper.whenReady { woken.withLock { $0.append(1) } }
         wrapper.whenReady { woken.withLock { $0.append(2) } }
+        let sent = Self.fill(wrapper)
         try await central.journal.wait(for: "value", sent)
         try await wrapper.side.journal.wait(for: "ready")
         #expect(woken.withLock { $0 } == [2])

@@ -109,7 +109,7 @@ import Testing
         let received = Mutex<[Data]>([])
         peripheral.onWrite = { requests in received.withLock { $0 += requests.compactMap(\.value) } }
         try await peripheral.begin()
-        let central = CentralSide(on: pair.far)
+        let central = CentralSide(on: pair.far, quirks: .readyOnlyAfterFullQueue)
         let (peer, characteristic) = try await central.connect()
         #expect(peer.maximumWriteValueLength(for: .withoutResponse) == 182)
         #expect(peer.canSendWriteWithoutResponse)
@@ -143,7 +143,7 @@ import Testing
         let received = Mutex<[Data]>([])
         peripheral.onWrite = { requests in received.withLock { $0 += requests.compactMap(\.value) } }
         try await peripheral.begin()
-        let central = CentralSide(on: pair.far)
+        let central = CentralSide(on: pair.far, quirks: [.shallowWriteQueue, .readyOnlyAfterFullQueue])
         let (peer, characteristic) = try await central.connect()
         let lines = MisuseLog.count("the queue is full") {
             for byte in 0..<60 {

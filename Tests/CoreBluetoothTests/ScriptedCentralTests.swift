@@ -185,7 +185,7 @@ import Testing
 
     @Test func oneRefusalIsOneReadySignal() async throws {
         let adapter = ScriptedAdapter()
-        let side = CentralSide(on: adapter)
+        let side = CentralSide(on: adapter, quirks: .readyOnlyAfterFullQueue)
         let (peripheral, characteristic, connection) = try await connected(adapter, side)
         try await settle(adapter, peripheral, characteristic)
         let events = try some(connection.events.current)
@@ -214,9 +214,48 @@ import Testing
         #expect(sent == (1...3).flatMap { round in (0..<3).map { "command [\(round), \($0)]" } })
     }
 
-    @Test func theQueueOfWritesIsBounded() async throws {
+    /// The bytes that wait are bounded too.
+    @Test func theBytesOfTheQueueAreBounded() async throws {
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)
+        let (peripheral, characteristic, connection) = try await connected(adapter, side)
+        try await settle(adapter, peripheral, characteristic)
+        connection.space.current = 0
+        let dropped = MisuseLog.count("the queue is full") {
+            for _ in 0..<1500 { peripheral.writeValue(Data(count: 182), for: characteristic, type: .withoutResponse) }
+        }
+        #expect(dropped == 1500 - 262_144 / 182)
+        let small = MisuseLog.count("the queue is full") {
+            for _ in 0..<5000 { peripheral.writeValue(Data(), for: characteristic, type: .withoutResponse) }
+        }
+        #expect(small == 5000 - (4096 - 262_144 / 182))
+    }
+
+    /// A ready call follows each write, and none comes without one.
+    @Test func eachWriteIsFollowedByAReadyCall() async throws {
+        let adapter = ScriptedAdapter()
+        let side = CentralSide(on: adapter)
+        let (peripheral, characteristic, connection) = try await connected(adapter, side)
+        for round in 1...5 {
+            peripheral.writeValue(Data([UInt8(round)]), for: characteristic, type: .withoutResponse)
+            try await side.journal.wait(for: "ready", round)
+        }
+        try some(connection.events.current).peripheralIsReadyToWrite()
+        side.checked.queue.sync {}
+        #expect(side.journal.count("ready") == 5)
+        // Not while the adapter has no room.
+        connection.space.current = 0
+        peripheral.writeValue(Data([6]), for: characteristic, type: .withoutResponse)
+        side.checked.queue.sync {}
+        #expect(side.journal.count("ready") == 5)
+        connection.space.current = .max
+        try some(connection.events.current).peripheralIsReadyToWrite()
+        try await side.journal.wait(for: "ready", 6)
+    }
+
+    @Test func theQueueOfWritesIsBounded() async throws {
+        let adapter = ScriptedAdapter()
+        let side = CentralSide(on: adapter, quirks: .shallowWriteQueue)
         let (peripheral, characteristic, connection) = try await connected(adapter, side)
         try await settle(adapter, peripheral, characteristic)
         connection.space.current = 0

@@ -118,12 +118,14 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
     var onValue: (@Sendable (Data) -> Void)?
 
     init(
-        on adapter: any BluetoothAdapter, options: [String: Any]? = nil, queue: CheckedQueue = CheckedQueue("central")
+        on adapter: any BluetoothAdapter, options: [String: Any]? = nil, queue: CheckedQueue = CheckedQueue("central"),
+        quirks: CBQuirks? = nil
     ) {
         checked = queue
         super.init()
         MisuseLog.begin()
-        manager = CBCentralManager(delegate: self, queue: queue.queue, options: options, adapter: adapter)
+        manager = CBCentralManager(
+            delegate: self, queue: queue.queue, options: options, adapter: adapter, quirks: quirks)
     }
 
     private func note(_ line: String) {

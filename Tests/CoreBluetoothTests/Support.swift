@@ -71,3 +71,11 @@ func text(_ error: (any Error)?) -> String {
 
 let testService = CBUUID(string: "E07F0AE8-00BB-47F5-94F4-4A7174EA3032")
 let testCharacteristic = CBUUID(string: "9D534E8B-2153-4F6D-B2B0-8C68665A7274")
+
+// Not sendable, as Apple's are not; each may be used from any thread all the same.
+extension CBUUID: @unchecked Sendable {}
+extension CBManager: @unchecked Sendable {}
+extension CBPeer: @unchecked Sendable {}
+extension CBAttribute: @unchecked Sendable {}
+extension CBATTRequest: @unchecked Sendable {}
+extension CBL2CAPChannel: @unchecked Sendable {}

@@ -20,13 +20,17 @@ public enum CBAdapters {
     private struct Choice {
         var explicit: Provider?
         var registered: [String: Provider] = ["loopback": { CBAdapters.loopback.makeAdapter() }]
+        var registry = PeripheralRegistry()
     }
     private static let choice = Guarded(Choice())
 
     /// Names the adapter of every manager made from now on; nil for the environment's choice. Managers that exist keep
     /// theirs.
     public static func use(_ provider: Provider?) {
-        choice { $0.explicit = provider }
+        choice {
+            $0.explicit = provider
+            $0.registry = PeripheralRegistry()
+        }
     }
 
     /// Makes an adapter known by a name that the environment variable can then give. `loopback` is known from the
@@ -43,6 +47,9 @@ public enum CBAdapters {
         set { chosenQuirks.current = newValue }
     }
 
+    /// What managers share that have their adapters from here.
+    static var registry: PeripheralRegistry { choice { $0.registry } }
+
     /// The adapter for a new manager. With a name that nobody has registered it is one whose state is `unsupported`.
     static func make() -> any BluetoothAdapter {
         let name = ProcessInfo.processInfo.environment[environmentVariable] ?? "loopback"
@@ -56,15 +63,36 @@ public enum CBAdapters {
     }
 }
 
-/// Defects that Apple's framework has shown in the field, to be switched on so that a program can be tested against
-/// them. Not part of Apple's API.
-public struct CBQuirks: OptionSet, Hashable, Sendable {
-    /// The bits.
-    public let rawValue: UInt
-    /// Makes a set from its bits.
-    public init(rawValue: UInt) { self.rawValue = rawValue }
+/// What a new manager stands on.
+struct ManagerSetup {
+    let adapter: any BluetoothAdapter
+    let quirks: CBQuirks
+    let registry: PeripheralRegistry
 
-    /// ``CBPeripheral/canSendWriteWithoutResponse`` is false on a new connection until something has been written
-    /// without response, and nothing says that it is ready.
-    public static let cannotSendBeforeFirstWrite = Self(rawValue: 1)
+    private static let adapterKey = "CoreBluetooth adapter"
+    private static let quirksKey = "CoreBluetooth quirks"
+    /// What managers share that were given the same adapter.
+    private static let registries = WeakTable<ObjectIdentifier, PeripheralRegistry>()
+
+    /// Options of a manager with an adapter of its own: they pass through the designated initializer, which a subclass may
+    /// override.
+    static func options(_ options: [String: Any]?, _ adapter: any BluetoothAdapter, _ quirks: CBQuirks? = nil)
+        -> [String: Any]
+    {
+        var options = options ?? [:]
+        options[adapterKey] = adapter
+        options[quirksKey] = quirks
+        return options
+    }
+
+    init(_ options: [String: Any]?) {
+        quirks = options?[Self.quirksKey] as? CBQuirks ?? CBAdapters.quirks
+        if let given = options?[Self.adapterKey] as? any BluetoothAdapter {
+            adapter = given
+            registry = Self.registries.object(ObjectIdentifier(given)) { PeripheralRegistry() }
+        } else {
+            registry = CBAdapters.registry
+            adapter = CBAdapters.make()
+        }
+    }
 }

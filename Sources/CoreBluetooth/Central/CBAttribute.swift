@@ -2,13 +2,15 @@ import FerryBluetooth
 public import Foundation
 
 /// What services, characteristics and descriptors have in common.
-open class CBAttribute: NSObject, @unchecked Sendable {
+open class CBAttribute: NSObject {
     let type: CBUUID
 
     init(type: CBUUID) { self.type = type }
 
     /// The attribute's type.
     open var uuid: CBUUID { type }
+    /// As ``description``.
+    open override var debugDescription: String { description }
 }
 
 /// Where a remote attribute was found. After the connection has ended it names nothing any more.
@@ -24,7 +26,7 @@ struct RemotePlace: Sendable {
 }
 
 /// A collection of data and behaviour of a device.
-open class CBService: CBAttribute, @unchecked Sendable {
+open class CBService: CBAttribute {
     struct Contents {
         var isPrimary: Bool
         var included: [CBService]?
@@ -47,12 +49,14 @@ open class CBService: CBAttribute, @unchecked Sendable {
     open var isPrimary: Bool { contents.current.isPrimary }
     /// The services that it includes, as far as they have been discovered.
     open var includedServices: [CBService]? { contents.current.included }
+    /// As Apple's prints.
+    open override var description: String { printed("isPrimary = \(isPrimary ? "YES" : "NO"), UUID = \(uuid)") }
     /// Its characteristics, as far as they have been discovered.
     open var characteristics: [CBCharacteristic]? { contents.current.characteristics }
 }
 
 /// A value of a service.
-open class CBCharacteristic: CBAttribute, @unchecked Sendable {
+open class CBCharacteristic: CBAttribute {
     struct Contents {
         var properties: CBCharacteristicProperties
         var value: Data?
@@ -79,6 +83,13 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
     open var properties: CBCharacteristicProperties { contents.current.properties }
     /// The value that was read or received last. It changes just before the delegate is told.
     open var value: Data? { contents.current.value }
+    /// As Apple's prints.
+    open override var description: String {
+        let bits = String(properties.rawValue, radix: 16, uppercase: true)
+        return printed(
+            "UUID = \(uuid), properties = 0x\(bits), value = \(printed(value)), "
+                + "notifying = \(isNotifying ? "YES" : "NO")")
+    }
     /// Its descriptors, as far as they have been discovered.
     open var descriptors: [CBDescriptor]? { contents.current.descriptors }
     /// Whether values are received as they change.
@@ -89,7 +100,7 @@ open class CBCharacteristic: CBAttribute, @unchecked Sendable {
 }
 
 /// More about a characteristic.
-open class CBDescriptor: CBAttribute, @unchecked Sendable {
+open class CBDescriptor: CBAttribute {
     let contents: Guarded<Any?>
     let owner: WeakReference<CBCharacteristic>
     let place: RemotePlace?
@@ -107,6 +118,12 @@ open class CBDescriptor: CBAttribute, @unchecked Sendable {
     /// The value that was read last: an `NSNumber` for Extended Properties and the two configurations, a `String` for
     /// the User Description, otherwise a `Data`.
     open var value: Any? { contents.current }
+
+    /// As Apple's prints.
+    open override var description: String {
+        let value = (value as? Data).map { printed($0) } ?? value.map { "\($0)" } ?? "(null)"
+        return printed("UUID = \(uuid), value = \(value)")
+    }
 
     /// A descriptor's bytes as the kind of object that ``value`` states.
     func interpret(_ bytes: [UInt8]) -> Any {

@@ -33,7 +33,8 @@ final class CentralEvents: CentralRoleEvents {
 
 // All on the program's queue.
 extension CBCentralManager {
-    fileprivate func adapterDidChange(_ state: CBManagerState) {
+    func adapterDidChange(_ state: CBManagerState) {
+        guard isDue(state, delegate != nil) else { return }
         let restored = progress { progress in
             defer { progress.restored = nil }
             return progress.restored
@@ -53,7 +54,8 @@ extension CBCentralManager {
 
     fileprivate func didDiscover(_ discovery: Discovery) {
         guard isScanning else { return }
-        let found = peripheral(UUID(discovery.peripheral))
+        let found = peripheral(
+            registry.identifier(of: discovery.peripheral, discovery.identity), discovery.peripheral)
         found.advertised(discovery.advertisement.localName)
         delegate?.centralManager(
             self, didDiscover: found, advertisementData: discovery.advertisement.dictionary,
@@ -138,6 +140,7 @@ final class ConnectionEvents: Sendable {
 
     func post(_ event: CBConnectionEvent, _ peripheral: CBPeripheral, from sender: CBCentralManager) {
         let identifier = peripheral.identifier
+        let peer = peripheral.peer.current
         for manager in managers.all where manager.adapter === sender.adapter {
             guard let filter = manager.progress({ $0.connectionEvents }) else { continue }
             let offers = manager.retrieveConnectedPeripherals(withServices: filter.services.map { CBUUID($0) })
@@ -153,7 +156,7 @@ final class ConnectionEvents: Sendable {
             manager.callbacks.run { [weak manager] in
                 guard let manager else { return }
                 manager.delegate?.centralManager(
-                    manager, connectionEventDidOccur: event, for: manager.peripheral(identifier))
+                    manager, connectionEventDidOccur: event, for: manager.peripheral(identifier, peer))
             }
         }
     }

@@ -5,7 +5,7 @@ public import Foundation
 /// Finds peripherals and connects to them.
 ///
 /// The callbacks come one at a time on the queue that was given. The object may be used from any thread.
-open class CBCentralManager: CBManager, @unchecked Sendable {
+open class CBCentralManager: CBManager {
     /// Abilities that not every machine has.
     public struct Feature: OptionSet, Hashable, Sendable {
         /// The bits.
@@ -21,11 +21,14 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     private let events: CentralEvents
     let role: any CentralRole
     let adapter: any BluetoothAdapter
+    let quirks: CBQuirks
+    /// What the managers of the process know of peripherals.
+    let registry: PeripheralRegistry
     let peripherals = WeakTable<UUID, CBPeripheral>()
     let progress = Guarded(CentralProgress())
 
     /// A manager without a delegate, on the main queue.
-    public convenience init() { self.init(delegate: nil, queue: nil, options: nil) }
+    public override convenience init() { self.init(delegate: nil, queue: nil, options: nil) }
 
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
@@ -39,30 +42,36 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
     /// - Parameters:
-    ///   - delegate: who is told of what happens; held weakly.
+    ///   - delegate: who is told of what happens; held weakly. The first update waits for one, a second at most.
     ///   - queue: where callbacks come; nil for the main queue.
     ///   - options: ``CBCentralManagerOptionRestoreIdentifierKey``; the others are ignored.
-    public convenience init(
+    public init(
         delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
     ) {
-        self.init(delegate: delegate, queue: queue, options: options, adapter: CBAdapters.make())
-    }
-
-    /// A manager on an adapter of the program's choice. Not part of Apple's API.
-    public init(
-        delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil,
-        adapter: any BluetoothAdapter
-    ) {
         let callbacks = Callbacks(queue)
-        self.adapter = adapter
+        let setup = ManagerSetup(options)
+        adapter = setup.adapter
+        quirks = setup.quirks
+        registry = setup.registry
         delegateReference = Guarded(WeakDelegate(delegate: delegate))
         events = CentralEvents(callbacks)
         role = adapter.openCentral(events)
-        super.init(callbacks: callbacks)
+        super.init()
+        self.callbacks = callbacks
         events.manager.object = self
         restore(options?[CBCentralManagerOptionRestoreIdentifierKey] as? String)
         ConnectionEvents.shared.join(self)
         callbacks.start()
+    }
+
+    /// A manager on an adapter of the program's setup. Not part of Apple's API.
+    ///
+    /// - Parameter quirks: what its connections show; nil for ``CBAdapters/quirks``.
+    public convenience init(
+        delegate: (any CBCentralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil,
+        adapter: any BluetoothAdapter, quirks: CBQuirks? = nil
+    ) {
+        self.init(delegate: delegate, queue: queue, options: ManagerSetup.options(options, adapter, quirks))
     }
 
     deinit {
@@ -73,7 +82,10 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     /// Who is told of what happens; held weakly.
     open var delegate: (any CBCentralManagerDelegate)? {
         get { delegateReference { $0.delegate } }
-        set { delegateReference { $0.delegate = newValue } }
+        set {
+            delegateReference { $0.delegate = newValue }
+            if newValue != nil { delegateDidCome { [weak self] in self?.adapterDidChange($0) } }
+        }
     }
 
     /// Whether it looks for peripherals.
@@ -113,18 +125,15 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
         saveState()
     }
 
-    /// Known peripherals of these identifiers, in their order; those that the adapter does not know are left out.
+    /// Peripherals of these identifiers that this manager or another of the process knows, in their order; others are left
+    /// out.
     open func retrievePeripherals(withIdentifiers identifiers: [UUID]) -> [CBPeripheral] {
-        role.retrievePeripherals(identifiers.map { PeerID($0) }).map { peripheral(UUID($0)) }
+        identifiers.compactMap { identifier in peer(identifier).map { peripheral(identifier, $0) } }
     }
 
     /// Peripherals that are connected to this machine, by any owner of the adapter, and offer one of the services.
     open func retrieveConnectedPeripherals(withServices serviceUUIDs: [CBUUID]) -> [CBPeripheral] {
-        role.retrieveConnectedPeripherals(offering: serviceUUIDs.map(\.bluetooth)).map { peripheral(UUID($0)) }
-    }
-
-    func peripheral(_ identifier: UUID) -> CBPeripheral {
-        peripherals.object(identifier) { CBPeripheral(identifier: identifier, manager: self) }
+        role.retrieveConnectedPeripherals(offering: serviceUUIDs.map(\.bluetooth)).map { peripheral($0) }
     }
 
     // MARK: Connecting
@@ -136,22 +145,29 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
     ///   - options: ``CBConnectPeripheralOptionStartDelayKey`` and ``CBConnectPeripheralOptionEnableAutoReconnect``;
     ///     the others are ignored.
     open func connect(_ peripheral: CBPeripheral, options: [String: Any]? = nil) {
-        guard requirePower() else { return }
+        guard requirePower() else {
+            return refuse(peripheral, .notConnected, "Bluetooth is not powered on: wait for the state's update.")
+        }
         guard peripheral.manager.object === self else {
-            return Misuse.report("connect: the peripheral was not discovered or retrieved by this central manager")
+            Misuse.report("connect: the peripheral was not discovered or retrieved by this central manager")
+            return refuse(
+                peripheral, .unknownDevice,
+                "The peripheral is another manager's: fetch it by retrievePeripherals(withIdentifiers:).")
         }
         let delay = (options?[CBConnectPeripheralOptionStartDelayKey] as? NSNumber)?.doubleValue ?? 0
         let reconnects = (options?[CBConnectPeripheralOptionEnableAutoReconnect] as? NSNumber)?.boolValue ?? false
         guard (0...86_400).contains(delay) else {
-            callbacks.run {
-                self.delegate?.centralManager(
-                    self, didFailToConnect: peripheral,
-                    error: CBError(.invalidParameters, "The start delay must be 0 to 86400 seconds."))
-            }
-            return
+            return refuse(peripheral, .invalidParameters, "The start delay must be 0 to 86400 seconds.")
         }
         begin(peripheral, delay: delay, reconnects: reconnects)
         saveState()
+    }
+
+    /// A connection that is refused is reported.
+    private func refuse(_ peripheral: CBPeripheral, _ code: CBError.Code, _ reason: String) {
+        callbacks.run {
+            self.delegate?.centralManager(self, didFailToConnect: peripheral, error: CBError(code, reason))
+        }
     }
 
     /// Begins a session, unless there is one; when that is about to end, after its end.
@@ -161,12 +177,12 @@ open class CBCentralManager: CBManager, @unchecked Sendable {
                 if contents.state == .disconnecting { contents.next = (delay, reconnects) }
                 return nil
             }
-            let session = PeripheralSession(peripheral, callbacks, reconnects: reconnects)
+            let session = PeripheralSession(peripheral, callbacks, quirks, reconnects: reconnects)
             contents.session = session
             contents.state = .connecting
             return session
         }
-        session?.start(role, to: PeerID(peripheral.identifier), delay: delay)
+        session?.start(role, to: peripheral.peer.current, delay: delay)
     }
 
     /// Ends a connection, or the wait for one; commands that are pending may not complete.

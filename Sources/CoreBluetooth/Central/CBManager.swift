@@ -2,16 +2,25 @@ import FerryBluetooth
 public import Foundation
 
 /// What central and peripheral managers have in common.
-open class CBManager: NSObject, @unchecked Sendable {
-    let callbacks: Callbacks
+open class CBManager: NSObject {
+    // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
+    /// Set by the managers' initializers. One here that takes it would keep subclasses from inheriting `init()`.
+    final var callbacks: Callbacks!
     private let delivered = Guarded(CBManagerState.unknown)
+    private let first = Guarded(FirstUpdate())
 
-    init(callbacks: Callbacks) {
-        self.callbacks = callbacks
-        super.init()
+    /// The first update waits for somebody to tell.
+    private struct FirstUpdate {
+        var isTold = false
+        var waiting: CBManagerState?
+        var isLate = false
     }
 
-    /// Whether Bluetooth can be used now: `unknown` until the first callback.
+    /// How long ``state`` stays unknown where no delegate comes, in seconds.
+    static let longestWait = 1.0
+
+    /// Whether Bluetooth can be used now: `unknown` until the first callback, which waits for a delegate; where none comes,
+    /// for a second.
     open var state: CBManagerState { delivered.current }
 
     /// Whether people have allowed the program to use Bluetooth: `allowedAlways` on Linux.
@@ -23,6 +32,39 @@ open class CBManager: NSObject, @unchecked Sendable {
 
     func setState(_ state: CBManagerState) { delivered.current = state }
 
+    /// Whether an update is told now; on the program's queue. The first one is kept until there is a delegate.
+    func isDue(_ state: CBManagerState, _ hasDelegate: @autoclosure () -> Bool) -> Bool {
+        let (isDue, isFirst, isLate) = first { first in
+            if first.isTold || hasDelegate() {
+                first = FirstUpdate(isTold: true)
+                return (true, false, false)
+            }
+            defer { first.waiting = state }
+            return (false, first.waiting == nil, first.isLate)
+        }
+        if isLate { setState(state) }
+        if isFirst { callbacks.run(after: Self.longestWait) { [weak self] in self?.goOnUntold() } }
+        return isDue
+    }
+
+    /// There is a delegate now: tells it what has waited for one.
+    func delegateDidCome(_ tell: @escaping (CBManagerState) -> Void) {
+        guard first({ $0.waiting }) != nil else { return }
+        callbacks.run { [first] in
+            // Only once, and of the latest state.
+            if let state = first({ $0.waiting }) { tell(state) }
+        }
+    }
+
+    /// Nobody has come: a program that only looks at the state shall see it. A delegate is told still.
+    private func goOnUntold() {
+        let state = first { first in
+            first.isLate = true
+            return first.waiting
+        }
+        if let state { setState(state) }
+    }
+
     /// Whether commands are taken; otherwise reports the misuse, as Apple's does.
     func requirePower(_ function: String = #function) -> Bool {
         guard state != .poweredOn else { return true }
@@ -32,7 +74,7 @@ open class CBManager: NSObject, @unchecked Sendable {
 }
 
 /// A remote device.
-open class CBPeer: NSObject, NSCopying, @unchecked Sendable {
+open class CBPeer: NSObject, NSCopying {
     let peerIdentifier: UUID
 
     init(identifier: UUID) { peerIdentifier = identifier }
@@ -45,15 +87,17 @@ open class CBPeer: NSObject, NSCopying, @unchecked Sendable {
 
     /// The object itself.
     open func copy(with zone: NSZone? = nil) -> Any { self }
+    /// As ``description``.
+    open override var debugDescription: String { description }
 }
 
 /// A remote device in the central role, as a ``CBPeripheralManager`` sees it.
-open class CBCentral: CBPeer, @unchecked Sendable {
-    private let longest: @Sendable (ConnectedCentral) -> Int?
+open class CBCentral: CBPeer {
+    private let longest: (ConnectedCentral) -> Int?
     private let last = Guarded(20)
     private let latest = Guarded<ConnectedCentral?>(nil)
 
-    init(identifier: UUID, longest: @escaping @Sendable (ConnectedCentral) -> Int?) {
+    init(identifier: UUID, longest: @escaping (ConnectedCentral) -> Int?) {
         self.longest = longest
         super.init(identifier: identifier)
     }
@@ -80,6 +124,10 @@ open class CBCentral: CBPeer, @unchecked Sendable {
         }
     }
 
+    /// As Apple's prints.
+    open override var description: String {
+        printed("identifier = \(peerIdentifier), MTU = \(maximumUpdateValueLength)", separator: " ")
+    }
     /// Whether the other object is the same central.
     open override func isEqual(_ object: Any?) -> Bool { (object as? CBCentral)?.peerIdentifier == peerIdentifier }
     /// Equal for the same central.

@@ -3,7 +3,7 @@ public import Foundation
 
 /// A remote device in the peripheral role. Keep it while it is in use: when the last reference goes, its connection
 /// ends.
-open class CBPeripheral: CBPeer, @unchecked Sendable {
+open class CBPeripheral: CBPeer {
     struct Contents {
         var name: String?
         var state = CBPeripheralState.disconnected
@@ -17,11 +17,15 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     let contents = Guarded(Contents())
     private let delegateReference = Guarded(WeakDelegate())
     let manager: WeakReference<CBCentralManager>
+    /// What the manager's adapter calls it.
+    let peer: Guarded<PeerID>
 
     private struct WeakDelegate { weak var delegate: (any CBPeripheralDelegate)? }
 
-    init(identifier: UUID, manager: CBCentralManager) {
+    /// - Parameter peer: what the manager's adapter calls it.
+    init(identifier: UUID, peer: PeerID, manager: CBCentralManager) {
         self.manager = WeakReference(manager)
+        self.peer = Guarded(peer)
         super.init(identifier: identifier)
     }
 
@@ -35,6 +39,15 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     open var delegate: (any CBPeripheralDelegate)? {
         get { delegateReference { $0.delegate } }
         set { delegateReference { $0.delegate = newValue } }
+    }
+
+    /// As Apple's prints. The ATT_MTU is 0 without a connection.
+    open override var description: String {
+        let contents = contents.current
+        let mtu = contents.session?.connectedMTU ?? 0
+        return printed(
+            "identifier = \(peerIdentifier), name = \(contents.name ?? "(null)"), mtu = \(mtu), "
+                + "state = \(contents.state)")
     }
 
     /// The name that the peripheral advertised last.
@@ -69,7 +82,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
     /// The session, if an attribute was found on it and is valid still; otherwise `refuse` is told on the program's
     /// queue.
     private func connected(
-        _ place: RemotePlace?, _ function: String = #function, refuse: @escaping @Sendable (any Error) -> Void
+        _ place: RemotePlace?, _ function: String = #function, refuse: @escaping (any Error) -> Void
     ) -> (PeripheralSession, AttributeID)? {
         guard let session = connected(function) else { return nil }
         guard let place, place.session.object === session else {
@@ -266,7 +279,7 @@ open class CBPeripheral: CBPeer, @unchecked Sendable {
 
     private func write(
         _ data: Data, to id: AttributeID, _ session: PeripheralSession,
-        then finish: @escaping @Sendable (CBPeripheral, (any Error)?) -> Void
+        then finish: @escaping (CBPeripheral, (any Error)?) -> Void
     ) {
         let bytes = [UInt8](data)
         session.request { (connection) async throws(BluetoothError) in

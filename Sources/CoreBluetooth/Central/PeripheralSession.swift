@@ -7,7 +7,7 @@ import Foundation
 final class PeripheralSession: PeripheralConnectionEvents {
     /// Something to be done on the connection; nothing overtakes.
     private enum Command {
-        case request(@Sendable (any PeripheralConnection) async -> Void)
+        case request((any PeripheralConnection) async -> Void)
         case write([UInt8], AttributeID)
     }
 
@@ -22,7 +22,10 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var isRequesting = false
         var waitsForSpace = false
         var queuedWrites = 0
+        var queuedBytes = 0
         var owesReady = false
+        /// A ready call is on its way to the delegate.
+        var isReadyPosted = false
         /// Something has been written without response.
         var hasWritten = false
         var undelivered = 0
@@ -32,21 +35,25 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var attributes: [AttributeID: CBAttribute] = [:]
     }
 
-    /// Writes without response that are kept when the adapter takes no more; further ones are dropped, as Apple's drops
-    /// them.
-    static let mostQueuedWrites = 20
+    /// Writes without response, and bytes of them, that are kept when the adapter takes no more; further ones are dropped,
+    /// as Apple's drops them. Phones take some hundred kilobytes (deviceplug/btleplug 441 lost some of two megabytes); those
+    /// of 2015 took 20 writes (openradar 20394802).
+    static let mostQueuedWrites = 4096
+    static let mostQueuedBytes = 262_144
+    static let shallowQueue = 20
     /// Values that may wait for the delegate before the peer is asked to pause.
     static let mostUndelivered = 256
     /// Values that wait at most, where the adapter cannot have the peer pause; further ones are dropped.
     static let mostKept = 8192
 
     let reconnects: Bool
-    private let quirks = CBAdapters.quirks
+    private let quirks: CBQuirks
     private let state = Guarded(State())
     private let peripheral: WeakReference<CBPeripheral>
     private let callbacks: Callbacks
 
-    init(_ peripheral: CBPeripheral, _ callbacks: Callbacks, reconnects: Bool) {
+    init(_ peripheral: CBPeripheral, _ callbacks: Callbacks, _ quirks: CBQuirks, reconnects: Bool) {
+        self.quirks = quirks
         self.peripheral = WeakReference(peripheral)
         self.callbacks = callbacks
         self.reconnects = reconnects
@@ -123,14 +130,14 @@ final class PeripheralSession: PeripheralConnectionEvents {
     }
 
     /// Runs a callback on the program's queue, if the peripheral is still there.
-    private func tell(_ body: @escaping @Sendable (CBPeripheral) -> Void) {
+    private func tell(_ body: @escaping (CBPeripheral) -> Void) {
         callbacks.run { [peripheral] in
             if let peripheral = peripheral.object { body(peripheral) }
         }
     }
 
     /// The same, as long as the end of the connection has not been reported, after which nothing may follow.
-    private func tellWhileCurrent(_ body: @escaping @Sendable (CBPeripheral) -> Void) {
+    private func tellWhileCurrent(_ body: @escaping (CBPeripheral) -> Void) {
         tell { peripheral in
             if peripheral.contents({ $0.session === self }) { body(peripheral) }
         }
@@ -152,8 +159,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     /// Carries out a request and hands its result over on the program's queue.
     func request<Value: Sendable>(
-        _ work: @escaping @Sendable (any PeripheralConnection) async throws(BluetoothError) -> Value,
-        then finish: @escaping @Sendable (CBPeripheral, Result<Value, BluetoothError>) -> Void
+        _ work: @escaping (any PeripheralConnection) async throws(BluetoothError) -> Value,
+        then finish: @escaping (CBPeripheral, Result<Value, BluetoothError>) -> Void
     ) {
         let start = state { state in
             guard !state.isEnded else { return false }
@@ -185,6 +192,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             }
             state.commands.removeFirst()
             state.queuedWrites -= 1
+            state.queuedBytes -= value.count
         }
         guard case .request? = state.commands.first else { return false }
         state.isRequesting = true
@@ -203,7 +211,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     private func runRequest() async {
         while true {
-            let next: (any PeripheralConnection, @Sendable (any PeripheralConnection) async -> Void)? = state { state in
+            let next: (any PeripheralConnection, (any PeripheralConnection) async -> Void)? = state { state in
                 guard let connection = state.connection, case .request(let work)? = state.commands.popFirst() else {
                     state.isRequesting = false
                     return nil
@@ -230,7 +238,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
         }
     }
 
-    var attMTU: Int { state.current.connection?.attMTU ?? 23 }
+    var attMTU: Int { connectedMTU ?? 23 }
+    /// Nil before there is a connection.
+    var connectedMTU: Int? { state.current.connection?.attMTU }
 
     func writeWithoutResponse(_ value: Data, to id: AttributeID) {
         let bytes = [UInt8](value)
@@ -240,19 +250,23 @@ final class PeripheralSession: PeripheralConnectionEvents {
                 return "\(bytes.count) bytes are more than maximumWriteValueLength(for: .withoutResponse)"
             }
             state.hasWritten = true
+            if !quirks.contains(.readyOnlyAfterFullQueue) { state.owesReady = true }
             if state.commands.isEmpty, !state.isRequesting, !state.waitsForSpace {
                 if send(bytes, to: id, on: connection) { return nil }
                 state.waitsForSpace = true
             }
-            guard state.queuedWrites < Self.mostQueuedWrites else {
+            let most = quirks.contains(.shallowWriteQueue) ? Self.shallowQueue : Self.mostQueuedWrites
+            guard state.queuedWrites < most, state.queuedBytes + bytes.count <= Self.mostQueuedBytes else {
                 return "the queue is full; wait for peripheralIsReady(toSendWriteWithoutResponse:)"
             }
             state.commands.append(.write(bytes, id))
             state.queuedWrites += 1
+            state.queuedBytes += bytes.count
             state.owesReady = true
             return nil
         }
         if let problem { Misuse.report("a write without response was dropped: \(problem)") }
+        signalReady()
     }
 
     func peripheralIsReadyToWrite() {
@@ -264,13 +278,25 @@ final class PeripheralSession: PeripheralConnectionEvents {
         signalReady()
     }
 
+    /// Tells the delegate that there is room, one call at a time: after each write, for that is what programs have come to
+    /// wait for.
     private func signalReady() {
         let isDue = state { state in
-            guard state.owesReady, state.queuedWrites == 0, state.connection != nil else { return false }
+            guard state.owesReady, !state.isReadyPosted, state.queuedWrites == 0, state.connection != nil else {
+                return false
+            }
             state.owesReady = false
+            state.isReadyPosted = true
             return true
         }
-        if isDue { tellWhileCurrent { $0.delegate?.peripheralIsReady(toSendWriteWithoutResponse: $0) } }
+        guard isDue else { return }
+        tell { peripheral in
+            self.state { $0.isReadyPosted = false }
+            guard peripheral.contents({ $0.session === self }) else { return }
+            peripheral.delegate?.peripheralIsReady(toSendWriteWithoutResponse: peripheral)
+            // What was written meanwhile owes one of its own.
+            self.signalReady()
+        }
     }
 
     // MARK: Values

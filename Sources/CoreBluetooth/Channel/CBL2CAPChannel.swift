@@ -8,30 +8,44 @@ public import Foundation
 /// The streams carry bytes: what was written at once may be read in pieces. They take part in a run loop by
 /// `schedule(in:forMode:)` and report to their delegates there; on the main run loop they also work under
 /// `dispatchMain()`.
-open class CBL2CAPChannel: NSObject, @unchecked Sendable {
-    private let pipe: ChannelPipe
-    private let remote: CBPeer
+open class CBL2CAPChannel: NSObject {
+    private let pipe: ChannelPipe?
+    private let remote: CBPeer?
     private let number: CBL2CAPPSM
 
     init(_ channel: any L2CAPChannel, peer: CBPeer) {
         remote = peer
         number = channel.psm.rawValue
-        pipe = ChannelPipe(channel)
+        let pipe = ChannelPipe(channel)
+        self.pipe = pipe
         super.init()
         channel.activate(pipe)
     }
 
-    deinit { pipe.close() }
+    /// A channel to nobody, without streams: for tests that make one up.
+    public override init() {
+        pipe = nil
+        remote = nil
+        number = 0
+    }
+
+    deinit { pipe?.close() }
 
     // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
     /// The other side: a ``CBPeripheral`` or a ``CBCentral``. Never nil.
     open var peer: CBPeer! { remote }
     // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
-    /// What the other side sends. Never nil.
-    open var inputStream: InputStream! { pipe.input }
+    /// What the other side sends. Nil as ``peer`` is.
+    open var inputStream: InputStream! { pipe?.input }
     // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
-    /// What is sent to the other side. Never nil.
-    open var outputStream: OutputStream! { pipe.output }
+    /// What is sent to the other side. Nil as ``peer`` is.
+    open var outputStream: OutputStream! { pipe?.output }
     /// The number by which the channel was opened.
     open var psm: CBL2CAPPSM { number }
+    /// As Apple's prints.
+    open override var description: String {
+        printed("peer = \(remote.map { "\($0)" } ?? "(null)"), psm = \(number)", separator: " ")
+    }
+    /// As ``description``.
+    open override var debugDescription: String { description }
 }

@@ -66,15 +66,13 @@ final class StreamReporter: @unchecked Sendable {
             if let stream { self.report(stream) }
         }
         if target.loop === RunLoop.main {
-            DispatchQueue.main.async { report.body() }
+            DispatchQueue.main.async { report.value() }
         } else {
             // A timer, because adding one wakes the run loop.
             target.loop.add(
-                Timer(fire: Date(), interval: 0, repeats: false) { _ in report.body() }, forMode: target.mode)
+                Timer(fire: Date(), interval: 0, repeats: false) { _ in report.value() }, forMode: target.mode)
         }
     }
-
-    private struct Unchecked: @unchecked Sendable { let body: () -> Void }
 
     private func report(_ stream: Stream) {
         let (due, delegate) = state { state in

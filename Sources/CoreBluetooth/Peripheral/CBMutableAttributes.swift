@@ -2,7 +2,7 @@ import FerryBluetooth
 public import Foundation
 
 /// A service that this program publishes. Fixed once it has been given to ``CBPeripheralManager/add(_:)``.
-open class CBMutableService: CBService, @unchecked Sendable {
+open class CBMutableService: CBService {
     let publication = Guarded(Publication())
 
     /// A service without characteristics.
@@ -44,7 +44,7 @@ struct Publication {
 }
 
 /// A characteristic that this program publishes. Fixed once its service has been added.
-open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
+open class CBMutableCharacteristic: CBCharacteristic {
     let publication = Guarded(Publication())
     private let access: Guarded<CBAttributePermissions>
     let subscribers = Guarded<[CBCentral]>([])
@@ -100,7 +100,7 @@ open class CBMutableCharacteristic: CBCharacteristic, @unchecked Sendable {
 }
 
 /// A descriptor that this program publishes: a User Description or a Presentation Format.
-open class CBMutableDescriptor: CBDescriptor, @unchecked Sendable {
+open class CBMutableDescriptor: CBDescriptor {
     /// Describes a descriptor.
     ///
     /// - Parameters:
@@ -175,7 +175,7 @@ extension CBMutableCharacteristic {
 }
 
 /// A central's wish to read or write a value.
-open class CBATTRequest: NSObject, @unchecked Sendable {
+open class CBATTRequest: NSObject {
     /// The answer that is due, which the requests of one group share; nil for a write without response.
     let answer: PendingAnswer?
     private let source: CBCentral

@@ -6,8 +6,8 @@ import Foundation
 struct EarlyEvent {
     let id: AttributeID
     /// There is no such characteristic.
-    let refuse: @Sendable () -> Void
-    let body: @Sendable (CBPeripheralManager, CBMutableCharacteristic) -> Void
+    let refuse: () -> Void
+    let body: (CBPeripheralManager, CBMutableCharacteristic) -> Void
 }
 
 /// What a peripheral manager is doing.
@@ -84,8 +84,8 @@ extension CBPeripheralManager {
 
     /// Hands an event of a characteristic to the program's queue, or refuses it when there is no such characteristic.
     fileprivate func deliver(
-        _ id: AttributeID, _ body: @escaping @Sendable (CBPeripheralManager, CBMutableCharacteristic) -> Void,
-        orElse refuse: @escaping @Sendable () -> Void = {}
+        _ id: AttributeID, _ body: @escaping (CBPeripheralManager, CBMutableCharacteristic) -> Void,
+        orElse refuse: @escaping () -> Void = {}
     ) {
         let isRefused = progress { progress in
             let known = progress.characteristics[id]
@@ -251,7 +251,8 @@ final class PeripheralEvents: PeripheralRoleEvents {
 }
 
 extension CBPeripheralManager {
-    fileprivate func adapterDidChange(_ state: CBManagerState) {
+    func adapterDidChange(_ state: CBManagerState) {
+        guard isDue(state, delegate != nil) else { return }
         let restored = progress { progress in
             defer { progress.restored = nil }
             return progress.restored

@@ -5,7 +5,7 @@ public import Foundation
 /// Publishes services, advertises them, and updates subscribers.
 ///
 /// The callbacks come one at a time on the queue that was given. The object may be used from any thread.
-open class CBPeripheralManager: CBManager, @unchecked Sendable {
+open class CBPeripheralManager: CBManager {
     private struct WeakDelegate { weak var delegate: (any CBPeripheralManagerDelegate)? }
     private let delegateReference: Guarded<WeakDelegate>
     private let events: PeripheralEvents
@@ -16,7 +16,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     private let tasks = SerialTasks()
 
     /// A manager without a delegate, on the main queue.
-    public convenience init() { self.init(delegate: nil, queue: nil, options: nil) }
+    public override convenience init() { self.init(delegate: nil, queue: nil, options: nil) }
 
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
@@ -30,29 +30,31 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// A manager on the process's adapter (see ``CBAdapters``).
     ///
     /// - Parameters:
-    ///   - delegate: who is told of what happens; held weakly.
+    ///   - delegate: who is told of what happens; held weakly. The first update waits for one, a second at most.
     ///   - queue: where callbacks come; nil for the main queue.
     ///   - options: ``CBPeripheralManagerOptionRestoreIdentifierKey``; the others are ignored.
-    public convenience init(
+    public init(
         delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil
     ) {
-        self.init(delegate: delegate, queue: queue, options: options, adapter: CBAdapters.make())
-    }
-
-    /// A manager on an adapter of the program's choice. Not part of Apple's API.
-    public init(
-        delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil,
-        adapter: any BluetoothAdapter
-    ) {
         let callbacks = Callbacks(queue)
+        let setup = ManagerSetup(options)
         delegateReference = Guarded(WeakDelegate(delegate: delegate))
         events = PeripheralEvents(callbacks)
-        role = adapter.openPeripheral(events)
-        super.init(callbacks: callbacks)
+        role = setup.adapter.openPeripheral(events)
+        super.init()
+        self.callbacks = callbacks
         events.role.current = role
         events.manager.object = self
         restore(options?[CBPeripheralManagerOptionRestoreIdentifierKey] as? String)
         callbacks.start()
+    }
+
+    /// A manager on an adapter of the program's setup. Not part of Apple's API.
+    public convenience init(
+        delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil,
+        adapter: any BluetoothAdapter
+    ) {
+        self.init(delegate: delegate, queue: queue, options: ManagerSetup.options(options, adapter))
     }
 
     deinit { role.close() }
@@ -60,7 +62,10 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
     /// Who is told of what happens; held weakly.
     open var delegate: (any CBPeripheralManagerDelegate)? {
         get { delegateReference { $0.delegate } }
-        set { delegateReference { $0.delegate = newValue } }
+        set {
+            delegateReference { $0.delegate = newValue }
+            if newValue != nil { delegateDidCome { [weak self] in self?.adapterDidChange($0) } }
+        }
     }
 
     /// Whether it advertises.
@@ -135,7 +140,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         guard requirePower() else { return }
         let definition: ServiceDefinition
         do throws(CBError) { definition = try service.definition(on: self) } catch {
-            Misuse.report("add: \(error.localizedDescription)")
+            Misuse.report("add: \(error.reason)")
             return tell { [error] in $0.delegate?.peripheralManager($0, didAdd: service, error: error) }
         }
         let isFirst = service.publication { publication in
@@ -234,7 +239,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     // MARK: L2CAP channels
 
-    /// Offers an L2CAP channel under a PSM of the adapter's choice.
+    /// Offers an L2CAP channel under a PSM of the adapter's setup.
     open func publishL2CAPChannel(withEncryption encryptionRequired: Bool) {
         guard requirePower() else { return }
         perform { (role) async throws(BluetoothError) in
@@ -261,8 +266,8 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
 
     /// Carries out asynchronous work in the order of the calls, then hands the result over on the program's queue.
     private func perform<Value: Sendable>(
-        _ work: @escaping @Sendable (any PeripheralRole) async throws(BluetoothError) -> Value,
-        then finish: @escaping @Sendable (CBPeripheralManager, Result<Value, BluetoothError>) -> Void
+        _ work: @escaping (any PeripheralRole) async throws(BluetoothError) -> Value,
+        then finish: @escaping (CBPeripheralManager, Result<Value, BluetoothError>) -> Void
     ) {
         tasks.add { [weak self, role] in
             let result: Result<Value, BluetoothError>
@@ -271,7 +276,7 @@ open class CBPeripheralManager: CBManager, @unchecked Sendable {
         }
     }
 
-    func tell(_ body: @escaping @Sendable (CBPeripheralManager) -> Void) {
+    func tell(_ body: @escaping (CBPeripheralManager) -> Void) {
         callbacks.run { [weak self] in
             if let self { body(self) }
         }

@@ -1,3 +1,4 @@
+import Ferry
 import FerryBluetooth
 import Foundation
 
@@ -6,6 +7,8 @@ struct CentralSnapshot: Codable, Sendable {
     struct Peripheral: Codable, Sendable {
         var identifier: UUID
         var name: String?
+        /// Who it is, if that is known beyond one connection.
+        var identity: String?
         var reconnects: Bool
     }
     var peripherals: [Peripheral] = []
@@ -41,7 +44,9 @@ extension CBCentralManager {
             guard let session = contents.session, contents.state != .disconnecting else { continue }
             snapshot.peripherals.append(
                 CentralSnapshot.Peripheral(
-                    identifier: peripheral.identifier, name: contents.name, reconnects: session.reconnects))
+                    identifier: peripheral.identifier, name: contents.name,
+                    identity: registry.identity(of: peripheral.identifier)?.description,
+                    reconnects: session.reconnects))
         }
         let scan = progress { $0.scan }
         snapshot.scanServices = scan?.services.map(\.description)
@@ -52,7 +57,10 @@ extension CBCentralManager {
     /// Tells the delegate of what was going on; connections and the scan go on by themselves once there is power.
     func handBack(_ snapshot: CentralSnapshot) {
         let kept = snapshot.peripherals.map { saved in
-            let peripheral = peripheral(saved.identifier)
+            if let identity = saved.identity.flatMap({ PeerIdentity($0) }) {
+                registry.note(saved.identifier, identity)
+            }
+            let peripheral = peripheral(saved.identifier, peer(saved.identifier) ?? PeerID(saved.identifier))
             peripheral.contents {
                 $0.name = saved.name
                 $0.state = .connecting

@@ -1,5 +1,13 @@
 import Dispatch
 
+/// Carries a value that is not sendable to where it is used, one place at a time. Apple's classes are not sendable, so
+/// these are not, although each of them may be used from any thread.
+struct Unchecked<Value>: @unchecked Sendable {
+    let value: Value
+
+    init(_ value: Value) { self.value = value }
+}
+
 /// Runs a manager's callbacks one at a time, in order, on the queue that the program has given: the main queue for nil.
 ///
 /// They run on a serial queue whose target that queue is, so they keep their order on a concurrent queue too.
@@ -14,18 +22,26 @@ final class Callbacks: Sendable {
 
     func start() { queue.activate() }
 
-    func run(_ body: @escaping @Sendable () -> Void) { queue.async(execute: body) }
+    func run(_ body: @escaping () -> Void) {
+        let body = Unchecked(body)
+        queue.async { body.value() }
+    }
+
+    func run(after seconds: Double, _ body: @escaping () -> Void) {
+        let body = Unchecked(body)
+        queue.asyncAfter(deadline: .now() + seconds) { body.value() }
+    }
 }
 
 /// Carries out asynchronous work one piece at a time, in the order in which it was asked for.
 final class SerialTasks: Sendable {
     private struct State {
-        var waiting: [@Sendable () async -> Void] = []
+        var waiting: [() async -> Void] = []
         var isRunning = false
     }
     private let state = Guarded(State())
 
-    func add(_ work: @escaping @Sendable () async -> Void) {
+    func add(_ work: @escaping () async -> Void) {
         let isFirst = state { state in
             state.waiting.append(work)
             defer { state.isRunning = true }

@@ -53,5 +53,8 @@ final class WeakTable<Key: Hashable, Object: AnyObject>: @unchecked Sendable {
         }
     }
 
+    /// The object of a key, if there is one.
+    func object(_ key: Key) -> Object? { lock.withLock { entries[key]?.object } }
+
     var all: [Object] { lock.withLock { entries.values.compactMap(\.object) } }
 }

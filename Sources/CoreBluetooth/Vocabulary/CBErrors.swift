@@ -9,58 +9,101 @@ public let CBATTErrorDomain: String = "CBATTErrorDomain"
 ///
 /// Delegates receive this very type: `error as? CBError` and `error as NSError` both work. An `NSError` made by other
 /// code cannot be cast to it, because Linux has no error bridging.
-public struct CBError: _BridgedStoredNSError, Sendable {
+public struct CBError: _BridgedStoredNSError, CustomStringConvertible, Sendable {
     /// The error as Foundation has it.
     public let _nsError: NSError
     /// Wraps an error of the domain ``CBErrorDomain``.
-    public init(_nsError: NSError) { self._nsError = _nsError }
+    public init(_nsError: NSError) { self._nsError = PrintedError.of(_nsError) }
+    /// As Apple's prints.
+    public var description: String { _nsError.description }
     /// ``CBErrorDomain``.
     public static var _nsErrorDomain: String { CBErrorDomain }
     /// ``CBErrorDomain``.
     public static var errorDomain: String { CBErrorDomain }
 
     /// The kinds of failure; raw values as in Apple's.
-    public enum Code: Int, _ErrorCodeProtocol, Sendable {
+    public enum Code: RawRepresentable, _ErrorCodeProtocol, Hashable, Sendable {
         /// The error that the code belongs to.
         public typealias _ErrorType = CBError
         /// An unknown error.
-        case unknown = 0
+        case unknown
         /// The parameters are not valid.
-        case invalidParameters = 1
+        case invalidParameters
         /// The attribute is not valid (any more).
-        case invalidHandle = 2
+        case invalidHandle
         /// The peer is not connected.
-        case notConnected = 3
+        case notConnected
         /// There is no space for the operation.
-        case outOfSpace = 4
+        case outOfSpace
         /// The operation was cancelled.
-        case operationCancelled = 5
+        case operationCancelled
         /// The connection timed out.
-        case connectionTimeout = 6
+        case connectionTimeout
         /// The peripheral has disconnected.
-        case peripheralDisconnected = 7
+        case peripheralDisconnected
         /// The UUID is not allowed.
-        case uuidNotAllowed = 8
+        case uuidNotAllowed
         /// The peripheral manager advertises already.
-        case alreadyAdvertising = 9
+        case alreadyAdvertising
         /// The connection could not be made.
-        case connectionFailed = 10
+        case connectionFailed
         /// There are as many connections as there may be.
-        case connectionLimitReached = 11
+        case connectionLimitReached
         /// The device is not known.
-        case unknownDevice = 12
+        case unknownDevice
         /// The operation is not supported.
-        case operationNotSupported = 13
+        case operationNotSupported
         /// The peer has removed its pairing information.
-        case peerRemovedPairingInformation = 14
+        case peerRemovedPairingInformation
         /// Encrypting the connection took too long.
-        case encryptionTimedOut = 15
+        case encryptionTimedOut
         /// Too many devices are paired.
-        case tooManyLEPairedDevices = 16
+        case tooManyLEPairedDevices
         /// The limit of notifications in the background is exceeded; never met on Linux.
-        case leGattExceededBackgroundNotificationLimit = 17
+        case leGattExceededBackgroundNotificationLimit
         /// The limit of notifications in the background is near; never met on Linux.
-        case leGattNearBackgroundNotificationLimit = 18
+        case leGattNearBackgroundNotificationLimit
+        /// A number that has no name here. Apple's has no case for it either: write `default`.
+        case other(Int)
+
+        /// The code of a number; never nil.
+        public init?(rawValue: Int) {
+            self = Self.named.indices.contains(rawValue) ? Self.named[rawValue] : .other(rawValue)
+        }
+
+        private static let named: [Self] = [
+            .unknown, .invalidParameters, .invalidHandle, .notConnected, .outOfSpace, .operationCancelled,
+            .connectionTimeout, .peripheralDisconnected, .uuidNotAllowed, .alreadyAdvertising, .connectionFailed,
+            .connectionLimitReached, .unknownDevice, .operationNotSupported, .peerRemovedPairingInformation,
+            .encryptionTimedOut, .tooManyLEPairedDevices, .leGattExceededBackgroundNotificationLimit,
+            .leGattNearBackgroundNotificationLimit,
+        ]
+
+        /// The number.
+        public var rawValue: Int {
+            switch self {
+            case .unknown: 0
+            case .invalidParameters: 1
+            case .invalidHandle: 2
+            case .notConnected: 3
+            case .outOfSpace: 4
+            case .operationCancelled: 5
+            case .connectionTimeout: 6
+            case .peripheralDisconnected: 7
+            case .uuidNotAllowed: 8
+            case .alreadyAdvertising: 9
+            case .connectionFailed: 10
+            case .connectionLimitReached: 11
+            case .unknownDevice: 12
+            case .operationNotSupported: 13
+            case .peerRemovedPairingInformation: 14
+            case .encryptionTimedOut: 15
+            case .tooManyLEPairedDevices: 16
+            case .leGattExceededBackgroundNotificationLimit: 17
+            case .leGattNearBackgroundNotificationLimit: 18
+            case .other(let number): number
+            }
+        }
 
         /// The former, misspelt name of ``unknownDevice``.
         @available(*, deprecated, renamed: "unknownDevice")
@@ -114,60 +157,100 @@ public struct CBError: _BridgedStoredNSError, Sendable {
 
 /// What a peer answered a request with, other than success (Core Specification 5.4, Vol 3, Part F, 3.4.1.1).
 ///
-/// A code that has no case here (an application's own, 0x80 to 0x9F, or one common to profiles) is in `errorCode` of
-/// the `NSError` form; ``code`` is then ``Code/unlikelyError``, where Apple's has no value to give either.
-public struct CBATTError: _BridgedStoredNSError, Sendable {
+/// A code that has no name here (an application's own, 0x80 to 0x9F, or one common to profiles) keeps its number:
+/// ``Code/init(rawValue:)`` is never nil.
+public struct CBATTError: _BridgedStoredNSError, CustomStringConvertible, Sendable {
     /// The error as Foundation has it.
     public let _nsError: NSError
     /// Wraps an error of the domain ``CBATTErrorDomain``.
-    public init(_nsError: NSError) { self._nsError = _nsError }
+    public init(_nsError: NSError) { self._nsError = PrintedError.of(_nsError) }
+    /// As Apple's prints.
+    public var description: String { _nsError.description }
     /// ``CBATTErrorDomain``.
     public static var _nsErrorDomain: String { CBATTErrorDomain }
     /// ``CBATTErrorDomain``.
     public static var errorDomain: String { CBATTErrorDomain }
-    /// The kind of failure.
-    public var code: Code { Code(rawValue: _nsError.code) ?? .unlikelyError }
 
     /// The kinds of answer; raw values as in the specification.
-    public enum Code: Int, _ErrorCodeProtocol, Sendable {
+    public enum Code: RawRepresentable, _ErrorCodeProtocol, Hashable, Sendable {
         /// The error that the code belongs to.
         public typealias _ErrorType = CBATTError
         /// No error.
-        case success = 0x00
+        case success
         /// The attribute does not exist.
-        case invalidHandle = 0x01
+        case invalidHandle
         /// The attribute cannot be read.
-        case readNotPermitted = 0x02
+        case readNotPermitted
         /// The attribute cannot be written.
-        case writeNotPermitted = 0x03
+        case writeNotPermitted
         /// The PDU was malformed.
-        case invalidPdu = 0x04
+        case invalidPdu
         /// The peer must authenticate first.
-        case insufficientAuthentication = 0x05
+        case insufficientAuthentication
         /// The server does not support the request.
-        case requestNotSupported = 0x06
+        case requestNotSupported
         /// The offset is past the end of the value.
-        case invalidOffset = 0x07
+        case invalidOffset
         /// The peer is not allowed to.
-        case insufficientAuthorization = 0x08
+        case insufficientAuthorization
         /// Too many prepared writes wait.
-        case prepareQueueFull = 0x09
+        case prepareQueueFull
         /// There is no such attribute.
-        case attributeNotFound = 0x0A
+        case attributeNotFound
         /// The value cannot be read in parts.
-        case attributeNotLong = 0x0B
+        case attributeNotLong
         /// The encryption key is too short.
-        case insufficientEncryptionKeySize = 0x0C
+        case insufficientEncryptionKeySize
         /// The value has the wrong length.
-        case invalidAttributeValueLength = 0x0D
+        case invalidAttributeValueLength
         /// Something unlikely went wrong.
-        case unlikelyError = 0x0E
+        case unlikelyError
         /// The link must be encrypted first.
-        case insufficientEncryption = 0x0F
+        case insufficientEncryption
         /// The group type is not supported.
-        case unsupportedGroupType = 0x10
+        case unsupportedGroupType
         /// The server has no room.
-        case insufficientResources = 0x11
+        case insufficientResources
+        /// A number that has no name here. Apple's has no case for it either: write `default`.
+        case other(Int)
+
+        /// The code of a number; never nil.
+        public init?(rawValue: Int) {
+            self = Self.named.indices.contains(rawValue) ? Self.named[rawValue] : .other(rawValue)
+        }
+
+        private static let named: [Self] = [
+            .success, .invalidHandle, .readNotPermitted, .writeNotPermitted, .invalidPdu,
+            .insufficientAuthentication, .requestNotSupported, .invalidOffset, .insufficientAuthorization,
+            .prepareQueueFull, .attributeNotFound, .attributeNotLong, .insufficientEncryptionKeySize,
+            .invalidAttributeValueLength, .unlikelyError, .insufficientEncryption, .unsupportedGroupType,
+            .insufficientResources,
+        ]
+
+        /// The number.
+        public var rawValue: Int {
+            switch self {
+            case .success: 0
+            case .invalidHandle: 1
+            case .readNotPermitted: 2
+            case .writeNotPermitted: 3
+            case .invalidPdu: 4
+            case .insufficientAuthentication: 5
+            case .requestNotSupported: 6
+            case .invalidOffset: 7
+            case .insufficientAuthorization: 8
+            case .prepareQueueFull: 9
+            case .attributeNotFound: 10
+            case .attributeNotLong: 11
+            case .insufficientEncryptionKeySize: 12
+            case .invalidAttributeValueLength: 13
+            case .unlikelyError: 14
+            case .insufficientEncryption: 15
+            case .unsupportedGroupType: 16
+            case .insufficientResources: 17
+            case .other(let number): number
+            }
+        }
     }
 
     /// ``Code/success``.

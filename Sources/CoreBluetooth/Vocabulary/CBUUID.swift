@@ -2,7 +2,7 @@ import FerryBluetooth
 public import Foundation
 
 /// A UUID as Bluetooth uses it: 16, 32 or 128 bits. Two are equal when their 128-bit values are.
-open class CBUUID: NSObject, NSCopying, @unchecked Sendable {
+open class CBUUID: NSObject, NSCopying {
     let bluetooth: BluetoothUUID
 
     /// Reads 4 or 8 hexadecimal digits, or the 36 characters of the 128-bit form.
@@ -28,6 +28,9 @@ open class CBUUID: NSObject, NSCopying, @unchecked Sendable {
     public init(nsuuid theUUID: UUID) {
         bluetooth = BluetoothUUID(theUUID.bits)
     }
+
+    /// The UUID of all zeros, which no peer has.
+    public override init() { bluetooth = BluetoothUUID(0 as UInt128) }
 
     init(_ bluetooth: BluetoothUUID) { self.bluetooth = bluetooth }
 

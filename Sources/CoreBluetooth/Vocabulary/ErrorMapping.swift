@@ -5,10 +5,8 @@ extension BluetoothError {
     /// The error as a delegate receives it.
     var asCoreBluetooth: any Error {
         if let error = code.attError {
-            return CBATTError(
-                _nsError: NSError(
-                    domain: CBATTErrorDomain, code: Int(error.rawValue),
-                    userInfo: [NSLocalizedDescriptionKey: error.explanation]))
+            let code = CBATTError.Code(rawValue: Int(error.rawValue)) ?? .unlikelyError
+            return CBATTError(code, error.explanation)
         }
         return CBError(coreBluetoothCode, message)
     }
@@ -30,14 +28,17 @@ extension BluetoothError {
     }
 }
 
+// Programs are shown Apple's words. What was met, in ours, is beside it.
 extension CBError {
-    init(_ code: Code, _ message: String) {
-        self.init(code, userInfo: [NSLocalizedDescriptionKey: message])
+    init(_ code: Code, _ reason: String) {
+        self.init(
+            code, userInfo: [NSLocalizedDescriptionKey: code.text, PrintedError.reasonKey: reason])
     }
 }
 
 extension CBATTError {
-    init(_ code: Code, _ message: String) {
-        self.init(code, userInfo: [NSLocalizedDescriptionKey: message])
+    init(_ code: Code, _ reason: String) {
+        self.init(
+            code, userInfo: [NSLocalizedDescriptionKey: code.text, PrintedError.reasonKey: reason])
     }
 }

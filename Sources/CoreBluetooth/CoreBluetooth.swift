@@ -1,0 +1,3 @@
+// As importing Apple's framework does, importing this module brings these two into scope.
+@_exported public import Dispatch
+@_exported public import Foundation

@@ -1,0 +1,20 @@
+import Foundation
+
+extension NSObject {
+    /// An object in the form in which Apple's print: class, place and what is said of it.
+    func printed(_ contents: String, separator: String = ", ") -> String {
+        let place = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
+        return "<\(type(of: self)): 0x\(String(place, radix: 16))\(separator)\(contents)>"
+    }
+
+    /// Bytes as Apple's Foundation prints them: those of long ones at both ends.
+    func printed(_ data: Data?) -> String {
+        guard let data else { return "(null)" }
+        func digits(_ bytes: Data) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+        guard data.count > 24 else { return "{length = \(data.count), bytes = 0x\(digits(data))}" }
+        // Sixteen bytes in groups of four, and the last eight.
+        let head = stride(from: 0, to: 16, by: 4).map { digits(data.dropFirst($0).prefix(4)) }.joined(separator: " ")
+        let tail = [digits(data.suffix(8).prefix(4)), digits(data.suffix(4))].joined(separator: " ")
+        return "{length = \(data.count), bytes = 0x\(head) ... \(tail) }"
+    }
+}
