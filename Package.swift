@@ -94,13 +94,23 @@ let package = Package(
             path: "Plugins/FerryLoopback"
         ),
 
+        // Every transport by the name that people type: the one place where the programs meet a new one.
+        .target(
+            name: "FerryTransports",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+                .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
+            ]
+        ),
+
         // The command line: measures links and advises.
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator", "FerryZlib",
+                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator", "FerryTransports",
+                "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
-                .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -137,9 +147,7 @@ let package = Package(
             name: "BusinessCard",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerrySequenced", "FerryJSON", "FerryPropertyList", "FerryZlib",
-                "FerryLoopback",
-                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
-                .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
+                "FerryLoopback", "FerryTransports",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
             path: "Examples/BusinessCard"
@@ -215,16 +223,19 @@ let package = Package(
             name: "FerrySimulatorTests",
             dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator"]),
         .testTarget(
+            name: "FerryTransportsTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryTransports"]),
+        .testTarget(
             name: "FerryCommandTests",
             dependencies: [
                 "FerryCommand", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator",
+                "FerryTransports",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
         .testTarget(
             name: "BusinessCardTests",
             dependencies: [
-                "BusinessCard", "Ferry", "FerryBluetooth", "FerryTesting",
+                "BusinessCard", "Ferry", "FerryBluetooth", "FerryTesting", "FerryTransports",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ]

@@ -1,4 +1,5 @@
 import Ferry
+import FerryTransports
 import Foundation
 import TestSupport
 import Testing
@@ -120,7 +121,7 @@ import Testing
 @Suite(.tags(.program), .timeLimit(.minutes(1))) struct RoleTests {
     private let transport: @Sendable (String) -> any Transport
 
-    init() throws { transport = try TransportChoice.loopback.open(RadioSettings()) }
+    init() throws { transport = try RadioSettings().open(.loopback) }
 
     @Test func aServerHandsItsCardToEveryVisitorAndTakesTheirs() async throws {
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID()).json").path

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryBluetooth
+import FerryTransports
 import TestSupport
 import Testing
 
@@ -19,7 +20,7 @@ import Testing
         #expect(options.radio.interval == .microseconds(7500))
         #expect(options.radio.rssi == nil)
         #expect(options.timeout == .seconds(30))
-        #expect(options.transport.name == "loopback")
+        #expect(options.transport.description == "loopback")
         #expect(CardService.service.uuidString == "E07F0AE8-00BB-47F5-94F4-4A7174EA3032")
         #expect(CardService.characteristic.uuidString == "9D534E8B-2153-4F6D-B2B0-8C68665A7274")
     }
@@ -69,7 +70,7 @@ import Testing
         (["--framing", "slip"], "Please provide one of 'eom', 'length' or 'sequenced'."),
         (["--codec", "yaml"], "Please provide one of 'json', 'plist' or 'xml'."),
         (["--save", "card.txt"], "A card is saved as .json, .plist or .vcf."),
-        (["--transport", "a\u{1B}[2Jb"], "transport a\\u{1B}[2Jb is not part of this build"),
+        (["--transport", "a\u{1B}[2Jb"], "There is no transport \"a\\u{1B}[2Jb\""),
         (["serve", "--chunk", "0"], "Give a number of bytes from 1 to 512."),
         (["receive", "--rssi", "x"], "Give two signal strengths"),
         (["--capture", "x"], "the loopback transport has none"),
@@ -106,7 +107,7 @@ import Testing
     #if HCI
         @Test func controllersOfOnesOwnAreTakenByTheirAddress() throws {
             let options = try CardOptions.parse(["--transport", "hci:tcp:127.0.0.1:9001"])
-            #expect(options.transport.name == "hci:tcp:127.0.0.1:9001")
+            #expect(options.transport.description == "hci:tcp:127.0.0.1:9001")
             #expect(throws: (any Error).self) { try options.requireOneProcess() }
             let error = #expect(throws: (any Error).self) { try CardOptions.parse(["--transport", "hci:tcp:x"]) }
             #expect(CardOptions.fullMessage(for: try #require(error)).contains("Use hci:tcp:HOST:PORT"))
@@ -124,7 +125,7 @@ import Testing
         @Test(arguments: ["bluez", "bluez:hci1"])
         func adaptersOfBluetoothdAreTakenByTheirName(_ name: String) throws {
             let options = try CardOptions.parse(["--transport", name])
-            #expect(options.transport.name == name && options.transport.reachesOtherProcesses)
+            #expect(options.transport.description == name && options.transport.reachesOtherProcesses)
         }
     #else
         @Test func bluetoothdIsSaidHowToBuild() throws {

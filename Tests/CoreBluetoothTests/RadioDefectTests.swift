@@ -1,8 +1,8 @@
 import CoreBluetooth
 import Ferry
-import FerrySequenced
 import FerryBluetooth
 import FerryLoopback
+import FerrySequenced
 import Foundation
 import Synchronization
 import TestSupport

@@ -1,8 +1,8 @@
 #if BlueZ
     import Ferry
-    import FerrySequenced
     import FerryBlueZ
     import FerryBluetooth
+    import FerrySequenced
     import FerryTesting
     import Synchronization
     import TestSupport

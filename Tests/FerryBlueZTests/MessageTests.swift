@@ -1,10 +1,10 @@
 #if BlueZ
     import Ferry
-    import FerrySequenced
     import FerryBlueZ
     import FerryBluetooth
     import FerryJSON
     import FerryPropertyList
+    import FerrySequenced
     import FerryTesting
     import FerryZlib
     import Glibc

@@ -1,6 +1,7 @@
 import Ferry
 import FerryBluetooth
 import FerryLoopback
+import FerryTransports
 import TestSupport
 import Testing
 
@@ -8,14 +9,17 @@ import Testing
 
 /// Adapters that `--transport` names, played by those of one loopback radio.
 @Suite("ferry bench over adapters", .tags(.program)) struct AdapterTests {
-    private func adapters(_ count: Int, attMTU: Int = 185) throws -> [BenchAdapter] {
+    private func adapters(_ count: Int, attMTU: Int = 185) throws -> [NamedTransport] {
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = attMTU
         configuration.connectionInterval = .milliseconds(10)
         let radio = try LoopbackRadio(configuration: configuration)
         return (0..<count).map { index in
-            BenchAdapter(description: "air:\(index)", attMTU: nil) { (_) throws(FerryError) in (radio.makeAdapter(), {})
-            }
+            NamedTransport(
+                "air:\(index)",
+                .adapters { (_) throws(FerryError) in
+                    { (role) throws(FerryError) in OpenedAdapter(radio.makeAdapter(name: role)) }
+                })
         }
     }
 
@@ -40,7 +44,7 @@ import Testing
     @Test("What an adapter leaves no choice of is not swept") func onlyMTU() throws {
         #expect(BenchTransport.sim.defaultMTUs.count == 4)
         #expect(BenchTransport.adapters(try adapters(2)).defaultMTUs.count == 4)
-        let stubborn = BenchAdapter(description: "air", attMTU: 517, open: try adapters(1)[0].open)
+        let stubborn = NamedTransport("air", attMTU: 517, try adapters(1)[0].opening)
         #expect(BenchTransport.adapters([stubborn, stubborn]).defaultMTUs == [517])
     }
 

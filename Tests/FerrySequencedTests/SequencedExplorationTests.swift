@@ -1,5 +1,5 @@
-import Foundation
 import Ferry
+import Foundation
 import TestSupport
 import Testing
 

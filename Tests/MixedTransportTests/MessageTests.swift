@@ -1,8 +1,8 @@
 #if HCI && BlueZ
     import Ferry
-    import FerrySequenced
     import FerryBluetooth
     import FerryHCI
+    import FerrySequenced
     import Testing
 
     /// How messages become chunks, and what carries those towards the central.

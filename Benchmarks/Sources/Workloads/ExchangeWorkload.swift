@@ -1,5 +1,5 @@
 public import Ferry
-public import FerrySequenced
+import FerrySequenced
 
 extension Workload {
     /// Two sessions of one framing, chunks handed from one to the other: encoding, decoding and, where the framing has

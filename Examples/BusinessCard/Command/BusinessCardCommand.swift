@@ -1,4 +1,5 @@
 import ArgumentParser
+import FerryTransports
 
 /// Both roles in one process, unless a subcommand picks one.
 @main
@@ -40,7 +41,7 @@ struct ServeCommand: AsyncParsableCommand {
     func run() async throws {
         try await Runner.run { console in
             let card = try options.loadCard() ?? .example
-            let transport = try options.transport.open(options.radio)("server")
+            let transport = try options.radio.open(options.transport)("server")
             try await options.roles(console).serve(card, over: transport, savingTo: options.save)
         }
     }
@@ -59,7 +60,7 @@ struct ReceiveCommand: AsyncParsableCommand {
     func run() async throws {
         try await Runner.run { console in
             let card = try options.loadCard()
-            let transport = try options.transport.open(options.radio)("client")
+            let transport = try options.radio.open(options.transport)("client")
             try await options.roles(console).receive(over: transport, reply: card, savingTo: options.save)
         }
     }
@@ -85,21 +86,21 @@ extension CardOptions {
     /// Refuses a role alone on a transport that ends with the process.
     func requireOtherProcesses(for role: String) throws {
         guard !transport.reachesOtherProcesses else { return }
-        let others = TransportChoice.hciForms + TransportChoice.bluezForms
+        let others = NamedTransport.forms { $0.name != transport.description }
         let help =
             others.isEmpty
             ? "This build has no transport that leaves it; swift build --traits HCI, or --traits BlueZ, makes one that has."
             : "Choose one that leaves it with --transport: \(others.joined(separator: ", "))."
         throw ValidationError(
-            "\(role) would meet nobody: the \(transport.name) transport is a virtual radio within one process. \(help) "
+            "\(role) would meet nobody: the \(transport) transport is a virtual radio within one process. \(help) "
                 + "Run business-card without a subcommand to see both roles at once.")
     }
 
     /// Refuses both roles at once on a transport whose one adapter does not hear itself.
     func requireOneProcess() throws {
-        guard transport.reachesOtherProcesses else { return }
+        guard !transport.reachesItself else { return }
         throw ValidationError(
-            "\(transport.name) is one Bluetooth controller, and it does not hear itself. Run business-card serve on one "
+            "\(transport) is one Bluetooth controller, and it does not hear itself. Run business-card serve on one "
                 + "controller and business-card receive on another.")
     }
 }

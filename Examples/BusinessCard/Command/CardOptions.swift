@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryTransports
 
 /// What all three commands take.
 struct CardOptions: ParsableArguments {
@@ -56,9 +57,14 @@ struct CardOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "What carries the chunks: \(TransportChoice.list). (default: loopback)", valueName: "transport"),
-        transform: TransportChoice.parse)
-    var transport = TransportChoice.loopback
+            "What carries the chunks: \(NamedTransport.forms().joined(separator: ", ")). (default: loopback)",
+            valueName: "transport"),
+        transform: {
+            do throws(FerryError) { return try NamedTransport.parse($0, program: "business-card") } catch {
+                throw ValidationError(error.message)
+            }
+        })
+    var transport = NamedTransport.loopback
 
     @Option(
         help: ArgumentHelp(
@@ -67,9 +73,9 @@ struct CardOptions: ParsableArguments {
 
     /// Refuses what cannot work together before anything happens.
     func validate() throws {
-        if capture != nil, !transport.name.hasPrefix("hci:") {
+        if capture != nil, !transport.canCapture {
             throw ValidationError(
-                "--capture takes HCI packets, and the \(transport.name) transport has none. Use it with --transport hci:..."
+                "--capture takes HCI packets, and the \(transport) transport has none. Use it with --transport hci:..."
             )
         }
         do {

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Ferry
-import FerrySequenced
 import FerryJSON
 import FerryPropertyList
+import FerrySequenced
 import FerryZlib
 
 /// What both sides of an exchange must agree on.

@@ -1,8 +1,9 @@
 import Ferry
+import FerryTransports
 
 /// What the three commands do, apart from their arguments.
 struct Roles: Sendable {
-    var transport = TransportChoice.loopback
+    var transport = NamedTransport.loopback
     var radio = RadioSettings()
     var recipe = Recipe()
     var timeout = Duration.seconds(30)
@@ -22,9 +23,9 @@ struct Roles: Sendable {
     ///
     /// - Parameter path: where the client saves it.
     func exchange(_ card: Card, savingTo path: String?) async throws {
-        let makeTransport = try transport.open(radio)
+        let makeTransport = try radio.open(transport)
         report.card("Card to send", card)
-        report.fact("Transport", transport.title(radio))
+        report.fact("Transport", radio.title(transport))
         report.recipe(recipe)
         console.line()
 

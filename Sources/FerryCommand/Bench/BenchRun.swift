@@ -1,7 +1,7 @@
 import Ferry
-import FerrySequenced
 import FerryBluetooth
 import FerryLoopback
+import FerrySequenced
 import FerrySimulator
 import FerryZlib
 

@@ -1,12 +1,13 @@
 import ArgumentParser
 import Ferry
+import FerryTransports
 
 /// What `--transport` names.
 enum BenchTransport: Sendable {
     case sim
     case loopback
     /// The peripheral's adapter, then one for each central.
-    case adapters([BenchAdapter])
+    case adapters([NamedTransport])
 
     /// Whether time is virtual, and the output the same on every run.
     var isSimulated: Bool {
@@ -28,7 +29,9 @@ enum BenchTransport: Sendable {
     }
 
     /// What can be named, for help.
-    static let forms = ["sim", "loopback"] + BenchAdapter.forms.map { "\($0),\($0)" }
+    static let forms =
+        ["sim", "loopback"]
+        + NamedTransport.forms { $0.makesAdapters && $0.name != "loopback" }.map { "\($0),\($0)" }
 
     static func parse(_ text: String) throws -> BenchTransport {
         switch text {
@@ -37,14 +40,22 @@ enum BenchTransport: Sendable {
         default: break
         }
         do throws(FerryError) {
-            var adapters: [BenchAdapter] = []
+            var adapters: [NamedTransport] = []
             for part in text.split(separator: ",", omittingEmptySubsequences: false) {
-                adapters.append(try BenchAdapter.named(String(part)))
+                let named = try NamedTransport.parse(String(part), program: "ferry", forms: forms)
+                guard case .adapters = named.opening, named.reachesOtherProcesses else { throw noAdapter(named) }
+                adapters.append(named)
             }
             return .adapters(adapters)
         } catch {
             throw ValidationError(error.message)
         }
+    }
+
+    static func noAdapter(_ named: NamedTransport) -> FerryError {
+        FerryError(
+            .invalidConfiguration,
+            "\(named) names no Bluetooth adapter of its own. Use one of: \(forms.joined(separator: ", ")).")
     }
 
     /// Refuses points for which there are not enough adapters.

@@ -1,0 +1,94 @@
+package import Ferry
+package import FerryBluetooth
+package import FerryLoopback
+
+/// A transport that somebody has named, ready to be opened.
+package struct NamedTransport: Sendable, CustomStringConvertible {
+    /// What was typed.
+    package let description: String
+    /// Whether another process can be met over it.
+    package let reachesOtherProcesses: Bool
+    /// Whether this process can be at both ends.
+    package let reachesItself: Bool
+    /// The ATT_MTU that it has, whatever an app would like; nil where an app chooses.
+    package let attMTU: Int?
+    /// Whether what crosses can be captured (``RadioOptions/capture``).
+    package let canCapture: Bool
+    /// What it makes.
+    package let opening: Opening
+
+    /// What a transport makes, and how.
+    package enum Opening: Sendable {
+        /// Adapters, over which GATT makes links.
+        case adapters(AdapterMaker)
+        /// Links of its own.
+        case links(@Sendable () -> any Transport)
+    }
+
+    /// Prepares what the adapters share, and then opens as many as are asked for, each for a role's name.
+    package typealias AdapterMaker =
+        @Sendable (RadioOptions) throws(FerryError) -> @Sendable (String) async throws(FerryError) -> OpenedAdapter
+
+    package init(
+        _ description: String, reachesOtherProcesses: Bool = true, reachesItself: Bool = false, attMTU: Int? = nil,
+        canCapture: Bool = false,
+        _ opening: Opening
+    ) {
+        self.description = description
+        self.reachesOtherProcesses = reachesOtherProcesses
+        self.reachesItself = reachesItself
+        self.attMTU = attMTU
+        self.canCapture = canCapture
+        self.opening = opening
+    }
+}
+
+/// An adapter, and what gives it back.
+package struct OpenedAdapter: Sendable {
+    package let adapter: any BluetoothAdapter
+    package let close: @Sendable () -> Void
+
+    package init(_ adapter: any BluetoothAdapter, close: @escaping @Sendable () -> Void = {}) {
+        self.adapter = adapter
+        self.close = close
+    }
+}
+
+/// How adapters are to behave, as far as each can.
+package struct RadioOptions: Sendable {
+    /// The ATT_MTU to ask for and agree to, 23 to 517; nil for the adapter's default.
+    package var attMTU: Int?
+    /// The connection interval to connect with; nil for the adapter's default.
+    package var connectionInterval: Duration?
+    /// The virtual radio, which takes nothing of the above.
+    package var virtualRadio = LoopbackRadio.Configuration()
+    /// A file for what crosses, where ``NamedTransport/canCapture``.
+    package var capture: String?
+    /// Takes what could be better about an adapter, and how.
+    package var onAdvice: @Sendable (String) -> Void = { _ in }
+
+    package init() {}
+}
+
+extension NamedTransport {
+    /// Opens it, and makes a transport for each role's name. An adapter is opened when its transport is first used: what a
+    /// command line names is checked before, and nothing is taken that is not used.
+    ///
+    /// - Parameters:
+    ///   - configuration: the service that links cross, where it makes adapters.
+    ///   - options: how the adapters are to behave.
+    package func open(
+        _ configuration: GATTConfiguration, _ options: RadioOptions
+    ) throws(FerryError) -> @Sendable (_ role: String) -> any Transport {
+        switch opening {
+        case .adapters(let make):
+            let adapter = try make(options)
+            return { role in
+                DeferredTransport { () async throws(FerryError) in
+                    GATTTransport(adapter: try await adapter(role).adapter, configuration: configuration)
+                }
+            }
+        case .links(let make): return { _ in make() }
+        }
+    }
+}
