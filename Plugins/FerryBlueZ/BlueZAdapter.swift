@@ -87,16 +87,24 @@
 
         /// Opens the peripheral role.
         public func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole {
-            let owner = PeripheralOwner(id: engine.shared.withLock { $0.makeID() }, events)
-            engine.perform { $0.add(owner) }
+            let owner = engine.shared.withLock { shared in
+                let owner = PeripheralOwner(id: shared.makeID(), events)
+                shared.peripherals.open(owner.id, owner)
+                return owner
+            }
+            engine.perform { $0.roleDidOpen { owner.events.peripheralAdapterDidChange($0) } }
             return BlueZPeripheralRole(engine, owner)
         }
 
         /// Opens the central role.
         public func openCentral(_ events: any CentralRoleEvents) -> any CentralRole {
-            let owner = CentralOwner(id: engine.shared.withLock { $0.makeID() }, events)
-            engine.perform { $0.add(owner) }
-            return BlueZCentralRole(engine, owner)
+            let id = engine.shared.withLock { shared in
+                let id = shared.makeID()
+                shared.centrals.open(id, CentralOwner(events: events))
+                return id
+            }
+            engine.perform { $0.roleDidOpen { events.centralAdapterDidChange($0) } }
+            return BlueZCentralRole(engine, id)
         }
 
         /// Ends every role and connection, and leaves the bus.

@@ -6,10 +6,7 @@
 
     /// All that changes, behind the engine's lock.
     struct EngineState: ~Copyable, Sendable {
-        /// Peers that have a name and of which it is kept what was heard, at most, beside those that are connected, being
-        /// connected to or bonded: anyone can advertise under a new address as often as they like.
-        static let peerLimit = 1024
-
+        let name: String
         var host: LEHost
         var splitter = H4Splitter()
         var batch = EventBatch()
@@ -30,32 +27,34 @@
         /// Whether the channel is to be closed once the connections have ended.
         var isClosing = false
 
-        var nextOwner: UInt64 = 1
-        var peripherals: [PeripheralOwner] = []
-        var centrals: [CentralOwner] = []
+        var lastOwner: UInt64 = 0
+        var peripherals = OpenRoles<PeripheralOwner>()
+        var centrals = OpenRoles<CentralOwner>()
         var advertisingOwner: UInt64?
         var advertisingWaiter: Waiter<Void>?
 
-        var peerIDs: [Address: PeerID] = [:]
-        var addresses: [PeerID: Address] = [:]
-        /// Peers that have a name, in the order in which they may lose it.
-        private var namedPeers: CircularBuffer<Address> = []
+        /// By the addresses that last, where they are known.
+        var peers = PeerTable<Address>()
+        /// Of peers that have a name.
         var heard: [Address: Heard] = [:]
         var links: [ConnectionID: LinkState] = [:]
-        var connecting: [Address: [Attempt]] = [:]
+        var attempts = ConnectionAttempts<Address, HCIConnection>()
         var operations: [OperationID: Operation] = [:]
         var securing: [ConnectionID: [Waiter<Void>]] = [:]
         /// What a person is asked while a connection's peer pairs.
         var questions: [ConnectionID: Task<Void, Never>] = [:]
         var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
         var channels: [CreditChannelID: HCIL2CAPChannel] = [:]
-        var requests: [ServerRequestID: UInt64] = [:]
+        var requests = HeldRequests<ServerRequestID>()
         /// What is in the file beside the bonds.
         var storedPeers = KnownPeers()
         /// Whether it will be written soon.
         var isStoringPeers = false
 
-        init(_ host: consuming LEHost) { self.host = host }
+        init(_ name: String, _ host: consuming LEHost) {
+            self.name = name
+            self.host = host
+        }
 
         enum Operation {
             case waiter(Waiter<ClientResult>)
@@ -63,39 +62,31 @@
             case openChannel(Waiter<HCIL2CAPChannel>)
         }
 
-        /// Somebody who waits for a connection.
-        struct Attempt {
-            let waiter: Waiter<HCIConnection>
-            let peripheral: PeerID
-            let owner: UInt64
-            let events: any PeripheralConnectionEvents
-        }
-
         struct PeripheralOwner {
             let id: UInt64
             let events: any PeripheralRoleEvents
             var services: [ServiceHandles] = []
             var psms: Set<UInt16> = []
+
+            func published(_ handle: UInt16) -> Bool {
+                services.contains { $0.service <= handle && handle <= $0.end }
+            }
         }
 
         struct CentralOwner {
-            let id: UInt64
             let events: any CentralRoleEvents
-            var scan: ScanRequest?
-            var reported: Set<Address> = []
+            var scan: Scan<Address>?
         }
 
         /// What has been heard of a peer last.
         struct Heard {
-            var advertisement = AdvertisingData()
-            var scanResponse = AdvertisingData()
+            var advertisement: [UInt8] = []
+            var scanResponse: [UInt8] = []
             var isConnectable = false
             var count = 0
 
-            var data: AdvertisingData {
-                var data = advertisement
-                data.merge(scanResponse)
-                return data
+            var data: AdvertisementData {
+                AdvertisementData(parsing: advertisement, scanResponse: scanResponse, isConnectable: isConnectable)
             }
         }
 
@@ -146,44 +137,16 @@
         /// the same whatever private address it uses.
         mutating func peerID(_ address: Address) -> PeerID {
             let lasting = host.resolve(address)
-            if let known = peerIDs[lasting] {
-                // The address it had when it was connected to serves while it is.
-                if lasting != address, addresses[known].flatMap({ host.connection(to: $0) }) == nil {
-                    addresses[known] = address
-                }
-                return known
-            }
-            let made = PeerID(rawValue: UInt128.random(in: 1 ... .max))
-            peerIDs[lasting] = made
-            addresses[made] = address
-            namedPeers.append(lasting)
-            if namedPeers.count > Self.peerLimit { forgetOldestPeer() }
-            return made
-        }
-
-        /// A peer has told the address that it keeps: it goes by the name that it has already.
-        mutating func didBond(_ bond: Bond) {
-            guard let name = peerIDs[bond.peer], peerIDs[bond.lastingAddress] == nil else { return }
-            peerIDs[bond.lastingAddress] = name
-            namedPeers.append(bond.lastingAddress)
-        }
-
-        /// Forgets the peer that was named first of those that nobody needs.
-        private mutating func forgetOldestPeer() {
-            for _ in 0..<namedPeers.count {
-                let address = namedPeers.removeFirst()
-                let isInUse =
-                    host.connection(to: address) != nil || connecting[address] != nil
-                    || host.bonds.contains { $0.peer == address || $0.identity == address }
-                guard !isInUse else {
-                    namedPeers.append(address)
-                    continue
-                }
-                if let peer = peerIDs.removeValue(forKey: address) { addresses[peer] = nil }
+            if let known = peers.name(of: lasting) { return known }
+            let held =
+                links.keys.compactMap { host.peer(of: $0) } + attempts.keys
+                + host.bonds.flatMap { [$0.peer, $0.lastingAddress] }
+            let (name, forgotten) = peers.name(lasting, held: Set(held))
+            for address in forgotten {
                 heard[address] = nil
-                for place in centrals.indices { centrals[place].reported.remove(address) }
-                return
+                centrals.update { $0.scan?.forget(address) }
             }
+            return name
         }
 
         /// Who is at the other end of a connection, while there is one: proven where the link is encrypted with the key of a
@@ -209,9 +172,8 @@
 
         /// A central's connection while it lasts and this side has not ended it.
         func connection(_ central: ConnectedCentral) -> ConnectionID? {
-            guard let id = connection(central.peer), UInt64(id.rawValue) == central.connection,
-                links[id]?.isEnding == false
-            else { return nil }
+            let id = ConnectionID(rawValue: UInt32(truncatingIfNeeded: central.connection))
+            guard self.central(id) == central, links[id]?.isEnding == false else { return nil }
             return id
         }
 
@@ -220,23 +182,18 @@
             links[id].map { ConnectedCentral(peer: $0.peer, connection: UInt64(id.rawValue)) }
         }
 
-        func connection(_ peer: PeerID) -> ConnectionID? { addresses[peer].flatMap { host.connection(to: $0) } }
+        /// A peer's connection, the first if it has two, while it lasts and this side has not ended it.
+        func connection(_ peer: PeerID) -> ConnectionID? {
+            links.filter { $0.value.peer == peer && !$0.value.isEnding }.keys.min { $0.rawValue < $1.rawValue }
+        }
+
+        mutating func makeOwnerID() -> UInt64 {
+            lastOwner += 1
+            return lastOwner
+        }
 
         /// Who published the characteristic with this handle.
-        func owner(of handle: UInt16) -> PeripheralOwner? {
-            peripherals.first { $0.services.contains { $0.service <= handle && handle <= $0.end } }
-        }
-
-        /// Whether the role published the characteristic. In place, for it is asked for each value.
-        func isOwner(_ id: UInt64, of handle: UInt16) -> Bool {
-            for place in peripherals.indices where peripherals[place].id == id {
-                for service in peripherals[place].services.indices {
-                    let end = peripherals[place].services[service].end
-                    if peripherals[place].services[service].service <= handle, handle <= end { return true }
-                }
-            }
-            return false
-        }
+        func owner(of handle: UInt16) -> PeripheralOwner? { peripherals.all.first { $0.published(handle) } }
 
         /// Ends a connection for an owner.
         mutating func disconnect(_ id: ConnectionID, at now: Int64) {
@@ -245,9 +202,7 @@
         }
 
         func requirePower() throws(BluetoothError) {
-            guard case .ready = host.state else {
-                throw BluetoothError(.notPoweredOn, "The HCI controller is \(adapterState), not powered on.")
-            }
+            guard case .ready = host.state else { throw .notPoweredOn(name, adapterState) }
         }
     }
 

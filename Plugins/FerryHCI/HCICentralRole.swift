@@ -7,9 +7,8 @@
     extension HCIEngine {
         func openCentral(_ events: any CentralRoleEvents) -> UInt64 {
             let (id, adapterState) = state.withLock { state in
-                let id = state.nextOwner
-                state.nextOwner += 1
-                state.centrals.append(EngineState.CentralOwner(id: id, events: events))
+                let id = state.makeOwnerID()
+                state.centrals.open(id, EngineState.CentralOwner(events: events))
                 return (id, state.adapterState)
             }
             deliver { events.centralAdapterDidChange(adapterState) }
@@ -26,35 +25,26 @@
                 var heard = state.heard[address] ?? EngineState.Heard()
                 heard.count = min(heard.count + 1, 1 << 20)
                 if report.isScanResponse {
-                    heard.scanResponse = AdvertisingData(report.data)
+                    heard.scanResponse = report.data
                 } else {
-                    heard.advertisement = AdvertisingData(report.data)
+                    heard.advertisement = report.data
                     heard.isConnectable = report.isConnectable
                 }
                 state.heard[address] = heard
                 guard heard.count > 1 || report.isScanResponse else { return nil }
-                let rssi = report.rssi == 127 ? -127 : Int(report.rssi)
+                let rssi = report.rssi == 127 ? nil : Int(report.rssi)
                 let discovery = Discovery(
-                    peripheral: peripheral, identity: state.claimedIdentity(report.address),
-                    advertisement: AdvertisementData(heard.data, isConnectable: heard.isConnectable), rssi: rssi)
+                    peripheral: peripheral, identity: state.claimedIdentity(report.address), advertisement: heard.data,
+                    rssi: rssi ?? -127)
                 var sinks: [any CentralRoleEvents] = []
-                for place in state.centrals.indices {
-                    guard let scan = state.centrals[place].scan, scan.matches(discovery) else { continue }
-                    let isNew = state.centrals[place].reported.insert(address).inserted
-                    if isNew || scan.allowsDuplicates { sinks.append(state.centrals[place].events) }
+                state.centrals.update { owner in
+                    let isNews = owner.scan?.report(discovery.advertisement, rssi: rssi, from: address) == true
+                    if isNews { sinks.append(owner.events) }
                 }
                 return (sinks, discovery)
             }
             guard let (sinks, discovery) = found else { return }
             for sink in sinks { sink.centralDidDiscover(discovery) }
-        }
-    }
-
-    extension ScanRequest {
-        fileprivate func matches(_ discovery: Discovery) -> Bool {
-            if let rssi, !rssi.contains(discovery.rssi) { return false }
-            if let name, discovery.advertisement.localName != name { return false }
-            return services.isEmpty || services.contains { discovery.advertisement.services.contains($0) }
         }
     }
 
@@ -68,22 +58,19 @@
         }
 
         func startScan(_ request: ScanRequest) throws(BluetoothError) {
+            let scan = try Scan<Address>(request)
             try engine.change { [id] state, now throws(BluetoothError) in
+                _ = try state.centrals.required(id)
                 try state.requirePower()
-                guard let place = state.centrals.firstIndex(where: { $0.id == id }) else {
-                    throw BluetoothError.roleClosed
-                }
-                state.centrals[place].scan = request
-                state.centrals[place].reported = []
+                state.centrals[id]?.scan = scan
                 state.host.scan(true, at: now)
             }
         }
 
         func stopScan() {
             try? engine.change { [id] state, now in
-                guard let place = state.centrals.firstIndex(where: { $0.id == id }) else { return }
-                state.centrals[place].scan = nil
-                if !state.centrals.contains(where: { $0.scan != nil }) { state.host.scan(false, at: now) }
+                state.centrals[id]?.scan = nil
+                if !state.centrals.all.contains(where: { $0.scan != nil }) { state.host.scan(false, at: now) }
             }
         }
 
@@ -92,26 +79,21 @@
         ) async throws(BluetoothError) -> any PeripheralConnection {
             let waiter = Waiter<HCIConnection>()
             let (address, existing) = try engine.change { [owner = self.id] state, now throws(BluetoothError) in
+                _ = try state.centrals.required(owner)
                 try state.requirePower()
-                guard let latest = state.addresses[peripheral] else {
-                    throw BluetoothError.unknownPeer(peripheral)
-                }
-                let address = state.host.resolve(latest)
+                guard let known = state.peers.key(of: peripheral) else { throw .unknownPeer(peripheral) }
+                let address = state.host.resolve(known)
                 if let id = state.host.connection(to: address) { return (address, id as ConnectionID?) }
-                state.connecting[address, default: []].append(
-                    EngineState.Attempt(waiter: waiter, peripheral: peripheral, owner: owner, events: events))
+                state.attempts.add(waiter, of: owner, for: address, peripheral, events)
                 _ = state.host.connect(to: address, at: now)
                 return (address, nil)
             }
             if let existing { return try join(existing, peripheral, events) }
             let engine = engine
             return try await waiter.wait {
-                // The last one to lose interest calls the attempt off.
                 try? engine.change { state, now in
-                    guard let attempts = state.connecting[address] else { return }
-                    let others = attempts.filter { $0.waiter !== waiter }
-                    state.connecting[address] = others.isEmpty ? nil : others
-                    if others.isEmpty { state.host.cancelConnection(to: address, at: now) }
+                    let isLast = state.attempts.remove(waiter, for: address)
+                    if isLast { state.host.cancelConnection(to: address, at: now) }
                 }
             }
         }
@@ -122,16 +104,14 @@
         ) throws(BluetoothError) -> HCIConnection {
             let connection = HCIConnection(engine, id, peripheral, owner: self.id, events)
             try engine.change { state, _ throws(BluetoothError) in
-                guard state.links[id] != nil else {
-                    throw BluetoothError(.connectionFailed, "The connection ended as soon as it was made.")
-                }
+                guard state.links[id] != nil else { throw .endedAtOnce }
                 state.links[id]?.owners.append(connection)
             }
             return connection
         }
 
         func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID] {
-            engine.state.withLock { state in identifiers.filter { state.addresses[$0] != nil } }
+            engine.state.withLock { state in identifiers.filter { state.peers.key(of: $0) != nil } }
         }
 
         func retrievePeripheral(_ identity: PeerIdentity) -> PeerID? {
@@ -149,13 +129,15 @@
         func close() {
             stopScan()
             // The owner's object is let go outside the lock: its end may call back.
-            let (owner, mine) = engine.state.withLock { state -> (EngineState.CentralOwner?, [HCIConnection]) in
-                let place = state.centrals.firstIndex { $0.id == id }
-                let owner = place.map { state.centrals.remove(at: $0) }
-                return (owner, state.links.values.flatMap(\.owners).filter { $0.owner == id })
+            let closed = try? engine.change { [id] state, now in
+                let over = state.attempts.giveUp { $0.role == id }
+                for address in over.abandoned { state.host.cancelConnection(to: address, at: now) }
+                let mine = state.links.values.flatMap(\.owners).filter { $0.owner == id }
+                return (owner: state.centrals.close(id), waits: over.waits, connections: mine)
             }
-            defer { withExtendedLifetime(owner) {} }
-            for connection in mine { connection.leave(silently: true) }
+            defer { withExtendedLifetime(closed) {} }
+            for wait in closed?.waits ?? [] { wait.waiter.resume(.failure(.roleClosed)) }
+            for connection in closed?.connections ?? [] { connection.leave(silently: true) }
             engine.closeIfUnused()
         }
     }

@@ -14,37 +14,22 @@
         private let state: Mutex<State>
 
         private struct State {
-            var phase: Phase
+            var life: ConnectionLife
             var subscriptions: Set<UInt16> = []
             var found: Set<BluetoothUUID> = []
             var isWriting = false
-        }
-
-        private enum Phase {
-            case open(any PeripheralConnectionEvents)
-            /// The owner has let go, and is told of the end unless it has gone itself.
-            case leaving((any PeripheralConnectionEvents)?)
-            case ended(BluetoothError)
-
-            var events: (any PeripheralConnectionEvents)? {
-                switch self {
-                case .open(let events): events
-                case .leaving(let events): events
-                case .ended: nil
-                }
-            }
         }
 
         init(
             _ engine: HCIEngine, _ id: ConnectionID, _ peripheral: PeerID, owner: UInt64,
             _ events: any PeripheralConnectionEvents
         ) {
-            state = Mutex(State(phase: .open(events)))
+            state = Mutex(State(life: .open(events)))
             self.engine = engine
             self.id = id
             self.peripheral = peripheral
             self.owner = owner
-            knownIdentity = KnownIdentity(engine.identity(id, of: peripheral))
+            knownIdentity = KnownIdentity(peripheral, engine.state.withLock { $0.identity(id) })
         }
 
         var identity: PeerIdentity { knownIdentity.update(engine.state.withLock { $0.identity(id) }) }
@@ -63,30 +48,22 @@
             return try await waiter.wait()
         }
 
-        private var notConnected: BluetoothError {
-            if case .ended(let reason) = state.withLock({ $0.phase }) { return reason }
-            return .notConnected
-        }
+        private var notConnected: BluetoothError { state.withLock { $0.life.reason } ?? .notConnected }
 
         /// The link may live on for others when this owner has let go of it.
         private func requireOwnership() throws(BluetoothError) {
-            let isOpen = state.withLock { if case .open = $0.phase { true } else { false } }
-            guard isOpen else { throw notConnected }
+            try state.withLock { (state) throws(BluetoothError) in try state.life.requireOpen() }
         }
 
         private func handle(_ attribute: AttributeID) throws(BluetoothError) -> UInt16 {
-            guard let handle = UInt16(exactly: attribute.rawValue), handle > 0 else {
-                throw BluetoothError(
-                    .unknownAttribute, "Attribute \(attribute.rawValue) was not found on this connection.")
-            }
+            guard let handle = UInt16(exactly: attribute.rawValue), handle > 0 else { throw .notFound(attribute) }
             return handle
         }
 
         private func range(of service: AttributeID) throws(BluetoothError) -> ClosedRange<UInt16> {
             let handle = try handle(service)
             guard let range = engine.state.withLock({ $0.links[id]?.services[handle] }) else {
-                throw BluetoothError(
-                    .unknownAttribute, "Service \(handle) was not found on this connection; discover it first.")
+                throw .notFound(service)
             }
             return range
         }
@@ -94,8 +71,7 @@
         private func characteristic(_ id: AttributeID) throws(BluetoothError) -> DiscoveredCharacteristic {
             let handle = try handle(id)
             guard let found = engine.state.withLock({ $0.links[self.id]?.characteristics[handle] }) else {
-                throw BluetoothError(
-                    .unknownAttribute, "Characteristic \(handle) was not found on this connection; discover it first.")
+                throw .notFound(id)
             }
             return found
         }
@@ -162,10 +138,7 @@
         }
 
         func writeValue(_ value: [UInt8], to attribute: AttributeID) async throws(BluetoothError) {
-            guard value.count <= ATT.maximumValueLength else {
-                throw BluetoothError(
-                    .valueTooLong, "A value of \(value.count) bytes is above 512, the most ATT carries.")
-            }
+            try BluetoothError.checkLength(value)
             _ = try await ask(.write(try handle(attribute), value))
         }
 
@@ -178,17 +151,11 @@
             let count = value.byteCount
             return try engine.change { state, now throws(BluetoothError) in
                 guard let mtu = state.host.attMTU(of: id), let found = state.links[id]?.characteristics[handle] else {
-                    if state.links[id] == nil { throw notConnected }
-                    throw BluetoothError(
-                        .unknownAttribute, "Characteristic \(handle) was not found on this connection.")
+                    throw state.links[id] == nil ? notConnected : .notFound(characteristic)
                 }
-                guard count <= min(mtu - 3, ATT.maximumValueLength) else {
-                    throw BluetoothError(
-                        .valueTooLong, "\(count) bytes do not fit ATT_MTU \(mtu), which leaves \(mtu - 3).")
-                }
-                guard found.properties & (type == .withResponse ? 0x08 : 0x04) != 0 else {
-                    throw BluetoothError(.notSupported, "Characteristic \(handle) does not take writes of that type.")
-                }
+                try BluetoothError.checkWrite(
+                    count, type, maximum: min(mtu - 3, ATT.maximumValueLength), to: characteristic,
+                    CharacteristicProperties(rawValue: UInt16(found.properties)))
                 switch type {
                 case .withoutResponse:
                     guard let isQueued = state.host.writeCommand(value, to: handle, of: id) else { throw notConnected }
@@ -216,10 +183,8 @@
         ) async throws(BluetoothError) {
             try requireOwnership()
             let found = try self.characteristic(characteristic)
-            let needed: UInt8 = subscription == .indicate ? 0x20 : 0x10
-            if subscription != nil, found.properties & needed == 0 {
-                throw BluetoothError(
-                    .notSupported, "Characteristic \(found.value) does not offer that kind of subscription.")
+            if let subscription, !CharacteristicProperties(rawValue: UInt16(found.properties)).offers(subscription) {
+                throw .notOffered(subscription, by: characteristic)
             }
             let bits: UInt16 = subscription.map { $0 == .notify ? 1 : 2 } ?? 0
             // Values may come before the response does.
@@ -278,12 +243,7 @@
 
         /// Lets go of the link; the last owner ends it.
         func leave(silently: Bool) {
-            let wasOpen = state.withLock { state in
-                guard case .open(let events) = state.phase else { return false }
-                state.phase = .leaving(silently ? nil : events)
-                return true
-            }
-            guard wasOpen else { return }
+            guard state.withLock({ $0.life.beginEnding(.endedHere, isSilent: silently) }) else { return }
             let isLinkEnding = try? engine.change { [id] state, now in
                 guard let place = state.links[id]?.owners.firstIndex(where: { $0 === self }) else { return false }
                 guard state.links[id]?.owners.count == 1, state.links[id]?.isCentral == true else {
@@ -294,16 +254,15 @@
                 return true
             }
             guard isLinkEnding != true else { return }
-            let error = BluetoothError.endedHere
-            engine.deliver { self.didDisconnect(error) }
+            engine.deliver { self.didDisconnect(.endedHere) }
         }
 
         // MARK: Events, on the event loop
 
-        private var events: (any PeripheralConnectionEvents)? { state.withLock { $0.phase.events } }
+        private var events: (any PeripheralConnectionEvents)? { state.withLock { $0.life.events } }
 
         func didUpdate(_ handle: UInt16, _ value: RawSpan) {
-            state.withLock { $0.subscriptions.contains(handle) ? $0.phase.events : nil }?
+            state.withLock { $0.subscriptions.contains(handle) ? $0.life.events : nil }?
                 .peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value)
         }
 
@@ -316,19 +275,14 @@
         func didWrite(_ characteristic: AttributeID, _ result: Result<Void, BluetoothError>) {
             let events = state.withLock { state in
                 state.isWriting = false
-                return state.phase.events
+                return state.life.events
             }
             events?.peripheralDidWrite(characteristic, result: result)
             events?.peripheralIsReadyToWrite()
         }
 
         func didDisconnect(_ reason: BluetoothError) {
-            let events = state.withLock { state in
-                let events = state.phase.events
-                if case .ended = state.phase {} else { state.phase = .ended(reason) }
-                return events
-            }
-            events?.peripheralDidDisconnect(reason)
+            state.withLock { $0.life.end(reason) }?.peripheralDidDisconnect(reason)
         }
     }
 

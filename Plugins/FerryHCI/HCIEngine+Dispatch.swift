@@ -13,12 +13,12 @@
             case .advertisingStarted: state.withLock { $0.advertisingWaiter.take() }?.resume(.success(()))
             case .advertisingFailed(let code): advertisingDidFail(code)
             case .scanFailed:
-                state.withLock { state in for place in state.centrals.indices { state.centrals[place].scan = nil } }
+                state.withLock { $0.centrals.update { $0.scan = nil } }
             case .advertisementReceived(let report): didHear(report)
             case .connected(let id, let peer, let isCentral): didConnect(id, peer, isCentral)
             case .connectionFailed(let peer, let code):
-                for attempt in state.withLock({ $0.connecting.removeValue(forKey: peer) ?? [] }) {
-                    attempt.waiter.resume(.failure(BluetoothError(.connectionFailed, "Could not connect: \(code).")))
+                for wait in state.withLock({ $0.attempts.take(peer) }) {
+                    wait.waiter.resume(.failure(BluetoothError(.connectionFailed, "Could not connect: \(code).")))
                 }
             case .disconnected(let id, let reason): didDisconnect(id, reason)
             case .rssi(let id, let value):
@@ -60,7 +60,7 @@
             case .readyToSend(let id):
                 let isPeripheral = state.withLock { !($0.links[id]?.subscriptions.isEmpty ?? true) }
                 if isPeripheral {
-                    for owner in state.withLock({ $0.peripherals }) { owner.events.peripheralIsReadyToUpdate() }
+                    for owner in state.withLock({ $0.peripherals.all }) { owner.events.peripheralIsReadyToUpdate() }
                 }
                 for owner in owners(id) { owner.isReadyToWrite() }
             case .channelOpened(let channel, let id, let psm, let operation):
@@ -95,7 +95,7 @@
                 case .ready, .failed: swap(&waiters, &state.startWaiters)
                 case .off, .starting: break
                 }
-                return (state.adapterState, state.peripherals, state.centrals, waiters)
+                return (state.adapterState, state.peripherals.all, state.centrals.all, waiters)
             }
             for owner in peripherals { owner.events.peripheralAdapterDidChange(adapterState) }
             for owner in centrals { owner.events.centralAdapterDidChange(adapterState) }
@@ -107,8 +107,7 @@
         private func advertisingDidFail(_ code: HCIErrorCode) {
             let error = BluetoothError(.advertisingFailed, "The controller refuses to advertise: \(code).")
             let (waiter, owner) = state.withLock { state in
-                let owner = state.advertisingOwner.take()
-                return (state.advertisingWaiter.take(), state.peripherals.first { $0.id == owner })
+                (state.advertisingWaiter.take(), state.advertisingOwner.take().flatMap { state.peripherals[$0] })
             }
             if let waiter { waiter.resume(.failure(error)) } else { owner?.events.peripheralDidStopAdvertising(error) }
         }
@@ -116,16 +115,16 @@
         // MARK: Connections
 
         private func didConnect(_ id: ConnectionID, _ peer: Address, _ isCentral: Bool) {
-            let attempts = state.withLock { state in
+            let waits = state.withLock { state in
                 state.links[id] = EngineState.LinkState(peer: state.peerID(peer), isCentral: isCentral)
-                return state.connecting.removeValue(forKey: state.host.resolve(peer)) ?? []
+                return state.attempts.take(state.host.resolve(peer))
             }
             // Owned before anybody goes on, so that an end which follows at once is told, with its reason.
-            for attempt in attempts {
-                let connection = HCIConnection(self, id, attempt.peripheral, owner: attempt.owner, attempt.events)
+            for wait in waits {
+                let connection = HCIConnection(self, id, wait.peripheral, owner: wait.role, wait.events)
                 state.withLock { $0.links[id]?.owners.append(connection) }
                 // Nobody waits for it any more.
-                if !attempt.waiter.complete(.success(connection)) { connection.leave(silently: true) }
+                if !wait.waiter.complete(.success(connection)) { connection.leave(silently: true) }
             }
         }
 
@@ -137,9 +136,10 @@
                 let central = state.central(id)
                 let link = state.links.removeValue(forKey: id)
                 let owners = Set(link?.subscriptions.values.map { $0 } ?? [])
+                state.requests.connectionDidEnd(UInt64(id.rawValue))
                 return (
                     link, central, state.signalStrengths.removeValue(forKey: id) ?? [],
-                    state.peripherals.filter { owners.contains($0.id) }
+                    state.peripherals.all.filter { owners.contains($0.id) }
                 )
             }
             guard let link, let central else { return }
@@ -202,7 +202,7 @@
                 guard let peer = state.central(id), let first = handles.first, let owner = state.owner(of: first),
                     handles.allSatisfy({ state.owner(of: $0)?.id == owner.id })
                 else { return nil }
-                state.requests[request] = owner.id
+                state.requests.hold(RequestID(rawValue: request.rawValue), for: owner.id, on: peer.connection, request)
                 return (owner.events, peer)
             }
             if found == nil {
@@ -239,14 +239,13 @@
                 guard let peer = state.links[connection]?.peer else { return (nil, nil, nil) }
                 let channel = HCIL2CAPChannel(
                     self, id, on: connection, psm: PSM(rawValue: psm), peerID: peer,
-                    identity: state.identity(connection) ?? PeerIdentity(peer.description, certainty: .connection),
-                    maximum: state.host.maximumSDU(id) ?? 23)
+                    identity: state.identity(connection), maximum: state.host.maximumSDU(id) ?? 23)
                 state.channels[id] = channel
                 var waiter: Waiter<HCIL2CAPChannel>?
                 if let operation, case .openChannel(let waiting)? = state.operations.removeValue(forKey: operation) {
                     waiter = waiting
                 }
-                return (channel, waiter, state.peripherals.first { $0.psms.contains(psm) }?.events)
+                return (channel, waiter, state.peripherals.all.first { $0.psms.contains(psm) }?.events)
             }
             guard let channel else { return }
             if operation != nil { waiter?.resume(.success(channel)) } else { owner?.peripheralDidOpen(channel) }

@@ -22,16 +22,11 @@
             pairing = options.pairing
             address = configuration.address.value
             log = options.log
-            state = Mutex(EngineState(LEHost(configuration)))
+            state = Mutex(EngineState(name, LEHost(configuration)))
         }
 
         /// For people who look for a fault.
         func note(_ text: String) { log?("\(name): \(text)") }
-
-        /// Who is at the other end of a connection; good for this connection only when that has ended already.
-        func identity(_ id: ConnectionID, of peer: PeerID) -> PeerIdentity {
-            state.withLock { $0.identity(id) } ?? PeerIdentity(peer.description, certainty: .connection)
-        }
 
         static var now: Int64 { Int64(clamping: NIODeadline.now().uptimeNanoseconds) }
 

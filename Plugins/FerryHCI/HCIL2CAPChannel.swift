@@ -16,22 +16,19 @@
         private let state = Mutex(State())
 
         private struct State {
-            var receiver: (any LinkReceiver)?
+            var life = ChannelLife.open(nil)
             /// SDUs that came before there was a receiver: at most as many as the peer had credits for.
             var early: [[UInt8]] = []
-            var isClosedHere = false
-            var end: FerryError?
-            var isOver = false
         }
 
         init(
             _ engine: HCIEngine, _ id: CreditChannelID, on connection: ConnectionID, psm: PSM, peerID: PeerID,
-            identity: PeerIdentity, maximum: Int
+            identity: PeerIdentity?, maximum: Int
         ) {
             self.engine = engine
             self.id = id
             self.connection = connection
-            knownIdentity = KnownIdentity(identity)
+            knownIdentity = KnownIdentity(peerID, identity)
             self.psm = psm
             self.peerID = peerID
             maximumChunkSize = maximum
@@ -42,23 +39,18 @@
         func activate(_ receiver: any LinkReceiver) {
             engine.deliver { [self] in
                 let (early, end) = state.withLock { state in
-                    state.receiver = receiver
-                    var early: [[UInt8]] = []
-                    swap(&early, &state.early)
-                    return (early, state.end)
+                    defer { state.early = [] }
+                    return (state.early, state.life.activate(receiver))
                 }
                 for sdu in early { receiver.linkDidReceive(sdu.span.bytes) }
                 setReceiving(true)
-                if let end { finish(receiver, end) }
+                if let end { receiver.linkDidClose(end) }
             }
         }
 
         func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
-            if let end = state.withLock({ $0.end }) { throw end }
-            guard chunk.byteCount > 0 else { throw FerryError(.emptyChunk, "An L2CAP channel carries no empty SDUs.") }
-            guard chunk.byteCount <= maximumChunkSize else {
-                throw FerryError(
-                    .chunkTooLarge, "\(chunk.byteCount) bytes are above this channel's MTU of \(maximumChunkSize).")
+            try state.withLock { (state) throws(FerryError) in
+                try state.life.checkSending(chunk.byteCount, maximum: maximumChunkSize)
             }
             let id = id
             let outcome: Bool?
@@ -67,7 +59,7 @@
             } catch {
                 throw FerryError(.disconnected, "The L2CAP channel cannot be used.", cause: error)
             }
-            guard let outcome else { throw FerryError(.disconnected, "The L2CAP channel has ended.") }
+            guard let outcome else { throw .channelClosedByPeer }
             return outcome
         }
 
@@ -76,49 +68,25 @@
         }
 
         func close() {
-            let hasEnded = state.withLock { state in
-                state.isClosedHere = true
-                return state.end != nil
-            }
-            guard hasEnded else {
-                try? engine.change { [id] state, now in state.host.closeChannel(id, at: now) }
-                return
-            }
-            let end = FerryError(.closed, "The L2CAP channel was closed by this side.")
-            engine.deliver { [self] in if let receiver = state.withLock({ $0.receiver }) { finish(receiver, end) } }
+            guard state.withLock({ $0.life.close() }) else { return }
+            try? engine.change { [id] state, now in state.host.closeChannel(id, at: now) }
         }
 
         // MARK: Events, on the event loop
 
         func didReceive(_ sdu: RawSpan) {
             let receiver = state.withLock { state in
-                if state.receiver == nil { state.early.append([UInt8](copying: sdu)) }
-                return state.receiver
+                if state.life.receiver == nil { state.early.append([UInt8](copying: sdu)) }
+                return state.life.receiver
             }
             if let receiver { receiver.linkDidReceive(sdu) } else { setReceiving(false) }
         }
 
-        func isReady() { state.withLock { $0.receiver }?.linkIsReady() }
+        func isReady() { state.withLock { $0.life.receiver }?.linkIsReady() }
 
         func didClose() {
-            let (receiver, end) = state.withLock { state in
-                let end =
-                    state.isClosedHere
-                    ? FerryError(.closed, "The L2CAP channel was closed by this side.")
-                    : FerryError(.disconnected, "The peer, or the connection's end, closed the L2CAP channel.")
-                state.end = end
-                return (state.receiver, end)
-            }
-            if let receiver { finish(receiver, end) }
-        }
-
-        private func finish(_ receiver: any LinkReceiver, _ end: FerryError) {
-            let isFirst = state.withLock { state in
-                state.receiver = nil
-                defer { state.isOver = true }
-                return !state.isOver
-            }
-            if isFirst { receiver.linkDidClose(end) }
+            let told = state.withLock { $0.life.end(.channelClosedByPeer) }
+            if let told { told.receiver.linkDidClose(told.reason) }
         }
     }
 #endif

@@ -7,9 +7,8 @@
     extension HCIEngine {
         func openPeripheral(_ events: any PeripheralRoleEvents) -> UInt64 {
             let (id, adapterState) = state.withLock { state in
-                let id = state.nextOwner
-                state.nextOwner += 1
-                state.peripherals.append(EngineState.PeripheralOwner(id: id, events: events))
+                let id = state.makeOwnerID()
+                state.peripherals.open(id, EngineState.PeripheralOwner(id: id, events: events))
                 return (id, state.adapterState)
             }
             deliver { events.peripheralAdapterDidChange(adapterState) }
@@ -28,18 +27,16 @@
 
         func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {
             try engine.change { [id] state, now throws(BluetoothError) in
+                let own = try state.peripherals.required(id)
                 try state.requirePower()
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else {
-                    throw BluetoothError.roleClosed
-                }
+                try service.check { included in own.services.contains { UInt32($0.service) == included.rawValue } }
                 guard let handles = state.host.addService(try Self.specification(service), at: now) else {
                     throw BluetoothError(
-                        .invalidArgument,
-                        "Service \(service.uuid) cannot be published: a fixed value is above 512 bytes, an included service is "
-                            + "not published here, or handles are used up."
+                        .outOfResources,
+                        "Service \(service.uuid) cannot be published: the attribute handles of the adapter are used up."
                     )
                 }
-                state.peripherals[place].services.append(handles)
+                state.peripherals[id]?.services.append(handles)
                 return PublishedService(
                     id: AttributeID(rawValue: UInt32(handles.service)),
                     characteristics: handles.characteristics.map { AttributeID(rawValue: UInt32($0)) })
@@ -49,11 +46,6 @@
         private static func specification(_ service: ServiceDefinition) throws(BluetoothError) -> ServiceSpecification {
             var characteristics: [CharacteristicSpecification] = []
             for definition in service.characteristics {
-                if definition.value != nil, definition.properties != .read {
-                    throw BluetoothError(
-                        .invalidArgument, "Characteristic \(definition.uuid) has a fixed value, so it can only be read."
-                    )
-                }
                 guard !definition.properties.contains(.authenticatedSignedWrites) else {
                     throw BluetoothError(
                         .notSupported,
@@ -74,12 +66,10 @@
                 let needsEncryption: CharacteristicProperties = [
                     .notifyEncryptionRequired, .indicateEncryptionRequired,
                 ]
-                var properties = UInt8(truncatingIfNeeded: definition.properties.rawValue)
-                if definition.properties.contains(.notifyEncryptionRequired) { properties |= 0x10 }
-                if definition.properties.contains(.indicateEncryptionRequired) { properties |= 0x20 }
                 characteristics.append(
                     CharacteristicSpecification(
-                        BluetoothHost.UUID(definition.uuid), properties: properties, access: access,
+                        BluetoothHost.UUID(definition.uuid),
+                        properties: UInt8(truncatingIfNeeded: definition.properties.onAir.rawValue), access: access,
                         value: definition.value,
                         subscriptionNeedsEncryption: !definition.properties.isDisjoint(with: needsEncryption),
                         descriptors: definition.descriptors.map { (BluetoothHost.UUID($0.uuid), $0.value) }))
@@ -92,12 +82,11 @@
 
         func unpublish(_ service: AttributeID) {
             try? engine.change { [id] state, now in
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else { return }
                 let handle = UInt16(truncatingIfNeeded: service.rawValue)
-                guard let index = state.peripherals[place].services.firstIndex(where: { $0.service == handle }) else {
+                guard let index = state.peripherals[id]?.services.firstIndex(where: { $0.service == handle }) else {
                     return
                 }
-                state.peripherals[place].services.remove(at: index)
+                state.peripherals[id]?.services.remove(at: index)
                 state.host.removeService(handle, at: now)
             }
         }
@@ -106,10 +95,11 @@
             -> FerryBluetooth.AdvertisingReport
         {
             let waiter = Waiter<Void>()
-            let services = advertisement.services.map { BluetoothHost.UUID($0) }
-            let (payload, omitted, isShortened) = AdvertisingPayload.fitting(
-                localName: advertisement.localName, services: services)
+            let report = advertisement.fitted(to: .legacy)
+            let packets = try report.encoded(for: .legacy)
+            let payload = AdvertisingPayload(data: packets.advertising, scanResponse: packets.scanResponse)
             try engine.change { [id] state, now throws(BluetoothError) in
+                _ = try state.peripherals.required(id)
                 try state.requirePower()
                 guard state.advertisingOwner ?? id == id else {
                     throw BluetoothError(.advertisingFailed, "Another role of this adapter is advertising.")
@@ -123,11 +113,7 @@
                 }
             }
             try await waiter.wait()
-            var advertised = AdvertisingData(payload.data)
-            advertised.merge(AdvertisingData(payload.scanResponse))
-            return FerryBluetooth.AdvertisingReport(
-                advertised: AdvertisementData(advertised, isConnectable: true),
-                omittedServices: omitted.map { BluetoothUUID($0) }, isNameShortened: isShortened)
+            return report
         }
 
         func stopAdvertising() {
@@ -146,19 +132,16 @@
             let handle = UInt16(truncatingIfNeeded: characteristic.rawValue)
             return try engine.change { [id] state, now throws(BluetoothError) in
                 try state.requirePower()
-                guard state.isOwner(id, of: handle) else {
-                    throw BluetoothError.notPublished(characteristic)
+                guard state.peripherals.contains(id, where: { $0.published(handle) }) else {
+                    _ = try state.peripherals.required(id)
+                    throw .notPublished(characteristic)
                 }
-                guard state.host.hasConfiguration(handle) else {
-                    throw BluetoothError(.notSupported, "Characteristic \(handle) neither notifies nor indicates.")
-                }
+                guard state.host.hasConfiguration(handle) else { throw .notOffered(nil, by: characteristic) }
                 let connections: [ConnectionID]?
                 switch recipients {
                 case .all: connections = nil
                 case .one(let central):
-                    guard let connection = state.connection(central) else {
-                        throw BluetoothError.notConnected(central)
-                    }
+                    guard let connection = state.connection(central) else { throw .notConnected(central) }
                     connections = [connection]
                 case .some(let centrals): connections = centrals.compactMap { state.connection($0) }
                 }
@@ -180,9 +163,7 @@
 
         func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
             try? engine.change { [id] state, now in
-                let request = ServerRequestID(rawValue: request.rawValue)
-                guard state.requests[request] == id else { return }
-                state.requests[request] = nil
+                guard let request = state.requests.answer(request, by: id) else { return }
                 state.host.respond(
                     to: request, with: response.mapError { ATTErrorCode(rawValue: $0.rawValue) }, at: now)
             }
@@ -198,18 +179,16 @@
 
         func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM {
             try engine.change { [id] state, _ throws(BluetoothError) in
+                _ = try state.peripherals.required(id)
                 try state.requirePower()
                 guard !encryptionRequired || state.host.pairs else {
                     throw BluetoothError(
                         .notSupported,
                         "This adapter does not pair, or its controller cannot encrypt, so no channel can be encrypted.")
                 }
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else {
-                    throw BluetoothError.roleClosed
-                }
                 for psm in UInt16(0x80)...0xFF where state.host.listen(psm: psm, encryptionRequired: encryptionRequired)
                 {
-                    state.peripherals[place].psms.insert(psm)
+                    state.peripherals[id]?.psms.insert(psm)
                     return PSM(rawValue: psm)
                 }
                 throw BluetoothError.noPSM
@@ -218,9 +197,7 @@
 
         func unpublishL2CAPChannel(_ psm: PSM) {
             try? engine.change { [id] state, _ in
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }),
-                    state.peripherals[place].psms.remove(psm.rawValue) != nil
-                else { return }
+                guard state.peripherals[id]?.psms.remove(psm.rawValue) != nil else { return }
                 state.host.stopListening(psm: psm.rawValue)
             }
         }
@@ -229,33 +206,19 @@
             stopAdvertising()
             // The owner's object is let go outside the lock: its end may call back.
             let owner = try? engine.change { [id] state, now -> EngineState.PeripheralOwner? in
-                guard let place = state.peripherals.firstIndex(where: { $0.id == id }) else { return nil }
-                let owner = state.peripherals.remove(at: place)
+                guard let owner = state.peripherals.close(id) else { return nil }
                 for service in owner.services { state.host.removeService(service.service, at: now) }
                 for psm in owner.psms { state.host.stopListening(psm: psm) }
-                for (request, claimant) in state.requests where claimant == id {
-                    state.requests[request] = nil
+                for request in state.requests.roleDidClose(id) {
                     state.host.respond(to: request, with: .failure(ATTErrorCode(rawValue: 0x0E)), at: now)
                 }
-                for connection in state.links.keys {
-                    let mine = state.links[connection]?.subscriptions.filter { $0.value == id } ?? [:]
-                    for handle in mine.keys { state.links[connection]?.subscriptions[handle] = nil }
+                for (connection, link) in state.links {
+                    state.links[connection]?.subscriptions = link.subscriptions.filter { $0.value != id }
                 }
                 return owner
             }
             withExtendedLifetime(owner) {}
             engine.closeIfUnused()
-        }
-    }
-
-    extension AdvertisementData {
-        init(_ data: AdvertisingData, isConnectable: Bool) {
-            var serviceData: [BluetoothUUID: [UInt8]] = [:]
-            for (uuid, bytes) in data.serviceData { serviceData[BluetoothUUID(uuid)] = bytes }
-            self.init(
-                localName: data.localName, services: data.services.map { BluetoothUUID($0) },
-                txPower: data.txPower.map { Int($0) }, isConnectable: isConnectable,
-                manufacturerData: data.manufacturerData, serviceData: serviceData)
         }
     }
 #endif

@@ -17,16 +17,11 @@ final class LoopbackCentralRole: CentralRole {
     deinit { close() }
 
     func startScan(_ request: ScanRequest) throws(BluetoothError) {
-        if let window = request.rssi, !window.overlaps(-127...20) {
-            throw BluetoothError(
-                .invalidArgument,
-                "the signal-strength window \(window) holds no value that is ever heard; choose from -127 to 20 dBm")
-        }
+        let scan = try Scan<Int>(request)
         try radio.locked { (radio) throws(BluetoothError) in
             let owner = try radio.openCentral(id)
             try radio.nodes[node].requirePower()
-            owner.scan = request
-            owner.seen = [:]
+            owner.scan = scan
             if !radio.scanners.contains(id) { radio.scanners.append(id) }
             radio.kickAllAdvertising()
         }
@@ -39,18 +34,15 @@ final class LoopbackCentralRole: CentralRole {
     ) async throws(BluetoothError) -> any PeripheralConnection {
         let radio = radio
         let waiter = Waiter<Int>()
-        let (target, request) = try radio.locked { (radio) throws(BluetoothError) in
-            try radio.connect(owner: id, node: node, to: peripheral, events) { [radio = self.radio] result in
-                guard !waiter.complete(result), case .success(let client) = result else { return }
-                radio.locked { $0.abandon(client: client) }
-            }
+        let target = try radio.locked { (radio) throws(BluetoothError) in
+            try radio.startConnecting(waiter, of: id, to: peripheral, events)
         }
-        let client = try await waiter.wait { radio.locked { $0.cancelConnecting(request, to: target) } }
+        let client = try await waiter.wait { radio.locked { _ = $0.attempts.remove(waiter, for: target) } }
         return LoopbackConnection(radio: radio, id: client, peripheral: peripheral)
     }
 
     func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID] {
-        radio.locked { radio in identifiers.filter { radio.nodes[node].peers[$0] != nil } }
+        radio.locked { radio in identifiers.filter { radio.nodes[node].peers.key(of: $0) != nil } }
     }
 
     func retrievePeripheral(_ identity: PeerIdentity) -> PeerID? {
@@ -73,26 +65,4 @@ final class LoopbackCentralRole: CentralRole {
     }
 
     func close() { radio.locked { $0.closeCentral(id) } }
-}
-
-extension RadioState {
-    /// Begins to connect; returns whom to, and a number to give up by.
-    mutating func connect(
-        owner: Int, node: Int, to peer: PeerID, _ events: any PeripheralConnectionEvents,
-        finish: @escaping @Sendable (Result<Int, BluetoothError>) -> Void
-    ) throws(BluetoothError) -> (target: Int, request: Int) {
-        _ = try openCentral(owner)
-        try nodes[node].requirePower()
-        guard let target = nodes[node].peers[peer] else {
-            throw BluetoothError.unknownPeer(peer)
-        }
-        let id = nextID()
-        startConnecting(
-            PendingConnection(id: id, owner: owner, node: node, target: target, events: events, finish: finish))
-        return (target, id)
-    }
-
-    mutating func cancelConnecting(_ request: Int, to target: Int) {
-        nodes[target].awaited.removeAll { $0.id == request }
-    }
 }

@@ -21,7 +21,7 @@ final class LoopbackChannel: L2CAPChannel {
                 radio.identity(ofChannel: id)
             )
         }
-        knownIdentity = KnownIdentity(peer ?? PeerIdentity(peerID.description, certainty: .connection))
+        knownIdentity = KnownIdentity(peerID, peer)
     }
 
     deinit { radio.locked { $0.abandonChannel(id) } }
@@ -30,9 +30,10 @@ final class LoopbackChannel: L2CAPChannel {
 
     func activate(_ receiver: any LinkReceiver) {
         radio.locked { radio in
-            guard let end = radio.channels[id], end.receiver == nil, !end.isTold else { return }
-            end.receiver = receiver
-            if end.endReason != nil { radio.events.append(.channelEnded(id)) }
+            guard let end = radio.channels[id] else { return }
+            if let reason = end.life.activate(receiver) {
+                radio.events.append(.call { receiver.linkDidClose(reason) })
+            }
             if let link = radio.links[end.link] { radio.resume(link) }
             radio.wake()
         }

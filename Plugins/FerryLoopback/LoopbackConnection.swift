@@ -12,8 +12,7 @@ final class LoopbackConnection: PeripheralConnection {
         self.radio = radio
         self.id = id
         self.peripheral = peripheral
-        knownIdentity = KnownIdentity(
-            radio.identity(ofClient: id) ?? PeerIdentity(peripheral.description, certainty: .connection))
+        knownIdentity = KnownIdentity(peripheral, radio.identity(ofClient: id))
     }
 
     deinit { radio.locked { $0.disconnect(client: id) } }
@@ -63,10 +62,7 @@ final class LoopbackConnection: PeripheralConnection {
     }
 
     func writeValue(_ value: [UInt8], to attribute: AttributeID) async throws(BluetoothError) {
-        guard value.count <= 512 else {
-            throw BluetoothError(
-                .valueTooLong, "a value of \(value.count) bytes is longer than the 512 bytes an attribute may have")
-        }
+        try BluetoothError.checkLength(value)
         let isLong = value.count > attMTU - 3
         let kind: ClientRequest.Kind =
             isLong ? .longWrite(attribute, value, prepared: 0) : .write(attribute, value)
@@ -92,9 +88,7 @@ final class LoopbackConnection: PeripheralConnection {
                 return try radio.known(characteristic, on: link)
             }
             guard subscription.map(found.properties.offers) ?? found.properties.offersSubscription else {
-                throw BluetoothError(
-                    .notSupported,
-                    "the characteristic \(found.definition.uuid.uuidString) does not offer this subscription")
+                throw .notOffered(subscription, by: characteristic)
             }
         }
         _ = try await request(.configure(characteristic, subscription), about: characteristic)
@@ -116,7 +110,7 @@ final class LoopbackConnection: PeripheralConnection {
         try radio.locked { (radio) throws(BluetoothError) in
             let (client, link) = try radio.connected(id)
             if let attribute { try radio.known(attribute, on: link) }
-            _ = radio.request(kind, of: client, on: link, completion: .waiter { waiter.resume($0) })
+            radio.request(kind, of: client, on: link, completion: .waiter(waiter))
         }
         return try await waiter.wait()
     }
@@ -124,17 +118,12 @@ final class LoopbackConnection: PeripheralConnection {
     // MARK: Channels and the end
 
     func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
-        let radio = radio
         let waiter = Waiter<Int>()
-        try radio.locked { (locked) throws(BluetoothError) in
-            let (client, link) = try locked.connected(id)
-            let finish: @Sendable (Result<Int, BluetoothError>) -> Void = { result in
-                guard !waiter.complete(result), case .success(let channel) = result else { return }
-                radio.locked { $0.abandonChannel(channel) }
-            }
-            locked.send(.openChannel(psm, client: client.id, finish: finish), .up, on: link)
-            locked.resume(link)
-            locked.wake()
+        try radio.locked { (radio) throws(BluetoothError) in
+            let (client, link) = try radio.connected(id)
+            radio.send(.openChannel(psm, client: client.id, waiter), .up, on: link)
+            radio.resume(link)
+            radio.wake()
         }
         return LoopbackChannel(radio: radio, id: try await waiter.wait())
     }

@@ -23,7 +23,7 @@ final class LoopbackPeripheralRole: PeripheralRole {
             _ = try radio.openPeripheral(id)
             let node = radio.nodes[node]
             try node.requirePower()
-            try node.database.validate(service)
+            try node.database.check(service, owner: id)
             let published = node.database.add(service, owner: id)
             radio.tellCentrals(of: node, ofModified: [])
             return published

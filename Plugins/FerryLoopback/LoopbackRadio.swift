@@ -144,7 +144,7 @@ extension RadioState {
         case .supervision(let id, let token): supervisionDue(id, token: token)
         case .transactions(let id): transactionsDue(id)
         case .forcedEnd(let id): forcedEndDue(id)
-        case .forcedClose(let id): endChannel(id, locally: true)
+        case .forcedClose(let id): endChannel(id)
         case .lateReady(let event): events.append(event)
         }
     }

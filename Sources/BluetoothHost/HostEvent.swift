@@ -2,6 +2,8 @@
 public struct ConnectionID: Sendable, Hashable {
     /// Counts from 1.
     public let rawValue: UInt32
+    /// Names the connection with this number.
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
 }
 
 /// Names a credit-based channel; never used twice.

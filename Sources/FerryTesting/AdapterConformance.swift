@@ -86,6 +86,8 @@ public struct AdapterConformance: Sendable {
         case peersAreIdentified
         /// No event follows the closing of a role, and its calls throw.
         case closedRolesAreSilent
+        /// What a closed role was asked is refused, and its waits for connections end with `roleClosed`.
+        case closedRolesLeaveNobodyWaiting
 
         // L2CAP.
         /// A published channel opens and carries chunks both ways; others are refused.

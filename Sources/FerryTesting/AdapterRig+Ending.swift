@@ -109,13 +109,23 @@ extension AdapterRig {
     func wrongDefinitionsAreRefused() async throws {
         try await wait(for: "the adapter to be powered on") { peripheralAdapter.state == .poweredOn }
         let peripheral = peripheral
-        func characteristic(_ value: [UInt8], _ properties: CharacteristicProperties) -> CharacteristicDefinition {
-            CharacteristicDefinition(Self.free, properties: properties, permissions: .readable, value: value)
+        let tooLong = [UInt8](repeating: 0, count: 513)
+        func service(
+            _ value: [UInt8]?, _ properties: CharacteristicProperties = .read,
+            _ permissions: AttributePermissions = .readable, descriptors: [DescriptorDefinition] = []
+        ) -> ServiceDefinition {
+            ServiceDefinition(
+                Self.service,
+                characteristics: [
+                    CharacteristicDefinition(
+                        Self.free, properties: properties, permissions: permissions, value: value,
+                        descriptors: descriptors)
+                ])
         }
         let wrong = [
-            ServiceDefinition(Self.service, characteristics: [characteristic([1], [.read, .write])]),
-            ServiceDefinition(
-                Self.service, characteristics: [characteristic([UInt8](repeating: 0, count: 513), .read)]),
+            service([1], [.read, .write]), service([1], .read, [.readable, .writeable]), service(tooLong),
+            service(nil, descriptors: [DescriptorDefinition(Self.description, value: tooLong)]),
+            service(nil, descriptors: [DescriptorDefinition(.clientCharacteristicConfiguration, value: [0, 0])]),
             ServiceDefinition(
                 Self.service, includedServices: [AttributeID(rawValue: .max)], characteristics: []),
         ]
@@ -157,7 +167,7 @@ extension AdapterRig {
     }
 
     func closedRolesAreSilent() async throws {
-        let (_, remote) = try await connect()
+        let (published, remote) = try await connect()
         _ = try await subscribe(remote, to: remote.free, as: .notify)
         central.close()
         try await wait(for: "the connection to end") { witness.get { !$0.disconnections.isEmpty } }
@@ -173,9 +183,37 @@ extension AdapterRig {
         try await fails("publishing in a closed role", with: .roleClosed) {
             _ = try await peripheral.publish(ServiceDefinition(Self.service, characteristics: []))
         }
+        try await fails("advertising in a closed role", with: .roleClosed) {
+            _ = try await peripheral.startAdvertising(Advertisement(services: [Self.service]))
+        }
+        try throwsFrom(.roleClosed) { () throws(BluetoothError) in
+            try self.tryUpdate([1], of: published.free, for: .all)
+        }
         await time.pass(.milliseconds(500))
         try require(witness.get { $0.centralEvents.count } == before, "an event came after central.close()")
         try require(witness.get { $0.peripheralEvents.count } == count, "an event came after peripheral.close()")
+    }
+
+    func closedRolesLeaveNobodyWaiting() async throws {
+        let (_, remote) = try await connect()
+        let (central, connection, id) = (central, remote.connection, remote.free.id)
+        let reading = Task { _ = try await connection.readValue(of: id) }
+        try await wait(for: "the read request") { witness.get { !$0.reads.isEmpty } }
+        peripheral.close()
+        try await fails(
+            "a request to a role that was closed", with: .att(.unlikelyError), .att(.invalidHandle), .unknownAttribute
+        ) { try await reading.value }
+        connection.disconnect()
+        try await wait(for: "the connection to end") { connectionWitness.get { !$0.reasons.isEmpty } }
+        // Nobody advertises any more, so it takes as long as it is let.
+        let events = connectionWitness
+        let connecting = Task { _ = try await central.connect(to: connection.peripheral, events: events) }
+        await time.pass(.milliseconds(200))
+        central.close()
+        try await fails("a wait for a connection in a closed role", with: .roleClosed) { try await connecting.value }
+        try await fails("connecting in a closed role", with: .roleClosed) {
+            _ = try await central.connect(to: connection.peripheral, events: events)
+        }
     }
 
     func channelsOpen() async throws {

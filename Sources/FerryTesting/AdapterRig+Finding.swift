@@ -37,6 +37,7 @@ extension AdapterRig {
         case .endedConnectionsAreInert: try await endedConnectionsAreInert()
         case .peersAreIdentified: try await peersAreIdentified()
         case .closedRolesAreSilent: try await closedRolesAreSilent()
+        case .closedRolesLeaveNobodyWaiting: try await closedRolesLeaveNobodyWaiting()
         case .channelsOpen: try await channelsOpen()
         case .usedUpPSMsAreTold: try await usedUpPSMsAreTold()
         }
@@ -78,6 +79,9 @@ extension AdapterRig {
             try central.startScan(request)
             await time.pass(.milliseconds(500))
             try require(witness.get { $0.discoveries.isEmpty }, "a scan reported what does not match \(request)")
+        }
+        try await fails("a scan for signals that are never heard", with: .invalidArgument) {
+            try self.central.startScan(ScanRequest(rssi: 30...40))
         }
         try central.startScan(ScanRequest(services: [Self.service], rssi: -127...20, name: Self.localName))
         try await wait(for: "a discovery by name") { witness.get { !$0.discoveries.isEmpty } }

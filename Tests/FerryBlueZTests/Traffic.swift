@@ -135,7 +135,7 @@
             defer { role.close() }
             for _ in 0..<300 {
                 let isSilent = role.retrieveConnectedPeripherals(offering: [layout.service]).isEmpty
-                if isSilent, await asking.engine.attempts.isEmpty { return }
+                if isSilent, await asking.engine.connecting.isEmpty { return }
                 try await Task.sleep(for: .milliseconds(100))
             }
             Issue.record("the connection is not gone after 30 s")

@@ -194,7 +194,7 @@
             defer { engine.thread.stop() }
             let central = SlowCentral()
             let connection = BlueZConnection(
-                engine, "/org/bluez/hci0/dev_00", PeerID(rawValue: 1), CentralOwner(id: 1, NoRole()), central)
+                engine, "/org/bluez/hci0/dev_00", PeerID(rawValue: 1), role: 1, central)
             let id = AttributeID(rawValue: 7)
             let value = RemoteValue(
                 id: id, uuid: BluetoothUUID(0x2A00 as UInt16), path: "char0007", properties: [.notify])
@@ -215,8 +215,6 @@
             #expect(await central.ends.first { _ in true } == 50)
             #expect(others.withLock { $0 } >= 50)
         }
-
-        private final class NoRole: CentralRoleEvents {}
 
         /// Counts values, each of which takes it longer than a part.
         private final class SlowCentral: PeripheralConnectionEvents {

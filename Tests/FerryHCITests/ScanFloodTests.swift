@@ -21,9 +21,16 @@
             name: "test", HostConfiguration(address: .staticRandom(1)), HCIConfiguration())
         private let listener = Listener()
 
-        init() {
-            _ = engine.openCentral(listener)
-            engine.state.withLock { $0.centrals[0].scan = ScanRequest() }
+        private let role: UInt64
+
+        init() throws {
+            role = engine.openCentral(listener)
+            try scan(ScanRequest())
+        }
+
+        private func scan(_ request: ScanRequest) throws {
+            let scan = try Scan<Address>(request)
+            engine.state.withLock { [role] in $0.centrals[role]?.scan = scan }
         }
 
         private func hear(_ address: UInt64, _ data: [UInt8], isScanResponse: Bool = false) {
@@ -41,27 +48,25 @@
             final class Unheard: PeripheralConnectionEvents {
                 func peripheralDidDisconnect(_ reason: BluetoothError) {}
             }
-            let attempt = EngineState.Attempt(
-                waiter: Waiter(), peripheral: connecting, owner: 0, events: Unheard())
-            engine.state.withLock { $0.connecting[.staticRandom(1)] = [attempt] }
+            engine.state.withLock { state in
+                state.attempts.add(Waiter(), of: 0, for: .staticRandom(1), connecting, Unheard())
+            }
             for address in UInt64(2)..<20_000 {
                 hear(address, data)
                 hear(address, [], isScanResponse: true)
             }
             #expect(listener.count.withLock { $0 } == 19_999)
             engine.state.withLock { state in
-                // One more than the limit at most: the one that is in use comes on top.
-                #expect(state.peerIDs.count == EngineState.peerLimit)
-                #expect(state.addresses.count == EngineState.peerLimit)
-                #expect(state.heard.count <= EngineState.peerLimit)
-                #expect(state.centrals[0].reported.count <= EngineState.peerLimit)
-                #expect(state.addresses[connecting] == .staticRandom(1))
+                #expect(state.peers.count == state.peers.limit)
+                #expect(state.heard.count <= state.peers.limit)
+                #expect((state.centrals[role]?.scan?.count).map { $0 <= state.peers.limit } == true)
+                #expect(state.peers.key(of: connecting) == .staticRandom(1))
             }
         }
 
         /// One advertiser's data are those it sent last, however much it has sent before.
         @Test func newDataTakesThePlaceOfOld() throws {
-            engine.state.withLock { $0.centrals[0].scan?.allowsDuplicates = true }
+            try scan(ScanRequest(allowsDuplicates: true))
             hear(1, [5, 0x09] + Array("card".utf8), isScanResponse: true)
             for value in 0..<UInt16(5_000) {
                 let (low, high) = (UInt8(value & 0xFF), UInt8(value >> 8))

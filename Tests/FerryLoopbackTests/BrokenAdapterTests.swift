@@ -6,18 +6,21 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// The adapter kit notices an adapter that mixes up the connections of one central.
+/// The adapter kit notices adapters that keep their books badly.
 @Suite(.tags(.adapter)) struct BrokenAdapterTests {
     enum Defect: String, CaseIterable, Sendable {
         /// What is asked of an ended connection goes to the same central's next one.
         case addressesCentralsByName
         /// A central is somebody else each time it connects.
         case forgetsIdentities
+        /// What a role was asked stays unanswered when it is closed.
+        case keepsClosedRoles
 
         var requirement: AdapterConformance.Requirement {
             switch self {
             case .addressesCentralsByName: .endedConnectionsAreInert
             case .forgetsIdentities: .peersAreIdentified
+            case .keepsClosedRoles: .closedRolesLeaveNobodyWaiting
             }
         }
     }
@@ -142,5 +145,5 @@ private final class DefectiveRole: PeripheralRole {
         try await role.publishL2CAPChannel(encryptionRequired: encryptionRequired)
     }
     func unpublishL2CAPChannel(_ psm: PSM) { role.unpublishL2CAPChannel(psm) }
-    func close() { role.close() }
+    func close() { if defect != .keepsClosedRoles { role.close() } }
 }

@@ -4,70 +4,56 @@
     import Synchronization
 
     /// Who opened a central role.
-    final class CentralOwner: Sendable {
-        struct State {
-            var scan: ScanRequest?
-            var reported: Set<String> = []
-            var isClosed = false
-        }
-
-        let id: UInt64
+    struct CentralOwner {
         let events: any CentralRoleEvents
-        let state = Mutex(State())
-
-        init(id: UInt64, _ events: any CentralRoleEvents) {
-            self.id = id
-            self.events = events
-        }
+        var scan: Scan<String>?
     }
 
     final class BlueZCentralRole: CentralRole {
         private let engine: BlueZEngine
-        private let owner: CentralOwner
+        private let id: UInt64
 
-        init(_ engine: BlueZEngine, _ owner: CentralOwner) {
+        init(_ engine: BlueZEngine, _ id: UInt64) {
             self.engine = engine
-            self.owner = owner
-        }
-
-        private func requireOpen() throws(BluetoothError) {
-            guard !owner.state.withLock({ $0.isClosed }) else {
-                throw BluetoothError.roleClosed
-            }
+            self.id = id
         }
 
         func startScan(_ request: ScanRequest) throws(BluetoothError) {
-            try requireOpen()
-            try engine.requirePower()
-            owner.state.withLock { state in
-                state.scan = request
-                state.reported = []
+            let scan = try Scan<String>(request)
+            try engine.shared.withLock { (shared) throws(BluetoothError) in
+                _ = try shared.centrals.required(id)
+                try shared.requirePower()
+                shared.centrals[id]?.scan = scan
             }
             engine.perform { $0.scanDidChange(isNew: true) }
         }
 
         func stopScan() {
-            let wasScanning = owner.state.withLock { $0.scan.take() != nil }
+            let wasScanning = engine.shared.withLock { $0.centrals[id]?.scan.take() != nil }
             if wasScanning { engine.perform { $0.scanDidChange(isNew: false) } }
         }
 
         func connect(
             to peripheral: PeerID, events: any PeripheralConnectionEvents
         ) async throws(BluetoothError) -> any PeripheralConnection {
-            try requireOpen()
-            try engine.requirePower()
-            guard let path = engine.shared.withLock({ $0.paths[peripheral] }) else {
-                throw BluetoothError.unknownPeer(peripheral)
+            let waiter = Waiter<BlueZConnection>()
+            let path = try engine.shared.withLock { (shared) throws(BluetoothError) in
+                _ = try shared.centrals.required(id)
+                try shared.requirePower()
+                guard let path = shared.peers.key(of: peripheral) else { throw .unknownPeer(peripheral) }
+                shared.attempts.add(waiter, of: id, for: path, peripheral, events)
+                return path
             }
-            let waiter = Waiter<Void>()
-            await engine.beginAttempt(path, waiter)
             let engine = engine
-            try await waiter.wait { engine.perform { $0.leaveAttempt(path, waiter) } }
-            return try await engine.makeConnection(path, peripheral, owner, events)
+            engine.perform { $0.beginAttempt(path) }
+            return try await waiter.wait {
+                let isLast = engine.shared.withLock { $0.attempts.remove(waiter, for: path) }
+                if isLast { engine.perform { $0.callOff(path) } }
+            }
         }
 
         func retrievePeripherals(_ identifiers: [PeerID]) -> [PeerID] {
-            engine.shared.withLock { shared in identifiers.filter { shared.paths[$0] != nil } }
+            engine.shared.withLock { shared in identifiers.filter { shared.peers.key(of: $0) != nil } }
         }
 
         func retrievePeripheral(_ identity: PeerIdentity) -> PeerID? {
@@ -78,31 +64,27 @@
             engine.shared.withLock { shared in
                 shared.connections.keys
                     .filter { path in services.contains { shared.offers[path]?.contains($0) ?? false } }
-                    .compactMap { shared.peers[$0] }
+                    .compactMap { shared.peers.name(of: $0) }
             }
         }
 
         func close() {
-            let wasOpen = owner.state.withLock { state in
-                defer {
-                    state.isClosed = true
-                    state.scan = nil
-                }
-                return !state.isClosed
+            let (owner, over) = engine.shared.withLock { [id] shared in
+                (shared.centrals.close(id), shared.attempts.giveUp { $0.role == id })
             }
-            guard wasOpen else { return }
-            let owner = owner
-            engine.perform { $0.close(owner) }
+            guard owner != nil else { return }
+            for wait in over.waits { wait.waiter.resume(.failure(.roleClosed)) }
+            engine.perform { [id] in $0.centralDidClose(id, over.abandoned) }
         }
     }
 
     extension BlueZEngine {
-        func close(_ owner: CentralOwner) {
-            centrals.removeAll { $0 === owner }
+        func centralDidClose(_ role: UInt64, _ abandoned: [String]) {
+            for path in abandoned { callOff(path) }
             scanDidChange(isNew: false)
-            endChannels(of: owner.id)
-            for connection in connections where connection.owner === owner { leave(connection, silently: true) }
-            ownerDidLeave()
+            endChannels(of: role)
+            for connection in connections where connection.role == role { leave(connection, silently: true) }
+            roleDidClose()
         }
     }
 #endif

@@ -126,10 +126,7 @@
 
         func writeValue(_ value: [UInt8], to attribute: AttributeID) async throws(BluetoothError) {
             let path = try object(attribute)
-            guard value.count <= 512 else {
-                throw BluetoothError(
-                    .valueTooLong, "A value of \(value.count) bytes is above 512, the most ATT carries.")
-            }
+            try BluetoothError.checkLength(value)
             let what = "Attribute \(attribute.rawValue) cannot be written"
             if let remote = try? self.value(attribute), !remote.properties.contains(.write) {
                 throw BluetoothError(.att(.writeNotPermitted), "\(what): it does not offer writes with response.")
@@ -147,9 +144,7 @@
             let remote = try value(characteristic)
             let what = "Characteristic \(remote.uuid)"
             guard let subscription else { return try await unsubscribe(remote) }
-            guard remote.properties.contains(subscription == .indicate ? .indicate : .notify) else {
-                throw BluetoothError(.notSupported, "\(what) does not offer that kind of subscription.")
-            }
+            guard remote.properties.offers(subscription) else { throw .notOffered(subscription, by: characteristic) }
             guard remote.reader == nil, !remote.isSubscribedByProperty else { return }
             let result = try await ask(remote.path, Self.characteristic, "AcquireNotify", [.options([:])])
             switch result {

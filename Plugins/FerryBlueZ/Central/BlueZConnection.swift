@@ -9,58 +9,44 @@
         static let writeLimit = 510
 
         struct State {
-            var phase: Phase
+            var life: ConnectionLife
             var isWriting = false
             var mtu = 23
             var paths: [UInt32: String] = [:]
             var values: [UInt32: RemoteValue] = [:]
         }
 
-        enum Phase {
-            case open(any PeripheralConnectionEvents)
-            /// The end has begun; the owner is told of it unless it has gone itself.
-            case leaving((any PeripheralConnectionEvents)?)
-            case ended(BluetoothError)
-
-            var events: (any PeripheralConnectionEvents)? {
-                switch self {
-                case .open(let events): events
-                case .leaving(let events): events
-                case .ended: nil
-                }
-            }
-        }
-
         let path: String
         let peripheral: PeerID
-        let owner: CentralOwner
+        /// Whose it is.
+        let role: UInt64
         let engine: BlueZEngine
         let state: Mutex<State>
         let turn = Turn()
         private let knownIdentity: KnownIdentity
 
         init(
-            _ engine: BlueZEngine, _ path: String, _ peripheral: PeerID, _ owner: CentralOwner,
+            _ engine: BlueZEngine, _ path: String, _ peripheral: PeerID, role: UInt64,
             _ events: any PeripheralConnectionEvents
         ) {
-            state = Mutex(State(phase: .open(events)))
+            state = Mutex(State(life: .open(events)))
             self.engine = engine
             self.path = path
             self.peripheral = peripheral
-            self.owner = owner
-            knownIdentity = KnownIdentity(PeerIdentity(peripheral.description, certainty: .connection))
+            self.role = role
+            knownIdentity = KnownIdentity(peripheral, nil)
             _ = identity
         }
 
         var identity: PeerIdentity {
             // Once this connection has ended, another one of the same device may be there.
-            return knownIdentity.update(reason != nil ? nil : engine.shared.withLock { $0.identity(ofConnected: path) })
+            let isOver = state.withLock { $0.life.isOver }
+            return knownIdentity.update(isOver ? nil : engine.shared.withLock { $0.identity(ofConnected: path) })
         }
 
         var attMTU: Int { state.withLock { $0.mtu } }
-        var isLeaving: Bool { state.withLock { if case .leaving = $0.phase { true } else { false } } }
-        /// Why it has ended, once it has.
-        var reason: BluetoothError? { state.withLock { if case .ended(let reason) = $0.phase { reason } else { nil } } }
+        /// Why it ends, once that has begun.
+        var reason: BluetoothError? { state.withLock { $0.life.reason } }
         var pipes: [ValuePipe] { state.withLock { $0.values.values.compactMap(\.pipe) } }
         /// The objects whose notifications come through a socket.
         var subscribed: [String] { state.withLock { $0.values.values.filter { $0.reader != nil }.map(\.path) } }
@@ -77,14 +63,7 @@
             let count = value.byteCount
             let remote = try self.value(characteristic)
             let limit = maximumWriteLength(type)
-            guard count <= limit else {
-                throw BluetoothError(
-                    .valueTooLong, "\(count) bytes do not fit: with ATT_MTU \(attMTU) BlueZ takes \(limit).")
-            }
-            guard remote.properties.contains(type == .withResponse ? .write : .writeWithoutResponse) else {
-                throw BluetoothError(
-                    .notSupported, "Characteristic \(remote.uuid) does not take writes of that type.")
-            }
+            try BluetoothError.checkWrite(count, type, maximum: limit, to: characteristic, remote.properties)
             guard type == .withoutResponse else { return try queueRequest(value, remote) }
             guard count > 0 else {
                 throw BluetoothError(.invalidArgument, "BlueZ cannot write an empty value without response.")
@@ -125,39 +104,30 @@
 
         // MARK: Attributes
 
-        var notConnected: BluetoothError {
-            reason ?? .notConnected
-        }
+        var notConnected: BluetoothError { reason ?? .notConnected }
 
         func requireConnection() throws(BluetoothError) {
-            let isOpen = state.withLock { if case .open = $0.phase { true } else { false } }
-            guard isOpen else { throw notConnected }
+            try state.withLock { (state) throws(BluetoothError) in try state.life.requireOpen() }
         }
 
         /// The object of an attribute that was discovered on this connection.
         func object(_ attribute: AttributeID) throws(BluetoothError) -> String {
             try requireConnection()
-            guard let path = state.withLock({ $0.paths[attribute.rawValue] }) else {
-                throw BluetoothError(
-                    .unknownAttribute,
-                    "Attribute \(attribute.rawValue) was not found on this connection, or has been withdrawn.")
-            }
+            guard let path = state.withLock({ $0.paths[attribute.rawValue] }) else { throw .notFound(attribute) }
             return path
         }
 
         func value(_ characteristic: AttributeID) throws(BluetoothError) -> RemoteValue {
             try requireConnection()
             guard let value = state.withLock({ $0.values[characteristic.rawValue] }) else {
-                throw BluetoothError(
-                    .unknownAttribute,
-                    "Characteristic \(characteristic.rawValue) was not found on this connection; discover it first.")
+                throw .notFound(characteristic)
             }
             return value
         }
 
         // MARK: Events, on the bus thread
 
-        private var events: (any PeripheralConnectionEvents)? { state.withLock { $0.phase.events } }
+        private var events: (any PeripheralConnectionEvents)? { state.withLock { $0.life.events } }
 
         func didUpdate(_ id: AttributeID, _ value: RawSpan) { events?.peripheralDidUpdate(id, value: value) }
 
@@ -192,7 +162,7 @@
         private func didWrite(_ id: AttributeID, _ result: Result<Void, BluetoothError>) {
             let events = state.withLock { state in
                 state.isWriting = false
-                return state.phase.events
+                return state.life.events
             }
             events?.peripheralDidWrite(id, result: result)
             events?.peripheralIsReadyToWrite()
@@ -200,22 +170,12 @@
 
         /// Marks the beginning of the end. False when it has begun before.
         @discardableResult
-        func beginLeaving(silently: Bool) -> Bool {
-            state.withLock { state in
-                switch state.phase {
-                case .open(let events):
-                    state.phase = .leaving(silently ? nil : events)
-                    return true
-                case .leaving:
-                    if silently { state.phase = .leaving(nil) }
-                    return false
-                case .ended: return false
-                }
-            }
+        func beginEnding(_ reason: BluetoothError, silently: Bool) -> Bool {
+            state.withLock { $0.life.beginEnding(reason, isSilent: silently) }
         }
 
         func didEnd(_ reason: BluetoothError, silently: Bool) {
-            beginLeaving(silently: silently)
+            beginEnding(reason, silently: silently)
             let values = state.withLock { Array($0.values.values) }
             let readers = values.compactMap(\.reader)
             for value in values { value.end() }
@@ -232,12 +192,7 @@
                 }
                 readers.removeFirst()
             }
-            let events = state.withLock { state in
-                let events = state.phase.events
-                if case .ended = state.phase {} else { state.phase = .ended(reason) }
-                return events
-            }
-            events?.peripheralDidDisconnect(reason)
+            state.withLock { $0.life.end(reason) }?.peripheralDidDisconnect(reason)
         }
     }
 

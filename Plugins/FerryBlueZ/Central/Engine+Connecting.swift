@@ -3,9 +3,8 @@
     import FerryBluetooth
     import Synchronization
 
-    /// The wait for a connection to one device, shared by all who wait for it.
-    struct ConnectionAttempt {
-        var waiters: [Waiter<Void>] = []
+    /// What is being done about a connection to one device, for all who wait for it.
+    struct Connecting {
         /// Whether bluetoothd has said that the connection is there.
         var isMade = false
         /// Whether nobody waits for this connection any more. Who comes when it is made waits for another, for its services
@@ -19,27 +18,25 @@
 
         // MARK: Making a connection
 
-        func beginAttempt(_ path: String, _ waiter: Waiter<Void>) {
-            guard attempts[path] == nil else {
-                attempts[path]?.waiters.append(waiter)
-                if attempts[path]?.isMade == false { attempts[path]?.isCalledOff = false }
+        func beginAttempt(_ path: String) {
+            guard connecting[path] == nil else {
+                if connecting[path]?.isMade == false { connecting[path]?.isCalledOff = false }
                 return
             }
-            attempts[path] = ConnectionAttempt(waiters: [waiter])
+            connecting[path] = Connecting()
             Task { await self.attempt(path) }
         }
 
-        /// A task was cancelled; the last one to lose interest calls the attempt off.
-        func leaveAttempt(_ path: String, _ waiter: Waiter<Void>) {
-            attempts[path]?.waiters.removeAll { $0 === waiter }
-            guard attempts[path]?.waiters.isEmpty == true else { return }
-            attempts[path]?.isCalledOff = true
+        /// Nobody waits for a connection any more.
+        func callOff(_ path: String) {
+            guard connecting[path] != nil, !isAwaited(path) else { return }
+            connecting[path]?.isCalledOff = true
             // Not at once: a peripheral that is there is connected by then, and that can be ended safely (see `part`).
             // Linux 6.1 loses sight of a connection that is called off while it is being made: it sends the command to
             // call it off before the one to make it, and then connects to nobody until the peer gives up.
             thread.schedule(after: Self.patience) { [weak self] in
                 self?.assumeIsolated { engine in
-                    guard engine.attempts[path]?.isCalledOff == true, !engine.isConnected(path) else { return }
+                    guard engine.connecting[path]?.isCalledOff == true, !engine.isConnected(path) else { return }
                     engine.tell(path, Self.device, "Disconnect")
                 }
             }
@@ -56,10 +53,26 @@
             } catch {
                 outcome = .failure(error)
             }
-            for waiter in attempts.removeValue(forKey: path)?.waiters ?? [] { waiter.resume(outcome) }
+            connecting[path] = nil
+            for wait in shared.withLock({ $0.attempts.take(path) }) {
+                do throws(BluetoothError) {
+                    try outcome.get()
+                    let connection = try makeConnection(path, wait)
+                    // Nobody waits for it any more.
+                    if !wait.waiter.complete(.success(connection)) { leave(connection, silently: true) }
+                } catch {
+                    wait.waiter.resume(.failure(error))
+                }
+            }
+            // All who waited may have gone as it was made.
+            if case .success = outcome, !isOwned(path) { await part(from: path) }
         }
 
-        private func isWanted(_ path: String) -> Bool { attempts[path]?.isCalledOff == false }
+        private func isWanted(_ path: String) -> Bool { connecting[path]?.isCalledOff == false }
+
+        private func isAwaited(_ path: String) -> Bool { shared.withLock { $0.attempts.contains(path) } }
+
+        private func isOwned(_ path: String) -> Bool { connections.contains { $0.path == path } }
 
         private func isConnected(_ path: String) -> Bool { objects[path, Self.device]?["Connected"]?.bool == true }
 
@@ -71,11 +84,11 @@
                 try requirePower()
                 guard isWanted(path) else {
                     // A connection that another owner has stays.
-                    if !connections.contains(where: { $0.path == path }) { await part(from: path) }
-                    guard attempts[path]?.waiters.isEmpty == false else {
+                    if !isOwned(path) { await part(from: path) }
+                    guard isAwaited(path) else {
                         throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
                     }
-                    attempts[path]?.isCalledOff = false
+                    connecting[path]?.isCalledOff = false
                     continue
                 }
                 // A connection that is being ended takes two seconds to go, and is of no use.
@@ -90,7 +103,7 @@
                 // See `startListening`: what stops meanwhile seems to go on.
                 while discovery.isDirty || discovery.isChanging { await pause(.milliseconds(10)) }
                 guard isWanted(path) else { continue }
-                attempts[path]?.isMade = false
+                connecting[path]?.isMade = false
                 let isNew = !isConnected(path)
                 let isBonded = objects[path, Self.device].map(Self.isBonded) ?? false
                 do throws(BusError) {
@@ -111,7 +124,7 @@
                         throw error.bluetooth(what)
                     }
                 }
-                attempts[path]?.isMade = true
+                connecting[path]?.isMade = true
                 // bluetoothd lets no connection that it makes to a paired device come about unless it is encrypted
                 // (`device_connect_le` in src/device.c of BlueZ 5.66).
                 if isNew, isBonded { didProve(path) }
@@ -196,17 +209,11 @@
             }
         }
 
-        func makeConnection(
-            _ path: String, _ peer: PeerID, _ owner: CentralOwner, _ events: any PeripheralConnectionEvents
+        private func makeConnection(
+            _ path: String, _ wait: ConnectionAttempts<String, BlueZConnection>.Wait
         ) throws(BluetoothError) -> BlueZConnection {
-            let isConnected = isConnected(path)
-            guard isConnected, !owner.state.withLock({ $0.isClosed }) else {
-                if isConnected, !connections.contains(where: { $0.path == path }) {
-                    tell(path, Self.device, "Disconnect")
-                }
-                throw BluetoothError(.connectionFailed, "The connection ended as soon as it was made.")
-            }
-            let connection = BlueZConnection(self, path, peer, owner, events)
+            guard isConnected(path) else { throw .endedAtOnce }
+            let connection = BlueZConnection(self, path, wait.peripheral, role: wait.role, wait.events)
             connections.append(connection)
             note(path)
             return connection
@@ -223,7 +230,7 @@
                 endSubscriptions(of: connection)
                 return connection.didEnd(.endedHere, silently: silently)
             }
-            guard connection.beginLeaving(silently: silently) else { return }
+            guard connection.beginEnding(.endedHere, silently: silently) else { return }
             Task {
                 await self.drain(connection.pipes)
                 await self.part(from: connection.path)
@@ -250,9 +257,8 @@
             let ended = connections
             connections = []
             for connection in ended { connection.didEnd(reason, silently: false) }
-            for path in attempts.keys {
-                for waiter in attempts[path]?.waiters ?? [] { waiter.resume(.failure(reason)) }
-                attempts[path]?.waiters = []
+            for wait in shared.withLock({ $0.attempts.giveUp { _ in true } }).waits {
+                wait.waiter.resume(.failure(reason))
             }
             discovery.isRunning = false
             discovery.isDirty = false
@@ -268,10 +274,10 @@
 
         func deviceDidChange(_ path: String, heard: ObjectTree.Properties?) {
             guard let device = objects[path, Self.device], let heard else { return }
-            let wasConnected = shared.withLock { $0.connections[path] != nil }
+            let number = shared.withLock { $0.connections[path] }
             note(path)
             let isConnected = device["Connected"]?.bool == true
-            if wasConnected, !isConnected { deviceDidDisconnect(path, wasConnected: true) }
+            if let number, !isConnected { deviceDidDisconnect(path, number) }
             let signs = ["RSSI", "ManufacturerData", "ServiceData", "AdvertisingFlags", "Name", "UUIDs", "Address"]
             if discovery.isRunning || discovery.isChanging, !isConnected, signs.contains(where: { heard[$0] != nil }) {
                 didHear(path, device)
@@ -279,14 +285,14 @@
         }
 
         func deviceDidLeave(_ path: String) {
-            let wasConnected = shared.withLock { shared in
+            let number = shared.withLock { shared in
                 shared.offers[path] = nil
                 shared.identities[path] = nil
                 shared.bonded.remove(path)
                 shared.proven.remove(path)
-                return shared.connections.removeValue(forKey: path) != nil
+                return shared.connections.removeValue(forKey: path)
             }
-            deviceDidDisconnect(path, wasConnected: wasConnected)
+            deviceDidDisconnect(path, number)
         }
 
         static func isBonded(_ device: ObjectTree.Properties) -> Bool {
@@ -320,16 +326,18 @@
             }
         }
 
-        private func deviceDidDisconnect(_ path: String, wasConnected: Bool) {
+        /// - Parameter number: the connection's, if it was known.
+        private func deviceDidDisconnect(_ path: String, _ number: UInt64?) {
             partings[path] = nil
             for connection in connections where connection.path == path {
-                didEnd(connection, connection.isLeaving ? .endedHere : .endedByPeer)
+                didEnd(connection, connection.reason ?? .endedByPeer)
             }
             centralDidDisconnect(path)
+            guard let number else { return }
+            requests.connectionDidEnd(number)
             // It may be heard again now, without being new.
-            if wasConnected, centrals.contains(where: { $0.state.withLock { $0.scan != nil } }) {
-                scanDidChange(isNew: true)
-            }
+            let isScanning = shared.withLock { $0.centrals.all.contains { $0.scan != nil } }
+            if isScanning { scanDidChange(isNew: true) }
         }
 
         func serviceDidLeave(_ path: String) {

@@ -16,7 +16,8 @@
 
     extension BlueZEngine {
         private var scans: [ScanRequest] {
-            centrals.compactMap { $0.state.withLock { $0.scan } } + discovery.missing.map { _ in ScanRequest() }
+            shared.withLock { $0.centrals.all.compactMap(\.scan?.request) }
+                + discovery.missing.map { _ in ScanRequest() }
         }
 
         /// An owner's scan has begun, changed or ended.
@@ -90,7 +91,7 @@
             for path in objects.paths(below: adapter, with: "org.bluez.Device1") {
                 guard let device = objects[path, "org.bluez.Device1"], device.rssi == nil,
                     device["Connected"]?.bool == false, device["Paired"]?.bool != true, device["Trusted"]?.bool != true,
-                    attempts[path] == nil
+                    connecting[path] == nil
                 else { continue }
                 _ = try? await call(adapter, "org.bluez.Adapter1", "RemoveDevice", [.path(path)])
             }
@@ -113,36 +114,26 @@
 
         /// Tells scans of a device that was heard.
         func didHear(_ path: String, _ device: ObjectTree.Properties) {
-            let peer = shared.withLock { $0.peer(path) }
-            let rssi = device.rssi
-            let identity = DeviceAddress(device).map {
-                PeerIdentity(bluetoothAddress: $0.value, isRandom: $0.isRandom, isProven: false)
+            let (rssi, advertisement) = (device.rssi, AdvertisementData(device))
+            let (peer, sinks) = shared.withLock { shared in
+                let peer = shared.peer(path)
+                var sinks: [any CentralRoleEvents] = []
+                shared.centrals.update { owner in
+                    if owner.scan?.report(advertisement, rssi: rssi, from: path) == true { sinks.append(owner.events) }
+                }
+                return (peer, sinks)
             }
+            let identity = DeviceAddress(device)?.claimedIdentity
             let found = Discovery(
                 peripheral: peer, identity: identity ?? PeerIdentity(peer.description, certainty: .connection),
-                advertisement: AdvertisementData(device), rssi: rssi ?? -127)
-            for owner in centrals {
-                let reports = owner.state.withLock { state in
-                    guard let scan = state.scan, scan.matches(found, hasRSSI: rssi != nil) else { return false }
-                    return state.reported.insert(path).inserted || scan.allowsDuplicates
-                }
-                if reports { owner.events.centralDidDiscover(found) }
-            }
+                advertisement: advertisement, rssi: rssi ?? -127)
+            for sink in sinks { sink.centralDidDiscover(found) }
         }
     }
 
     extension ObjectTree.Properties {
         /// The signal's strength in dBm; 127 stands for an unknown one (Core Specification 5.4, Vol 4, Part E, 7.7.65.2).
         fileprivate var rssi: Int? { self["RSSI"]?.number.flatMap { $0 == 127 ? nil : $0 } }
-    }
-
-    extension ScanRequest {
-        /// A device whose strength is not known passes no window but the widest.
-        fileprivate func matches(_ discovery: Discovery, hasRSSI: Bool) -> Bool {
-            if let rssi, hasRSSI ? !rssi.contains(discovery.rssi) : rssi.lowerBound > -127 { return false }
-            if let name, discovery.advertisement.localName != name { return false }
-            return services.isEmpty || services.contains { discovery.advertisement.services.contains($0) }
-        }
     }
 
     extension AdvertisementData {
@@ -165,21 +156,6 @@
 
     extension BluetoothUUID {
         /// The 128-bit form in lower case, which BlueZ uses.
-        var longString: String {
-            let digits = bigEndianBytes128.map { byte in
-                let text = String(byte, radix: 16)
-                return text.count == 1 ? "0" + text : text
-            }.joined()
-            var text = ""
-            for (place, digit) in digits.enumerated() {
-                if [8, 12, 16, 20].contains(place) { text.append("-") }
-                text.append(digit)
-            }
-            return text
-        }
-
-        private var bigEndianBytes128: [UInt8] {
-            (0..<16).map { UInt8(truncatingIfNeeded: value >> UInt128(8 * (15 - $0))) }
-        }
+        var longString: String { uuidString.lowercased() }
     }
 #endif

@@ -9,13 +9,18 @@
             case refused(BluetoothError)
         }
 
+        /// The life of the socket for writes without response.
+        private enum Writing {
+            case none, acquiring
+            case open(ValuePipe)
+            case refused(BluetoothError)
+            case ended
+        }
+
         private struct State {
-            var writing: ValuePipe?
-            var isAcquiring = false
-            var refusal: BluetoothError?
+            var writing = Writing.none
             var reader: ValueReader?
             var isSubscribed = false
-            var isEnded = false
         }
 
         let id: AttributeID
@@ -31,38 +36,43 @@
             self.properties = properties
         }
 
-        var pipe: ValuePipe? { state.withLock { $0.writing } }
+        var pipe: ValuePipe? { state.withLock { if case .open(let pipe) = $0.writing { pipe } else { nil } } }
 
         func trySend(_ value: RawSpan) -> Outcome {
-            let (pipe, refusal) = state.withLock { ($0.writing, $0.refusal) }
-            if let refusal { return .refused(refusal) }
-            switch pipe?.trySend(value) {
-            case .taken: return .taken
-            case .full: return .full
-            case .ended:
-                state.withLock { if $0.writing === pipe { $0.writing = nil } }
-                return .missing
-            case nil: return .missing
+            switch state.withLock({ $0.writing }) {
+            case .none, .acquiring, .ended: return .missing
+            case .refused(let refusal): return .refused(refusal)
+            case .open(let pipe):
+                switch pipe.trySend(value) {
+                case .taken: return .taken
+                case .full: return .full
+                case .ended:
+                    state.withLock { if case .open(let now) = $0.writing, now === pipe { $0.writing = .none } }
+                    return .missing
+                }
             }
         }
 
         /// Whether the caller is the one to acquire the socket for writing.
         func beginAcquiring() -> Bool {
             state.withLock { state in
-                guard !state.isAcquiring, state.writing == nil, !state.isEnded else { return false }
-                state.isAcquiring = true
+                guard case .none = state.writing else { return false }
+                state.writing = .acquiring
                 return true
             }
         }
 
         func didAcquire(_ result: Result<ValuePipe, BluetoothError>) {
-            state.withLock { state in
-                state.isAcquiring = false
-                switch result {
-                case .success(let pipe): state.writing = pipe
-                case .failure(let error): state.refusal = error
-                }
+            let isLate = state.withLock { state in
+                guard case .acquiring = state.writing else { return true }
+                state.writing =
+                    switch result {
+                    case .success(let pipe): .open(pipe)
+                    case .failure(let error): .refused(error)
+                    }
+                return false
             }
+            if isLate, case .success(let pipe) = result { pipe.end() }
         }
 
         /// Values that bluetoothd tells as changes of a property are this connection's while it is subscribed.
@@ -79,10 +89,11 @@
 
         /// The connection or the characteristic has ended.
         func end() {
-            let (pipe, reader) = state.withLock { state in
-                state.isEnded = true
+            let pipe = pipe
+            let reader = state.withLock { state in
+                state.writing = .ended
                 state.isSubscribed = false
-                return (state.writing, state.reader)
+                return state.reader
             }
             pipe?.end()
             reader?.end()

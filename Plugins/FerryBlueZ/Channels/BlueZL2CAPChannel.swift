@@ -20,14 +20,14 @@
 
         private struct State {
             var descriptor: FileDescriptor?
-            var receiver: (any LinkReceiver)?
+            var life = ChannelLife.open(nil)
             var isReceiving = true
             var wantsReady = false
-            var isClosing = false
             /// The first error that the socket told, which it does once.
             var failure: Int32?
-            var end: FerryError?
-            var isOver = false
+
+            /// Who takes what comes: nobody once this side has closed.
+            var taker: (any LinkReceiver)? { life.isClosing ? nil : life.receiver }
         }
 
         let psm: PSM
@@ -74,29 +74,20 @@
 
         func activate(_ receiver: any LinkReceiver) {
             thread.execute { [self] in
-                let end = state.withLock { state in
-                    state.receiver = receiver
-                    return state.end
-                }
-                if let end { tell(end) } else { updateWatch() }
+                let end = state.withLock { $0.life.activate(receiver) }
+                if let end { receiver.linkDidClose(end) } else { updateWatch() }
             }
         }
 
         func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
-            guard chunk.byteCount > 0 else { throw FerryError(.emptyChunk, "An L2CAP channel carries no empty SDUs.") }
-            guard chunk.byteCount <= maximumChunkSize else {
-                throw FerryError(
-                    .chunkTooLarge, "\(chunk.byteCount) bytes are above this channel's \(maximumChunkSize).")
-            }
             enum Outcome {
                 case taken
                 case full(isFirst: Bool)
-                case ended(FerryError)
             }
-            let outcome = state.withLock { state -> Outcome in
-                if let end = state.end { return .ended(end) }
-                guard let descriptor = state.descriptor, !state.isClosing else { return .ended(.closedHere) }
-                if let failure = state.failure { return .ended(.lost(failure)) }
+            let outcome = try state.withLock { (state) throws(FerryError) -> Outcome in
+                try state.life.checkSending(chunk.byteCount, maximum: maximumChunkSize)
+                guard let descriptor = state.descriptor else { throw .channelClosedHere }
+                if let failure = state.failure { throw .lost(failure) }
                 let sent = chunk.withUnsafeBytes { bytes in
                     send(descriptor.rawValue, bytes.baseAddress, bytes.count, Self.flags)
                 }
@@ -107,14 +98,13 @@
                     return .full(isFirst: !state.wantsReady)
                 }
                 state.failure = number
-                return .ended(.lost(number))
+                throw .lost(number)
             }
             switch outcome {
             case .taken: return true
             case .full(let isFirst):
                 if isFirst { thread.execute { [self] in waitForSpace() } }
                 return false
-            case .ended(let end): throw end
             }
         }
 
@@ -130,11 +120,7 @@
         }
 
         func close() {
-            let wasOpen = state.withLock { state in
-                defer { state.isClosing = true }
-                return !state.isClosing
-            }
-            guard wasOpen else { return }
+            guard state.withLock({ $0.life.close() }) else { return }
             thread.execute { [self] in
                 updateWatch()
                 drain(until: BusThread.now + UInt64(Self.drainTime / .microseconds(1)))
@@ -145,7 +131,7 @@
 
         private func updateWatch() {
             let (descriptor, events) = state.withLock { state -> (FileDescriptor?, Int32) in
-                guard state.receiver != nil, state.end == nil, !state.isClosing else { return (state.descriptor, 0) }
+                guard state.taker != nil else { return (state.descriptor, 0) }
                 return (
                     state.descriptor, (state.isReceiving ? POLLIN : 0) | (state.wantsReady ? POLLOUT : 0)
                 )
@@ -167,7 +153,7 @@
         private func isReady() {
             let receiver = state.withLock { state in
                 state.wantsReady = false
-                return state.receiver
+                return state.life.receiver
             }
             updateWatch()
             receiver?.linkIsReady()
@@ -182,7 +168,7 @@
         /// Hands on what has come, and then the end, if it has come too.
         private func receive(from descriptor: FileDescriptor, hasEnded: Bool) {
             for _ in 0..<Self.batch {
-                let (receiver, isReceiving) = state.withLock { ($0.isClosing ? nil : $0.receiver, $0.isReceiving) }
+                let (receiver, isReceiving) = state.withLock { ($0.taker, $0.isReceiving) }
                 guard let receiver else { return }
                 guard isReceiving else {
                     if hasEnded { noteEnd(descriptor) }
@@ -221,52 +207,37 @@
 
         /// Closes when what is queued has gone out, or has not in time.
         private func drain(until deadline: UInt64) {
-            guard let descriptor = state.withLock({ $0.end == nil ? $0.descriptor : nil }) else {
-                return end(as: .closedHere)
+            guard let descriptor = state.withLock({ $0.life.end == nil ? $0.descriptor : nil }) else {
+                return end(as: .channelClosedHere)
             }
             let isDone = isDrained(descriptor.rawValue) || L2CAPSocket.hasHungUp(descriptor.rawValue)
-            guard !isDone, BusThread.now < deadline else { return end(as: .closedHere) }
+            guard !isDone, BusThread.now < deadline else { return end(as: .channelClosedHere) }
             thread.schedule(after: .milliseconds(5)) { [self] in drain(until: deadline) }
         }
 
         /// Ends at once, without waiting for what is queued: the adapter goes.
-        func abort() { end(as: .closedHere) }
+        func abort() { end(as: .channelClosedHere) }
 
         private func end(as reason: FerryError?) {
-            let (descriptor, end, isFirst) = state.withLock { state -> (FileDescriptor?, FerryError, Bool) in
-                let isFirst = state.end == nil
-                let end = state.end ?? reason ?? .lost(state.failure ?? ECONNRESET)
-                state.end = end
-                return (state.descriptor.take(), end, isFirst)
+            let (descriptor, isFirst, told) = state.withLock { state in
+                let isFirst = state.life.end == nil
+                let told = state.life.end(reason ?? .lost(state.failure ?? ECONNRESET))
+                return (state.descriptor.take(), isFirst, told)
             }
             if let descriptor {
                 watched = 0
                 thread.unwatch(descriptor.rawValue)
             }
             if isFirst { onEnd(self) }
-            tell(end)
-        }
-
-        private func tell(_ end: FerryError) {
-            let receiver = state.withLock { state -> (any LinkReceiver)? in
-                guard !state.isOver, let receiver = state.receiver.take() else { return nil }
-                state.isOver = true
-                return receiver
-            }
-            receiver?.linkDidClose(end)
+            if let told { told.receiver.linkDidClose(told.reason) }
         }
     }
 
     extension FerryError {
-        fileprivate static var closedHere: FerryError {
-            FerryError(.closed, "The L2CAP channel was closed by this side.")
-        }
-
         /// - Parameter number: what the kernel gives as the reason of an end (its `bt_to_errno`).
         fileprivate static func lost(_ number: Int32) -> FerryError {
             switch number {
-            case ECONNRESET, EPIPE, ENOTCONN:
-                FerryError(.disconnected, "The peer closed the L2CAP channel, or ended the connection.")
+            case ECONNRESET, EPIPE, ENOTCONN: .channelClosedByPeer
             case ETIMEDOUT:
                 FerryError(.disconnected, "Nothing was heard of the peer of the L2CAP channel for too long.")
             case ECONNABORTED: FerryError(.disconnected, "This side ended the connection of the L2CAP channel.")

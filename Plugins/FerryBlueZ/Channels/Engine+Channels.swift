@@ -74,9 +74,9 @@
                 let path = devicePath(address)
                 let central = shared.withLock { $0.peer(path) }
                 // The socket has the address; of encryption it tells nothing, unless the PSM asks for it.
-                let identity = PeerIdentity(
-                    bluetoothAddress: address.value, isRandom: address.isRandom, isProven: false)
-                guard let channel = try? adopt(socket, psm, central, identity, listener.owner.id) else { return }
+                guard let channel = try? adopt(socket, psm, central, address.claimedIdentity, listener.owner.id) else {
+                    return
+                }
                 listener.owner.events.peripheralDidOpen(channel)
             }
         }
@@ -149,7 +149,7 @@
                 guard outcome == 0 else { throw L2CAPSocket.error(what, outcome) }
                 let channel = try adopt(
                     opening.socket, opening.psm, opening.connection.peripheral, opening.connection.identity,
-                    opening.connection.owner.id)
+                    opening.connection.role)
                 // Where nobody waits for it any more, it is not to stay open.
                 if !opening.waiter.complete(.success(channel)) { channel.close() }
             } catch {
@@ -192,7 +192,7 @@
             for (psm, listener) in channels.listeners where owner == nil || listener.owner.id == owner {
                 stopListening(psm)
             }
-            for (id, opening) in channels.opening where owner == nil || opening.connection.owner.id == owner {
+            for (id, opening) in channels.opening where owner == nil || opening.connection.role == owner {
                 giveUpOpening(id, .roleClosed)
             }
             for open in channels.open.values where owner == nil || open.owner == owner { open.channel.abort() }

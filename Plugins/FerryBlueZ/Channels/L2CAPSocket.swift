@@ -1,5 +1,6 @@
 #if BlueZ
     import CSystemd
+    import Ferry
     import FerryBluetooth
     import Glibc
 
@@ -33,10 +34,12 @@
 
         /// What BlueZ calls the device's object, below its adapter's.
         var objectName: String {
-            let digits = bytes.reversed().map { byte in
-                (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-            }
-            return "dev_" + digits.joined(separator: "_")
+            "dev_" + claimedIdentity.name.prefix(17).map { $0 == ":" ? "_" : String($0) }.joined()
+        }
+
+        /// Who the device says it is.
+        var claimedIdentity: PeerIdentity {
+            PeerIdentity(bluetoothAddress: value, isRandom: isRandom, isProven: false)
         }
     }
 

@@ -10,13 +10,17 @@
 
         /// What owners' calls read from any thread.
         struct Shared {
+            let name: String
             var adapterState = AdapterState.unknown
             /// Why the adapter is not powered on, and what to do.
             var trouble = "It is not known yet whether it is switched on."
             /// How many ATT bearers bluetoothd may use for one connection.
             var bearers = 1
-            var paths: [PeerID: String] = [:]
-            var peers: [String: PeerID] = [:]
+            var peripherals = OpenRoles<PeripheralOwner>()
+            var centrals = OpenRoles<CentralOwner>()
+            /// By the paths of their objects.
+            var peers = PeerTable<String>()
+            var attempts = ConnectionAttempts<String, BlueZConnection>()
             /// Devices that are connected, with the numbers of their connections.
             var connections: [String: UInt64] = [:]
             /// Who the devices are that bluetoothd has, and which of them have shown on their present connection that they
@@ -29,13 +33,20 @@
             var offers: [String: [BluetoothUUID]] = [:]
             var nextID: UInt64 = 1
 
-            /// The name of a peer, the same for one object path as long as the adapter lives.
+            init(_ name: String) { self.name = name }
+
+            /// The name of a peer, the same for one object path while it is in use, and among the last that were.
             mutating func peer(_ path: String) -> PeerID {
-                if let known = peers[path] { return known }
-                let made = PeerID(rawValue: UInt128.random(in: 1 ... .max))
-                peers[path] = made
-                paths[made] = path
-                return made
+                if let known = peers.name(of: path) { return known }
+                let held = Set(connections.keys).union(bonded).union(attempts.keys)
+                let (name, forgotten) = peers.name(path, held: held)
+                for path in forgotten { centrals.update { $0.scan?.forget(path) } }
+                return name
+            }
+
+            /// Throws unless the adapter is powered on.
+            func requirePower() throws(BluetoothError) {
+                guard adapterState == .poweredOn else { throw .notPoweredOn(name, adapterState, trouble) }
             }
 
             /// Who a device is that is connected.
@@ -58,7 +69,9 @@
 
             /// The device of a central while that connection lasts.
             func path(_ central: ConnectedCentral) -> String? {
-                guard let path = paths[central.peer], connections[path] == central.connection else { return nil }
+                guard let path = peers.key(of: central.peer), connections[path] == central.connection else {
+                    return nil
+                }
                 return path
             }
 
@@ -81,7 +94,7 @@
         nonisolated let thread: BusThread
         /// Takes values out of sockets while the thread is busy.
         nonisolated let standIn: BusThread
-        nonisolated let shared = Mutex(Shared())
+        nonisolated let shared: Mutex<Shared>
         nonisolated let configuration: BlueZConfiguration
         /// `hci1`, or nil for the first adapter there is.
         nonisolated let wanted: String?
@@ -92,17 +105,16 @@
         var owner: String?
         var objects = ObjectTree()
         var adapterPath: String? { didSet { shared.withLock { $0.adapterPath = adapterPath } } }
-        var peripherals: [PeripheralOwner] = []
-        var centrals: [CentralOwner] = []
         var connections: [BlueZConnection] = []
-        var attempts: [String: ConnectionAttempt] = [:]
+        /// What is being done about connections that somebody waits for.
+        var connecting: [String: Connecting] = [:]
         var exports: [String: Export] = [:]
         var applications: [Application] = []
         /// Advertisements that bluetoothd has been asked to end.
         var withdrawing: Task<Void, Never>?
         /// Advertisements of owners that somebody is subscribed to, by their owners' IDs.
         var heldBack: [UInt64: Advertisement] = [:]
-        var requests: [UInt64: PendingRequest] = [:]
+        var requests = HeldRequests<PendingRequest>()
         var discovery = DiscoveryState()
         var agent: PairingAgentExport?
         var channels = ChannelState()
@@ -122,6 +134,7 @@
 
         init(name: String, wanted: String?, _ configuration: BlueZConfiguration) throws(BluetoothError) {
             self.name = name
+            shared = Mutex(Shared(name))
             self.wanted = wanted
             self.configuration = configuration
             do throws(BusError) { thread = try BusThread() } catch { throw error.bluetooth("\(name) cannot be opened") }
@@ -407,35 +420,29 @@
                 let why = "Adapter \(name) cannot be used any more: \(trouble)"
                 endEverything(BluetoothError(.notConnected, why))
             }
+            let (peripherals, centrals) = shared.withLock { ($0.peripherals.all, $0.centrals.all) }
             for owner in peripherals { owner.events.peripheralAdapterDidChange(state) }
             for owner in centrals { owner.events.centralAdapterDidChange(state) }
         }
 
         /// Throws unless the adapter is powered on.
         nonisolated func requirePower() throws(BluetoothError) {
-            let isOn = shared.withLock { $0.adapterState == .poweredOn }
-            guard isOn else {
-                let trouble = shared.withLock { $0.trouble }
-                throw BluetoothError(.notPoweredOn, "Adapter \(name) is not powered on. \(trouble)")
-            }
+            try shared.withLock { (shared) throws(BluetoothError) in try shared.requirePower() }
         }
 
         // MARK: Owners
 
-        func add(_ owner: PeripheralOwner) {
-            peripherals.append(owner)
+        /// Its first event is the adapter's state.
+        func roleDidOpen(_ tell: (AdapterState) -> Void) {
             itself = self
-            owner.events.peripheralAdapterDidChange(shared.withLock { $0.adapterState })
+            tell(shared.withLock { $0.adapterState })
         }
 
-        func add(_ owner: CentralOwner) {
-            centrals.append(owner)
-            itself = self
-            owner.events.centralAdapterDidChange(shared.withLock { $0.adapterState })
+        /// A role was closed; with the last one the engine lets go of itself.
+        func roleDidClose() {
+            let isUnused = shared.withLock { $0.peripherals.isEmpty && $0.centrals.isEmpty }
+            if isUnused { itself = nil }
         }
-
-        /// An owner has gone; with the last one the engine lets go of itself.
-        func ownerDidLeave() { if peripherals.isEmpty, centrals.isEmpty { itself = nil } }
 
         /// Ends everything for good.
         func close() {
@@ -443,13 +450,17 @@
             isClosed = true
             for connection in connections { endSubscriptions(of: connection) }
             // Nobody else would end them: they are bluetoothd's.
-            for path in Set(connections.map(\.path)).union(attempts.keys) {
+            for path in Set(connections.map(\.path)).union(connecting.keys) {
                 tell(path, "org.bluez.Device1", "Disconnect")
             }
             change(to: .unsupported, "The adapter object has been closed.")
             endChannels(of: nil)
-            peripherals = []
-            centrals = []
+            // The owners' objects are let go outside the lock: their end may call back.
+            var (peripherals, centrals) = (OpenRoles<PeripheralOwner>(), OpenRoles<CentralOwner>())
+            shared.withLock { shared in
+                swap(&peripherals, &shared.peripherals)
+                swap(&centrals, &shared.centrals)
+            }
             bus?.close()
             bus = nil
             thread.beforeWaiting = { nil }

@@ -53,7 +53,6 @@
                 guard let place = message.firstRange(of: "0x") else { break }
                 let digits = message[place.upperBound...].prefix(while: \.isHexDigit)
                 if let code = UInt8(digits, radix: 16) { return att(ATTError(rawValue: code)) }
-            case "org.bluez.Error.NotConnected": break
             default: break
             }
             let plain = bluetooth(what)

@@ -13,10 +13,7 @@
 
         nonisolated func pair(with peer: PeerID) async throws(BluetoothError) {
             try requirePower()
-            guard let path = shared.withLock({ $0.paths[peer] }) else {
-                throw BluetoothError(
-                    .unknownPeer, "No device \(peer) has been heard; scan for it or be connected first.")
-            }
+            guard let path = shared.withLock({ $0.peers.key(of: peer) }) else { throw .unknownPeer(peer) }
             let waiter = Waiter<Void>()
             perform { $0.beginPairing(path, waiter) }
             try await waiter.wait { self.perform { $0.tell(path, Self.device, "CancelPairing") } }
@@ -67,7 +64,7 @@
 
         func forget(_ peer: PeerID) async throws(BluetoothError) {
             try requirePower()
-            guard let adapterPath, let path = shared.withLock({ $0.paths[peer] }), objects.contains(path) else {
+            guard let adapterPath, let path = shared.withLock({ $0.peers.key(of: peer) }), objects.contains(path) else {
                 return
             }
             do throws(BusError) {

@@ -13,15 +13,14 @@
         }
 
         private func requireOpen() throws(BluetoothError) {
-            guard !owner.state.withLock({ $0.isClosed }) else {
-                throw BluetoothError.roleClosed
+            try engine.shared.withLock { (shared) throws(BluetoothError) in
+                _ = try shared.peripherals.required(owner.id)
+                try shared.requirePower()
             }
         }
 
         func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {
             try requireOpen()
-            try engine.requirePower()
-            try service.check()
             return try await engine.publish(service, owner)
         }
 
@@ -32,7 +31,6 @@
 
         func startAdvertising(_ advertisement: Advertisement) async throws(BluetoothError) -> AdvertisingReport {
             try requireOpen()
-            try engine.requirePower()
             return try await engine.advertise(advertisement, owner)
         }
 
@@ -45,14 +43,10 @@
             _ value: RawSpan, of characteristic: AttributeID, for recipients: UpdateRecipients
         ) throws(BluetoothError) -> Bool {
             try requireOpen()
-            try engine.requirePower()
             guard let local = owner.state.withLock({ $0.characteristics[characteristic] }) else {
-                throw BluetoothError.notPublished(characteristic)
+                throw .notPublished(characteristic)
             }
-            guard local.canUpdate else {
-                throw BluetoothError(
-                    .notSupported, "Characteristic \(local.definition.uuid) neither notifies nor indicates.")
-            }
+            guard local.definition.properties.offersSubscription else { throw .notOffered(nil, by: characteristic) }
             guard value.byteCount > 0 else {
                 throw BluetoothError(.invalidArgument, "BlueZ cannot send an empty value.")
             }
@@ -61,9 +55,7 @@
             case .all: break
             case .one(let central):
                 if central == subscriber?.central { break }
-                guard engine.shared.withLock({ $0.path(central) }) != nil else {
-                    throw BluetoothError.notConnected(central)
-                }
+                guard engine.shared.withLock({ $0.path(central) }) != nil else { throw .notConnected(central) }
                 return true
             case .some(let centrals):
                 guard let subscriber, centrals.contains(subscriber.central) else { return true }
@@ -112,25 +104,16 @@
         }
 
         func close() {
-            let wasOpen = owner.state.withLock { state in
-                defer { state.isClosed = true }
-                return !state.isClosed
-            }
-            guard wasOpen else { return }
-            let owner = owner
+            guard let owner = engine.shared.withLock({ [id = owner.id] in $0.peripherals.close(id) }) else { return }
             engine.perform { $0.close(owner) }
         }
     }
 
     extension BlueZEngine {
         func close(_ owner: PeripheralOwner) {
-            peripherals.removeAll { $0 === owner }
             stopAdvertising(owner)
             endChannels(of: owner.id)
-            for (id, request) in requests where request.owner === owner {
-                requests[id] = nil
-                bus?.fail(request.call, ATTError.unlikelyError.bluez)
-            }
+            for request in requests.roleDidClose(owner.id) { bus?.fail(request.call, ATTError.unlikelyError.bluez) }
             // What includes one another has one owner.
             let mine = applications.filter { $0.services.contains { $0.owner === owner } }
             applications.removeAll { application in mine.contains { $0.path == application.path } }
@@ -140,14 +123,14 @@
                 }
                 withdraw(application)
             }
-            ownerDidLeave()
+            roleDidClose()
         }
 
         /// The adapter or the daemon has gone: nothing is published any more.
         func withdrawEverything(_ reason: BluetoothError) {
             let gone = applications
             applications = []
-            for owner in peripherals where heldBack.removeValue(forKey: owner.id) != nil {
+            for owner in shared.withLock({ $0.peripherals.all }) where heldBack.removeValue(forKey: owner.id) != nil {
                 owner.events.peripheralDidStopAdvertising(reason)
             }
             for application in gone {
@@ -164,7 +147,7 @@
                 owner.events.peripheralDidStopAdvertising(reason)
             }
             exports = exports.filter { if case .agent = $0.value { true } else { false } }
-            requests = [:]
+            requests = HeldRequests()
         }
     }
 #endif

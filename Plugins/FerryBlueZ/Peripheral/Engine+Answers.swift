@@ -76,7 +76,9 @@
                     "Flags": .strings(local.flags),
                 ]
                 // With this property bluetoothd asks for a socket instead of StartNotify.
-                if local.canUpdate { properties["NotifyAcquired"] = .bool(local.subscriber.withLock { $0 != nil }) }
+                if local.definition.properties.offersSubscription {
+                    properties["NotifyAcquired"] = .bool(local.subscriber.withLock { $0 != nil })
+                }
                 return [("org.bluez.GattCharacteristic1", properties)]
             case .descriptor(let descriptor, let characteristic):
                 return [
@@ -124,8 +126,9 @@
             let offset = options["offset"]?.number ?? 0
             guard local.canRead else { return bus?.fail(call, ATTError.readNotPermitted.bluez) ?? () }
             if let value = local.definition.value { return replyValue(to: call, value, from: offset) }
+            let central = central(options)
             let request = ReadRequest(
-                id: hold(call, local.owner, isRead: true), central: central(options), characteristic: local.id,
+                id: hold(call, local.owner, central, isRead: true), central: central, characteristic: local.id,
                 offset: offset)
             local.owner.events.peripheralDidReceive(request)
         }
@@ -142,8 +145,9 @@
             }
             let part = WriteRequest.Part(
                 characteristic: local.id, offset: options["offset"]?.number ?? 0, value: value)
+            let central = central(options)
             let request = WriteRequest(
-                id: hold(call, local.owner, isRead: false), central: central(options), parts: [part])
+                id: hold(call, local.owner, central, isRead: false), central: central, parts: [part])
             local.owner.events.peripheralDidReceive(request)
         }
 
@@ -152,19 +156,20 @@
             return shared.withLock { $0.central(device) }
         }
 
-        private func hold(_ call: BusMessage, _ owner: PeripheralOwner, isRead: Bool) -> RequestID {
-            let id = shared.withLock { $0.makeID() }
-            requests[id] = PendingRequest(call: call, owner: owner, isRead: isRead)
+        private func hold(
+            _ call: BusMessage, _ owner: PeripheralOwner, _ central: ConnectedCentral, isRead: Bool
+        ) -> RequestID {
+            let id = RequestID(rawValue: shared.withLock { $0.makeID() })
+            requests.hold(id, for: owner.id, on: central.connection, PendingRequest(call: call, isRead: isRead))
             // bluetoothd itself waits no longer than that.
             thread.schedule(after: configuration.callTimeout) { [weak self] in
-                self?.assumeIsolated { $0.requests[id] = nil }
+                self?.assumeIsolated { $0.requests.expire(id) }
             }
-            return RequestID(rawValue: id)
+            return id
         }
 
         func respond(to id: RequestID, with response: Result<[UInt8], ATTError>, _ owner: PeripheralOwner) {
-            guard let request = requests[id.rawValue], request.owner === owner else { return }
-            requests[id.rawValue] = nil
+            guard let request = requests.answer(id, by: owner.id) else { return }
             switch response {
             case .success(let value): bus?.reply(to: request.call, request.isRead ? [.bytes(value)] : [])
             case .failure(let error): bus?.fail(request.call, error.bluez)

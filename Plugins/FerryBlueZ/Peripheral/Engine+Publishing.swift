@@ -17,10 +17,7 @@
         ) async throws(BluetoothError) -> PublishedService {
             let included = Set(definition.includedServices)
             let known = applications.flatMap(\.services).filter { $0.owner === owner }.map(\.id)
-            guard included.isSubset(of: known) else {
-                throw BluetoothError(
-                    .invalidArgument, "Service \(definition.uuid) includes a service that is not published here.")
-            }
+            try definition.check { known.contains($0) }
             let service = makeService(definition, owner)
             let merged = applications.filter { $0.services.contains { included.contains($0.id) } }
             for application in merged { await unregister(application) }

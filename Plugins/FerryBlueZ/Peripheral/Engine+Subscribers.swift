@@ -13,7 +13,7 @@
             let mtu = min(max(options["mtu"]?.number ?? 23, 23), 517)
             let central = shared.withLock { $0.central(device) }
             endSubscription(of: local, tells: true)
-            let subscription: Subscription = local.canNotify ? .notify : .indicate
+            let subscription = local.subscription
             let onReady: @Sendable () -> Void = { local.owner.events.peripheralIsReadyToUpdate() }
             // A value for several handles has two bytes more of header, and bluetoothd may choose it.
             let limit = min(mtu - 5, 512)
@@ -29,7 +29,9 @@
             }
             watch(pipe, of: local)
             // A client of what needs encryption has encrypted the link, and where it is bonded with that key.
-            if local.needsEncryption, objects[device, "org.bluez.Device1"].map(Self.isBonded) == true {
+            if local.definition.properties.requiresEncryption(for: subscription),
+                objects[device, "org.bluez.Device1"].map(Self.isBonded) == true
+            {
                 didProve(device)
             }
             reviewAdvertising(of: local.owner)
@@ -98,7 +100,7 @@
         func centralDidDisconnect(_ device: String) {
             let ended = published.filter { $0.subscriber.withLock { $0?.device == device } }
             let reason = leaving.remove(device) == nil ? BluetoothError.endedByPeer : .endedHere
-            for owner in peripherals {
+            for owner in shared.withLock({ $0.peripherals.all }) {
                 let own = ended.filter { $0.owner === owner }
                 guard let central = own.first?.subscriber.withLock({ $0?.central }) else { continue }
                 owner.events.peripheral(central, didDisconnect: reason)

@@ -8,7 +8,6 @@
             var characteristics: [AttributeID: LocalCharacteristic] = [:]
             /// The sockets of the L2CAP channels that are offered.
             var listeners: [PSM: FileDescriptor] = [:]
-            var isClosed = false
         }
 
         let id: UInt64
@@ -50,18 +49,8 @@
             self.owner = owner
         }
 
-        var canNotify: Bool {
-            !definition.properties.isDisjoint(with: [.notify, .notifyEncryptionRequired])
-        }
-        var canUpdate: Bool {
-            canNotify || !definition.properties.isDisjoint(with: [.indicate, .indicateEncryptionRequired])
-        }
-        /// Whether only an encrypted link may subscribe.
-        var needsEncryption: Bool {
-            canNotify
-                ? definition.properties.contains(.notifyEncryptionRequired)
-                : definition.properties.contains(.indicateEncryptionRequired)
-        }
+        /// How bluetoothd lets centrals subscribe: it does not tell which way they have asked for.
+        var subscription: Subscription { definition.properties.offers(.notify) ? .notify : .indicate }
         var canRead: Bool {
             definition.properties.contains(.read)
                 && !definition.permissions.isDisjoint(with: [.readable, .readEncryptionRequired])
@@ -121,32 +110,6 @@
     /// A request that waits for its owner's answer.
     struct PendingRequest {
         let call: BusMessage
-        let owner: PeripheralOwner
         let isRead: Bool
-    }
-
-    extension ServiceDefinition {
-        /// - Throws: `invalidArgument` with what is wrong.
-        func check() throws(BluetoothError) {
-            for characteristic in characteristics {
-                if let value = characteristic.value {
-                    guard characteristic.properties == .read else {
-                        throw BluetoothError(
-                            .invalidArgument,
-                            "Characteristic \(characteristic.uuid) has a fixed value, so it can only be read.")
-                    }
-                    guard value.count <= 512 else {
-                        throw BluetoothError(
-                            .invalidArgument,
-                            "Characteristic \(characteristic.uuid) has a value of \(value.count) bytes; 512 are the most."
-                        )
-                    }
-                }
-                for descriptor in characteristic.descriptors where descriptor.value.count > 512 {
-                    throw BluetoothError(
-                        .invalidArgument, "Descriptor \(descriptor.uuid) has more than 512 bytes of value.")
-                }
-            }
-        }
     }
 #endif

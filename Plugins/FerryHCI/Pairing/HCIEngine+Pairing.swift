@@ -22,7 +22,7 @@
         }
 
         func forget(_ peer: PeerID) throws(BluetoothError) {
-            try change { state, _ in if let address = state.addresses[peer] { state.host.forget(address) } }
+            try change { state, _ in if let address = state.peers.key(of: peer) { state.host.forget(address) } }
             try saveBonds()
         }
 
@@ -91,7 +91,8 @@
         }
 
         func didBond(_ bond: Bond) {
-            state.withLock { $0.didBond(bond) }
+            // A peer has told the address that it keeps: it goes by the name that it has already.
+            state.withLock { $0.peers.add(bond.lastingAddress, for: bond.peer) }
             do throws(BluetoothError) { try saveBonds() } catch { note(error.message) }
         }
 

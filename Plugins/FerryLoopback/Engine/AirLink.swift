@@ -26,10 +26,9 @@ final class AirLink {
     var isEncrypted = false
     var isInRange = true
     var supervisionToken = 0
-    /// Whether a disconnection waits in a lane, and why it ends for each side.
+    var life = LinkLife.open
+    /// Why it ends for each side, once one has asked for that.
     var ending: Ending?
-    /// Which side has asked for the end.
-    var endedBy: Direction?
 
     // ATT transactions.
     var requests: Deque<ClientRequest> = []
@@ -52,8 +51,8 @@ final class AirLink {
     /// Asked for each value, without a copy of the above.
     private(set) var hasFaults = false
 
-    /// The connection is over; what still refers to the link must not use it.
-    var hasEnded = false
+    /// What still refers to a link that has ended must not use it.
+    var hasEnded: Bool { life == .ended }
 
     /// Whether it counts among the sharers of the peripheral's transmit queue.
     var isSharer = false
@@ -82,6 +81,14 @@ final class AirLink {
     func subscription(to characteristic: AttributeID) -> Int? {
         subscriptions.firstIndex { $0.characteristic == characteristic }
     }
+}
+
+/// The life of a link.
+enum LinkLife: Equatable {
+    case open
+    /// One side has asked for the end, and the disconnection waits in its lane.
+    case ending(by: Direction)
+    case ended
 }
 
 /// Which way a packet goes.
@@ -164,9 +171,9 @@ enum PDU {
     case request(ATTRequest)
     case response(Result<Outcome, ATTError>)
     case confirmation
-    case openChannel(PSM, client: Int, finish: @Sendable (Result<Int, BluetoothError>) -> Void)
-    case channelOpened(Int, finish: @Sendable (Result<Int, BluetoothError>) -> Void)
-    case channelRefused(BluetoothError, finish: @Sendable (Result<Int, BluetoothError>) -> Void)
+    case openChannel(PSM, client: Int, Waiter<Int>)
+    case channelOpened(Int, Waiter<Int>)
+    case channelRefused(BluetoothError, Waiter<Int>)
     case terminate
 
     /// A receiver that has paused does not take it.

@@ -18,7 +18,7 @@ final class ChannelEnd {
     /// The peripheral role it belongs to, or the central's client.
     let owner: Int
 
-    var receiver: (any LinkReceiver)?
+    var life = ChannelLife.open(nil)
     var isReceiving = true
     var ring: ValueRing?
     var credits: Int
@@ -28,10 +28,6 @@ final class ChannelEnd {
     var queuedFrames = 0
     var sentFrames = 0
     var wantsReady = false
-    var isClosing = false
-    var endReason: FerryError?
-    /// The receiver has been told of the end.
-    var isTold = false
     /// Nobody refers to the channel any more.
     var isAbandoned = false
 
@@ -48,5 +44,6 @@ final class ChannelEnd {
         self.credits = credits
     }
 
-    var takesChunks: Bool { receiver != nil && isReceiving }
+    var receiver: (any LinkReceiver)? { life.receiver }
+    var takesChunks: Bool { isReceiving && receiver != nil }
 }

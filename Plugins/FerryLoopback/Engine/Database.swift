@@ -43,9 +43,6 @@ struct Database {
     private(set) var descriptors: [AttributeID: Descriptor] = [:]
     private var lastHandle: UInt32 = 0
 
-    static let clientConfiguration = BluetoothUUID(0x2902 as UInt16)
-    static let extendedProperties = BluetoothUUID(0x2900 as UInt16)
-
     private mutating func nextHandle() -> AttributeID {
         lastHandle += 1
         return AttributeID(rawValue: lastHandle)
@@ -53,17 +50,17 @@ struct Database {
 
     func service(_ id: AttributeID) -> Service? { services.first { $0.id == id } }
 
-    /// Adds a service that ``validate(_:)`` has let pass.
+    /// Adds a service that ``check(_:owner:)`` has let pass.
     mutating func add(_ definition: ServiceDefinition, owner: Int) -> PublishedService {
         let id = nextHandle()
         let ids = definition.characteristics.map { characteristic in
             let handle = nextHandle()
             var added = characteristic.descriptors
             if characteristic.properties.offersSubscription {
-                added.append(DescriptorDefinition(Self.clientConfiguration, value: [0, 0]))
+                added.append(DescriptorDefinition(.clientCharacteristicConfiguration, value: [0, 0]))
             }
             if characteristic.properties.contains(.extendedProperties) {
-                added.append(DescriptorDefinition(Self.extendedProperties, value: [0, 0]))
+                added.append(DescriptorDefinition(.characteristicExtendedProperties, value: [0, 0]))
             }
             let descriptorIDs = added.map { descriptor in
                 let descriptorHandle = nextHandle()
@@ -98,64 +95,15 @@ struct Database {
         descriptors = [:]
     }
 
-    /// Refuses definitions that CoreBluetooth refuses, and values above 512 bytes.
-    func validate(_ definition: ServiceDefinition) throws(BluetoothError) {
-        func refuse(_ message: String) -> BluetoothError {
-            BluetoothError(.invalidArgument, "service \(definition.uuid.uuidString): \(message)")
+    /// Refuses definitions that cannot be published.
+    func check(_ definition: ServiceDefinition, owner: Int) throws(BluetoothError) {
+        try definition.check { service($0)?.owner == owner }
+        let stronger: AttributePermissions = [.authenticationRequired, .secureConnectionsRequired]
+        for characteristic in definition.characteristics where !characteristic.permissions.isDisjoint(with: stronger) {
+            throw BluetoothError(
+                .notSupported,
+                "Characteristic \(characteristic.uuid) requires an authenticated key, and nobody compares numbers here; "
+                    + "require encryption.")
         }
-        for included in definition.includedServices where service(included) == nil {
-            throw refuse("the included service \(included.rawValue) is not published; publish it first")
-        }
-        for characteristic in definition.characteristics {
-            let place = "characteristic \(characteristic.uuid.uuidString)"
-            let stronger: AttributePermissions = [.authenticationRequired, .secureConnectionsRequired]
-            guard characteristic.permissions.isDisjoint(with: stronger) else {
-                throw BluetoothError(
-                    .notSupported,
-                    "\(place) requires an authenticated key, and nobody compares numbers here; require encryption")
-            }
-            if let value = characteristic.value {
-                let writing: AttributePermissions = [.writeable, .writeEncryptionRequired]
-                guard characteristic.properties == .read, characteristic.permissions.isDisjoint(with: writing) else {
-                    throw refuse(
-                        "\(place) has a fixed value, so it must be read-only; give it the property read alone, or "
-                            + "the value nil")
-                }
-                guard value.count <= 512 else {
-                    throw refuse("\(place) has a value of \(value.count) bytes; at most 512 are allowed")
-                }
-            }
-            for descriptor in characteristic.descriptors {
-                guard descriptor.value.count <= 512 else {
-                    throw refuse(
-                        "a descriptor of \(place) has \(descriptor.value.count) bytes; at most 512 are allowed")
-                }
-                guard ![Self.clientConfiguration, Self.extendedProperties].contains(descriptor.uuid) else {
-                    throw refuse("\(place) names the descriptor \(descriptor.uuid.uuidString), which the adapter adds")
-                }
-            }
-        }
-    }
-}
-
-extension CharacteristicProperties {
-    /// Those that are sent to peers: the two that CoreBluetooth adds are hints for the publishing side.
-    var onAir: Self {
-        var seen = intersection(Self(rawValue: 0xFF))
-        if contains(.notifyEncryptionRequired) { seen.insert(.notify) }
-        if contains(.indicateEncryptionRequired) { seen.insert(.indicate) }
-        return seen
-    }
-
-    var offersSubscription: Bool {
-        !isDisjoint(with: [.notify, .indicate, .notifyEncryptionRequired, .indicateEncryptionRequired])
-    }
-
-    func offers(_ subscription: Subscription) -> Bool {
-        onAir.contains(subscription == .notify ? .notify : .indicate)
-    }
-
-    func requiresEncryption(for subscription: Subscription) -> Bool {
-        contains(subscription == .notify ? .notifyEncryptionRequired : .indicateEncryptionRequired)
     }
 }

@@ -14,6 +14,8 @@ enum Step {
     case readyToWrite(any PeripheralConnectionEvents)
     case readyToSend(any LinkReceiver)
     case channelOpened(any PeripheralRoleEvents, Int)
+    case connected(Waiter<Int>, client: Int)
+    case channelConnected(Waiter<Int>, Int)
     case nothing
 
     /// Carries it out; returns how many values have been delivered, where it delivers any.
@@ -31,6 +33,10 @@ enum Step {
         case .readyToWrite(let sink): sink.peripheralIsReadyToWrite()
         case .readyToSend(let sink): sink.linkIsReady()
         case .channelOpened(let sink, let id): sink.peripheralDidOpen(LoopbackChannel(radio: radio, id: id))
+        case .connected(let waiter, let client):
+            if !waiter.complete(.success(client)) { radio.locked { $0.disconnect(client: client, isSilent: true) } }
+        case .channelConnected(let waiter, let id):
+            if !waiter.complete(.success(id)) { radio.locked { $0.abandonChannel(id) } }
         case .nothing: break
         }
         return 1
@@ -138,8 +144,7 @@ extension RadioState {
         case .call(let action): return .call(action)
         case .readyToUpdate(let id): return peripherals[id].map { .readyToUpdate($0.sink) }
         case .readyToWrite(let id):
-            guard let client = clients[id], let sink = client.sink else { return nil }
-            return .readyToWrite(sink)
+            return clients[id]?.life.events.map { .readyToWrite($0) }
         case .readyToSend(let id): return channels[id]?.receiver.map { .readyToSend($0) }
         case .peripheral(let id, let action):
             guard let sink = peripherals[id]?.sink else { return nil }
@@ -148,11 +153,10 @@ extension RadioState {
             guard let sink = centrals[id]?.sink else { return nil }
             return .call { action(sink) }
         case .client(let id, let action):
-            return clients[id]?.sink.map { sink in .call { action(sink) } }
-        case .clientEnded(let id):
-            return clientEnded(id)
-        case .channelEnded(let id):
-            return channelEnded(id)
+            return clients[id]?.life.events.map { sink in .call { action(sink) } }
+        case .clientEnded(let id, let reason): return clientEnded(id, reason)
+        case .connected(let waiter, let client): return .connected(waiter, client: client)
+        case .channelConnected(let waiter, let id): return .channelConnected(waiter, id)
         case .channelOpened(let owner, let id):
             if let sink = peripherals[owner]?.sink { return .channelOpened(sink, id) }
             abandonChannel(id)
@@ -267,9 +271,9 @@ extension RadioState {
         case .request(let request): serve(request, on: link)
         case .response(let response): receive(response, on: link)
         case .confirmation: receiveConfirmation(on: link)
-        case .openChannel(let psm, let client, let finish): serveOpen(psm, client, finish, on: link)
-        case .channelOpened(let id, let finish): events.append(.call { finish(.success(id)) })
-        case .channelRefused(let error, let finish): events.append(.call { finish(.failure(error)) })
+        case .openChannel(let psm, let client, let waiter): serveOpen(psm, client, waiter, on: link)
+        case .channelOpened(let id, let waiter): events.append(.channelConnected(waiter, id))
+        case .channelRefused(let error, let waiter): events.append(.call { waiter.resume(.failure(error)) })
         case .terminate: end(link)
         }
     }
@@ -286,7 +290,7 @@ extension RadioState {
         guard !link.down.losesFirst else { return .nothing }
         guard let index = link.subscription(to: entry.attribute) else { return .nothing }
         let subscribers = link.subscriptions[index].clients
-        if subscribers.count == 1, let sink = subscribers[0].sink {
+        if subscribers.count == 1, let sink = subscribers[0].life.events {
             var run = ValueRun(bytes)
             if !link.hasFaults, !entry.isIndication {
                 run.extend(to: link.down.budget + 1, before: link.down.control.first?.order ?? .max)
@@ -295,7 +299,7 @@ extension RadioState {
             }
             return .updates(sink, entry.attribute, run)
         }
-        return .updateSeveral(subscribers.compactMap(\.sink), entry.attribute, bytes)
+        return .updateSeveral(subscribers.compactMap(\.life.events), entry.attribute, bytes)
     }
 
     private mutating func deliverWrite(_ link: AirLink) -> Step? {

@@ -5,14 +5,16 @@ import FerryBluetooth
 extension RadioState {
     /// The name by which one adapter knows another: the same for the life of the radio, and different for each observer,
     /// as identifiers are on phones.
-    mutating func peerID(of node: Int, seenBy observer: Int) -> PeerID {
+    func peerID(of node: Int, seenBy observer: Int) -> PeerID {
+        nodes[observer].peers.name(node, Self.makeID(of: node, seenBy: observer)).name
+    }
+
+    private static func makeID(of node: Int, seenBy observer: Int) -> PeerID {
         let seed = UInt64(observer) << 32 | UInt64(node)
         var bits = UInt128(mixed(seed)) << 64 | UInt128(mixed(seed ^ 0x9E37_79B9_7F4A_7C15))
         bits = bits & ~(0xF << 76) | 0x4 << 76  // the form of a random UUID, RFC 9562, 5.4
         bits = bits & ~(0x3 << 62) | 0x2 << 62
-        let id = PeerID(rawValue: bits)
-        nodes[observer].peers[id] = node
-        return id
+        return PeerID(rawValue: bits)
     }
 
     /// An adapter by its static random address.
@@ -78,82 +80,81 @@ extension RadioState {
         guard let advertisement = owner.advertisement, nodes[owner.node].state == .poweredOn else { return }
         for central in scanners {
             guard let listener = centrals[central], hears(listener, owner) else { continue }
-            listener.seen[id] = advertisement
+            let rssi = rssi(listener.node, owner.node)
+            _ = listener.scan?.report(advertisement, rssi: rssi, from: id)
             let discovery = Discovery(
                 peripheral: peerID(of: owner.node, seenBy: listener.node),
-                identity: Self.identity(ofNode: owner.node, isProven: false), advertisement: advertisement,
-                rssi: rssi(listener.node, owner.node))
+                identity: Self.identity(ofNode: owner.node, isProven: false), advertisement: advertisement, rssi: rssi)
             events.append(.central(central) { $0.centralDidDiscover(discovery) })
         }
-        let node = nodes[owner.node]
-        let waiting = node.awaited.filter { canConnect($0) }
-        if !waiting.isEmpty { node.awaited.removeAll { canConnect($0) } }
-        for pending in waiting { connect(pending) }
+        for wait in attempts[owner.node].filter({ canConnect($0, owner.node) }) {
+            attempts.remove(wait.waiter, for: owner.node)
+            connect(wait, owner.node)
+        }
         kickAdvertising(owner)
         wake()
     }
 
     private func hasListener(_ owner: PeripheralOwner) -> Bool {
         guard owner.advertisement != nil, nodes[owner.node].state == .poweredOn else { return false }
-        return nodes[owner.node].awaited.contains(where: canConnect)
+        return attempts[owner.node].contains { canConnect($0, owner.node) }
             || scanners.contains { id in centrals[id].map { hears($0, owner) } ?? false }
     }
 
     /// Whether a connection is made as soon as its peripheral advertises.
-    private func canConnect(_ pending: PendingConnection) -> Bool {
-        isInRange(pending.node, pending.target)
-            && linkBetween[Direct(central: pending.node, peripheral: pending.target)] == nil
+    private func canConnect(_ wait: ConnectionAttempts<Int, Int>.Wait, _ target: Int) -> Bool {
+        guard let node = centrals[Int(wait.role)]?.node else { return false }
+        return isInRange(node, target) && linkBetween[Direct(central: node, peripheral: target)] == nil
     }
 
-    /// Gives up those waits for a connection that match.
-    mutating func failConnecting(_ reason: BluetoothError, where matches: (PendingConnection) -> Bool) {
-        for node in nodes where !node.awaited.isEmpty {
-            for pending in node.awaited where matches(pending) {
-                events.append(.call { pending.finish(.failure(reason)) })
-            }
-            node.awaited.removeAll(where: matches)
+    /// Gives up the waits of some roles for connections.
+    mutating func failConnecting(_ reason: BluetoothError, of roles: [Int]) {
+        for wait in attempts.giveUp(where: { roles.contains(Int($0.role)) }).waits {
+            events.append(.call { wait.waiter.resume(.failure(reason)) })
         }
     }
 
     /// Whether a scan would report the advertiser now.
     private func hears(_ listener: CentralOwner, _ owner: PeripheralOwner) -> Bool {
         guard let scan = listener.scan, let advertisement = owner.advertisement, listener.node != owner.node,
-            nodes[listener.node].state == .poweredOn, isInRange(listener.node, owner.node),
-            scan.allowsDuplicates || listener.seen[owner.id] != advertisement,
-            scan.rssi?.contains(rssi(listener.node, owner.node)) ?? true
+            nodes[listener.node].state == .poweredOn, isInRange(listener.node, owner.node)
         else { return false }
-        if let name = scan.name, advertisement.localName != name { return false }
-        guard !scan.services.isEmpty else { return true }
-        return scan.services.contains {
-            advertisement.services.contains($0) || advertisement.overflowServices.contains($0)
-        }
+        return scan.wants(advertisement, rssi: rssi(listener.node, owner.node), from: owner.id)
     }
 
     // MARK: Connecting
 
-    /// Begins to connect, or finishes at once where it cannot be.
-    mutating func startConnecting(_ pending: PendingConnection) {
-        if let link = sharedLink(pending) {
-            attach(pending, to: link)
+    /// Begins to connect. Returns the adapter that is waited for.
+    mutating func startConnecting(
+        _ waiter: Waiter<Int>, of owner: Int, to peer: PeerID, _ events: any PeripheralConnectionEvents
+    ) throws(BluetoothError) -> Int {
+        let node = nodes[try openCentral(owner).node]
+        try node.requirePower()
+        guard let target = node.peers.key(of: peer) else { throw .unknownPeer(peer) }
+        if let link = sharedLink(node.index, target) {
+            attach(waiter, of: owner, events, to: link)
         } else {
-            nodes[pending.target].awaited.append(pending)
-            kickAdvertising(of: nodes[pending.target])
+            attempts.add(waiter, of: UInt64(owner), for: target, peer, events)
+            kickAdvertising(of: nodes[target])
         }
         wake()
+        return target
     }
 
     /// A link that another owner of the same adapter has made already.
-    private func sharedLink(_ pending: PendingConnection) -> AirLink? {
-        let id = linkBetween[Direct(central: pending.node, peripheral: pending.target)]
-        return id.flatMap { links[$0] }.flatMap { $0.ending == nil ? $0 : nil }
+    private func sharedLink(_ node: Int, _ target: Int) -> AirLink? {
+        let id = linkBetween[Direct(central: node, peripheral: target)]
+        return id.flatMap { links[$0] }.flatMap { $0.life == .open ? $0 : nil }
     }
 
-    private mutating func connect(_ pending: PendingConnection) {
-        if let link = sharedLink(pending) { return attach(pending, to: link) }
+    private mutating func connect(_ wait: ConnectionAttempts<Int, Int>.Wait, _ target: Int) {
+        guard let node = centrals[Int(wait.role)]?.node else { return }
+        if let link = sharedLink(node, target) {
+            return attach(wait.waiter, of: Int(wait.role), wait.events, to: link)
+        }
         let link = AirLink(
-            id: nextID(), central: pending.node, peripheral: pending.target,
-            centralName: peerID(of: pending.node, seenBy: pending.target),
-            peripheralName: peerID(of: pending.target, seenBy: pending.node), anchor: time.now)
+            id: nextID(), central: node, peripheral: target, centralName: peerID(of: node, seenBy: target),
+            peripheralName: peerID(of: target, seenBy: node), anchor: time.now)
         links[link.id] = link
         linkBetween[Direct(central: link.central, peripheral: link.peripheral)] = link.id
         let now = time.now
@@ -166,23 +167,23 @@ extension RadioState {
         if faults.wrongMTU != nil { count(.wrongMTU) }
         // As hosts do when they have a key.
         if pairs[Pair(link.central, link.peripheral)]?.isBonded ?? false { _ = encrypt(link) }
-        attach(pending, to: link)
+        attach(wait.waiter, of: Int(wait.role), wait.events, to: link)
         if configuration.attMTU > 23 || faults.wrongMTU != nil, let first = link.clients.first,
             let client = clients[first]
         {
-            _ = request(.exchangeMTU, of: client, on: link, completion: .none)
+            request(.exchangeMTU, of: client, on: link, completion: .none)
         }
     }
 
-    private mutating func attach(_ pending: PendingConnection, to link: AirLink) {
-        let client = Client(
-            id: nextID(), link: link.id, owner: pending.owner, peer: link.peripheralName, pending.events)
+    private mutating func attach(
+        _ waiter: Waiter<Int>, of owner: Int, _ events: any PeripheralConnectionEvents, to link: AirLink
+    ) {
+        let client = Client(id: nextID(), link: link.id, owner: owner, peer: link.peripheralName, events)
         client.attMTU = reportedMTU(link)
         clients[client.id] = client
         link.clients.append(client.id)
         updateReceiving(link)
-        let id = client.id
-        events.append(.call { pending.finish(.success(id)) })
+        self.events.append(.connected(waiter, client: client.id))
     }
 
     /// Whether the central's side takes values: only when all its owners do.

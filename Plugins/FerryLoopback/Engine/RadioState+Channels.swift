@@ -16,20 +16,19 @@ extension RadioState {
 
     /// A central's request to open a channel has arrived.
     mutating func serveOpen(
-        _ psm: PSM, _ client: Int, _ finish: @escaping @Sendable (Result<Int, BluetoothError>) -> Void,
-        on link: AirLink
+        _ psm: PSM, _ client: Int, _ waiter: Waiter<Int>, on link: AirLink
     ) {
         do throws(BluetoothError) {
             let id = try open(psm, client, on: link)
-            send(.channelOpened(id, finish: finish), .down, on: link)
+            send(.channelOpened(id, waiter), .down, on: link)
         } catch {
-            send(.channelRefused(error, finish: finish), .down, on: link)
+            send(.channelRefused(error, waiter), .down, on: link)
         }
         resume(link)
     }
 
     private mutating func open(_ psm: PSM, _ client: Int, on link: AirLink) throws(BluetoothError) -> Int {
-        guard clients[client]?.endReason == nil else { throw BluetoothError.notConnected }
+        try clients[client]?.life.requireOpen()
         guard let published = nodes[link.peripheral].psms[psm.rawValue], peripherals[published.owner] != nil else {
             throw BluetoothError(
                 .channelRefused, "the peripheral offers no channel with PSM 0x\(String(psm.rawValue, radix: 16))")
@@ -56,8 +55,8 @@ extension RadioState {
     mutating func endOpenings(_ link: AirLink, _ reason: BluetoothError) {
         for control in Array(link.up.control) + Array(link.down.control) {
             switch control.pdu {
-            case .openChannel(_, _, let finish), .channelOpened(_, let finish), .channelRefused(_, let finish):
-                events.append(.call { finish(.failure(reason)) })
+            case .openChannel(_, _, let waiter), .channelOpened(_, let waiter), .channelRefused(_, let waiter):
+                events.append(.call { waiter.resume(.failure(reason)) })
             default: break
             }
         }
@@ -70,19 +69,9 @@ extension RadioState {
     }
 
     mutating func trySend(_ chunk: UnsafeRawBufferPointer, on id: Int) throws(FerryError) -> Bool {
-        guard let end = channels[id], !end.isClosing else {
-            throw FerryError(.closed, "this side closed the L2CAP channel")
-        }
-        if let reason = end.endReason { throw reason }
-        guard !chunk.isEmpty else {
-            throw FerryError(.emptyChunk, "an L2CAP channel was given an empty chunk; send at least one byte")
-        }
-        guard chunk.count <= configuration.l2capMTU else {
-            throw FerryError(
-                .chunkTooLarge,
-                "a chunk of \(chunk.count) bytes is above the L2CAP MTU; cut it to \(configuration.l2capMTU)")
-        }
-        guard let link = links[end.link] else { throw Self.disconnected }
+        guard let end = channels[id] else { throw .channelClosedHere }
+        try end.life.checkSending(chunk.count, maximum: configuration.l2capMTU)
+        guard let link = links[end.link] else { throw .channelClosedByPeer }
         let ring = end.ring ?? ValueRing(capacity: configuration.l2capCredits, slotSize: configuration.l2capMTU)
         end.ring = ring
         guard end.credits > 0, !ring.isFull else {
@@ -152,7 +141,7 @@ extension RadioState {
         ring.popFirst()
         end.sentFrames = 0
         if other.isReceiving { end.credits += cost } else { other.withheld += cost }
-        if end.isClosing, ring.isEmpty { endChannel(id, locally: true) }
+        if end.life.isClosing, ring.isEmpty { endChannel(id) }
     }
 
     /// Tells the channels of a link that credits have come back, at the end of its turn.
@@ -177,27 +166,22 @@ extension RadioState {
 
     // MARK: Ending
 
-    static let disconnected = FerryError(.disconnected, "the connection below the L2CAP channel has ended")
-
     /// The owner closes the channel: it ends once what is queued has been delivered, or after the supervision timeout.
     mutating func closeChannel(_ id: Int) {
-        guard let end = channels[id], !end.isClosing, end.endReason == nil else { return }
-        end.isClosing = true
+        guard let end = channels[id], end.life.close() else { return }
         if end.ring?.isEmpty ?? true {
-            endChannel(id, locally: true)
+            endChannel(id)
         } else {
             setTimer(after: configuration.supervisionTimeout, .forcedClose(channel: id))
         }
         wake()
     }
 
-    /// Ends both sides of a channel now.
-    mutating func endChannel(_ id: Int, locally: Bool) {
-        guard let end = channels[id], end.endReason == nil else { return }
-        finish(end, FerryError(.closed, "this side closed the L2CAP channel"))
-        if let other = channels[end.other] {
-            finish(other, FerryError(.disconnected, "the peer closed the L2CAP channel"))
-        }
+    /// Ends both sides of a channel now, which this one has closed.
+    mutating func endChannel(_ id: Int) {
+        guard let end = channels[id], end.life.end == nil else { return }
+        finish(end, .channelClosedHere)
+        if let other = channels[end.other] { finish(other, .channelClosedByPeer) }
         links[end.link]?.channels.removeAll { $0 == id || $0 == end.other }
     }
 
@@ -205,42 +189,23 @@ extension RadioState {
     mutating func channelLinkEnded(_ id: Int, _ ending: Ending) {
         guard let end = channels[id] else { return }
         let reason = end.direction == .up ? ending.centralReason : ending.peripheralReason
-        if reason.code == .disconnectedLocally || end.isClosing {
-            finish(end, FerryError(.closed, "this side ended the connection below the L2CAP channel", cause: reason))
-        } else {
-            finish(end, FerryError(.disconnected, Self.disconnected.message, cause: reason))
-        }
+        let plain = reason.code == .disconnectedLocally ? FerryError.channelClosedHere : .channelClosedByPeer
+        finish(end, FerryError(plain.code, plain.message, cause: reason))
     }
 
     private mutating func finish(_ end: ChannelEnd, _ reason: FerryError) {
-        guard end.endReason == nil else { return }
-        end.endReason = reason
-        end.ring = nil
-        events.append(.channelEnded(end.id))
-        wake()
-    }
-
-    /// The receiver's last call, or nil while there is no receiver.
-    mutating func channelEnded(_ id: Int) -> Step? {
-        guard let end = channels[id], let reason = end.endReason, !end.isTold else { return nil }
-        guard let receiver = end.receiver else {
-            if end.isAbandoned { channels[id] = nil }
-            return nil
+        if let (receiver, reason) = end.life.end(reason) {
+            events.append(.call { receiver.linkDidClose(reason) })
         }
-        end.isTold = true
-        end.receiver = nil
-        if end.isAbandoned { channels[id] = nil }
-        return .call { receiver.linkDidClose(reason) }
+        end.ring = nil
+        if end.isAbandoned { channels[end.id] = nil }
+        wake()
     }
 
     /// Nobody refers to the channel any more: it closes.
     mutating func abandonChannel(_ id: Int) {
         guard let end = channels[id] else { return }
         end.isAbandoned = true
-        if end.endReason == nil {
-            closeChannel(id)
-        } else if end.isTold || end.receiver == nil {
-            channels[id] = nil
-        }
+        if end.life.end == nil { closeChannel(id) } else { channels[id] = nil }
     }
 }

@@ -6,10 +6,8 @@ import FerryBluetooth
 extension RadioState {
     /// The link and client behind a connection, or why there is none any more.
     func connected(_ id: Int) throws(BluetoothError) -> (Client, AirLink) {
-        guard let client = clients[id] else { throw BluetoothError.notConnected }
-        if let reason = client.endReason { throw reason }
-        guard let link = links[client.link] else { throw BluetoothError.notConnected }
-        if link.endedBy == .up, let reason = link.ending?.centralReason { throw reason }
+        try clients[id]?.life.requireOpen()
+        guard let client = clients[id], let link = links[client.link] else { throw .notConnected }
         return (client, link)
     }
 
@@ -19,21 +17,17 @@ extension RadioState {
         guard database.characteristics[attribute] == nil, database.descriptors[attribute] == nil,
             database.service(attribute) == nil
         else { return }
-        throw BluetoothError(
-            .unknownAttribute,
-            "the peripheral has no attribute \(attribute.rawValue) (any more); discover its services again")
+        throw .notFound(attribute)
     }
 
-    /// Queues a request behind those that wait. Its number serves to give up waiting for it.
+    /// Queues a request behind those that wait.
     mutating func request(
         _ kind: ClientRequest.Kind, of client: Client, on link: AirLink,
         completion: ClientRequest.Completion
-    ) -> Int {
-        let id = nextID()
-        link.requests.append(ClientRequest(id: id, client: client.id, kind: kind, completion: completion))
+    ) {
+        link.requests.append(ClientRequest(client: client.id, kind: kind, completion: completion))
         sendNextRequest(link)
         wake()
-        return id
     }
 
     /// Sends the next step of the first request, unless one is outstanding.
@@ -100,7 +94,7 @@ extension RadioState {
     mutating func finish(_ request: ClientRequest, _ result: Result<Outcome, BluetoothError>) {
         switch request.completion {
         case .none: break
-        case .waiter(let resume): events.append(.call { resume(result) })
+        case .waiter(let waiter): events.append(.call { waiter.resume(result) })
         case .queuedWrite(let attribute):
             let result = result.map { _ in }
             events.append(.client(request.client) { $0.peripheralDidWrite(attribute, result: result) })
@@ -138,18 +132,8 @@ extension RadioState {
             try known(attribute, on: link)
             throw BluetoothError(.notSupported, "the attribute \(attribute.rawValue) is not a characteristic")
         }
-        let needed: CharacteristicProperties = type == .withResponse ? .write : .writeWithoutResponse
-        guard characteristic.properties.contains(needed) else {
-            throw BluetoothError(
-                .notSupported,
-                "the characteristic \(characteristic.definition.uuid.uuidString) does not take writes \(type)")
-        }
-        let maximum = link.maximumValueLength
-        guard value.count <= maximum else {
-            throw BluetoothError(
-                .valueTooLong,
-                "a value of \(value.count) bytes does not fit ATT_MTU \(link.attMTU); cut it to \(maximum) bytes")
-        }
+        try BluetoothError.checkWrite(
+            value.count, type, maximum: link.maximumValueLength, to: attribute, characteristic.properties)
         guard type == .withoutResponse else { return tryWriteWithResponse(value, attribute, client, link) }
         let ring = ring(of: link.up)
         guard !ring.isFull else {
@@ -174,7 +158,7 @@ extension RadioState {
             return false
         }
         client.hasWriteOutstanding = true
-        _ = request(.write(attribute, Array(value)), of: client, on: link, completion: .queuedWrite(attribute))
+        request(.write(attribute, Array(value)), of: client, on: link, completion: .queuedWrite(attribute))
         return true
     }
 

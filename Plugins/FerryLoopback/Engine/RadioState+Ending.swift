@@ -7,16 +7,19 @@ extension RadioState {
     // MARK: Disconnecting
 
     /// One owner gives up its connection; the link ends with the last one, after what is queued before that.
-    mutating func disconnect(client id: Int) {
-        guard let client = clients[id], client.endReason == nil, let link = links[client.link] else { return }
-        let reason = BluetoothError.endedHere
+    ///
+    /// - Parameter isSilent: whether the owner is not told of the end.
+    mutating func disconnect(client id: Int, isSilent: Bool = false) {
+        guard let client = clients[id], client.life.beginEnding(.endedHere, isSilent: isSilent),
+            let link = links[client.link]
+        else { return }
         if link.clients.count > 1 {
-            detach(client, from: link, reason)
-        } else if link.ending == nil {
+            detach(client, from: link, .endedHere)
+        } else if link.life == .open {
             startEnding(
                 link, .up,
                 Ending(
-                    centralReason: reason,
+                    centralReason: .endedHere,
                     peripheralReason: BluetoothError(.disconnectedByPeer, "the central ended the connection")))
         }
         wake()
@@ -24,7 +27,7 @@ extension RadioState {
 
     /// The peripheral ends a link, after what is queued before that.
     mutating func disconnectCentral(of link: AirLink) {
-        guard link.ending == nil else { return }
+        guard link.life == .open else { return }
         startEnding(
             link, .down,
             Ending(
@@ -35,11 +38,8 @@ extension RadioState {
 
     private mutating func startEnding(_ link: AirLink, _ direction: Direction, _ ending: Ending) {
         link.ending = ending
-        link.endedBy = direction
-        switch direction {
-        case .up: send(.terminate, .up, on: link)
-        case .down: send(.terminate, .down, on: link)
-        }
+        link.life = .ending(by: direction)
+        send(.terminate, direction, on: link)
         setTimer(after: configuration.supervisionTimeout, .forcedEnd(link: link.id))
         resume(link)
     }
@@ -57,26 +57,20 @@ extension RadioState {
             link.requests[index].completion = .none
             finish(sent, .failure(reason))
         }
-        for id in link.channels where channels[id]?.owner == client.id { endChannel(id, locally: true) }
+        for id in link.channels where channels[id]?.owner == client.id { endChannel(id) }
         finish(client, reason)
         updateReceiving(link)
     }
 
     private mutating func finish(_ client: Client, _ reason: BluetoothError) {
-        client.endReason = reason
-        events.append(.clientEnded(client.id))
+        client.life.beginEnding(reason)
+        events.append(.clientEnded(client.id, reason))
     }
 
     /// The owner's last event.
-    mutating func clientEnded(_ id: Int) -> Step? {
-        guard let client = clients.removeValue(forKey: id), let reason = client.endReason else { return nil }
-        return client.sink.map { sink in .call { sink.peripheralDidDisconnect(reason) } }
-    }
-
-    /// The task that waited for the connection was cancelled as it was made: it ends, and nobody is told.
-    mutating func abandon(client id: Int) {
-        clients[id]?.sink = nil
-        disconnect(client: id)
+    mutating func clientEnded(_ id: Int, _ reason: BluetoothError) -> Step? {
+        let sink = clients.removeValue(forKey: id)?.life.end(reason)
+        return sink.map { sink in .call { sink.peripheralDidDisconnect(reason) } }
     }
 
     private mutating func failRequests(
@@ -95,7 +89,7 @@ extension RadioState {
             ?? Ending(centralReason: BluetoothError.notConnected, peripheralReason: BluetoothError.notConnected)
         links[link.id] = nil
         linkBetween[Direct(central: link.central, peripheral: link.peripheral)] = nil
-        link.hasEnded = true
+        link.life = .ended
         link.interruptDelivery()
         let now = time.now
         linkLayer?.close(link.linkLayerName, at: now)
@@ -104,7 +98,7 @@ extension RadioState {
         countSharer(link)
         endOpenings(link, ending.centralReason)
         failRequests(link, ending.centralReason) { _ in true }
-        openRequests = openRequests.filter { $0.value.link != link.id }
+        openRequests.connectionDidEnd(UInt64(link.id))
         for id in link.channels { channelLinkEnded(id, ending) }
         for id in link.clients {
             if let client = clients[id] { finish(client, ending.centralReason) }
@@ -214,7 +208,7 @@ extension RadioState {
     }
 
     private mutating func powerDown(_ node: Node) {
-        let here = BluetoothError(.notPoweredOn, "the adapter \(node.name) is \(node.state)")
+        let here = BluetoothError.notPoweredOn(node.name, node.state)
         let there = BluetoothError(.disconnectedByPeer, "the peer's adapter was switched off")
         for link in sortedLinks {
             if link.central == node.index {
@@ -231,7 +225,7 @@ extension RadioState {
             events.append(.peripheral(id) { $0.peripheralDidStopAdvertising(here) })
         }
         for id in node.centrals { stopScan(of: id) }
-        failConnecting(here) { $0.node == node.index }
+        failConnecting(here, of: node.centrals)
         node.database.removeAll()
         node.psms = [:]
     }
@@ -265,20 +259,20 @@ extension RadioState {
         node.psms = node.psms.filter { $0.value.owner != id }
         for link in node.links.compactMap({ links[$0] }) {
             if link.pausedOwners.remove(id) != nil { updateReceiving(link) }
-            for channel in link.channels where channels[channel]?.owner == id { endChannel(channel, locally: true) }
+            for channel in link.channels where channels[channel]?.owner == id { endChannel(channel) }
         }
+        for request in openRequests.roleDidClose(UInt64(id)) { answer(request, .failure(.unlikelyError)) }
         released.append(owner.sink)
         advertise(nil, owner)
         peripherals[id]?.isClosed = true
         peripherals[id] = nil
         node.peripherals.removeAll { $0 == id }
-        for central in centrals.values { central.seen[id] = nil }
+        for central in centrals.values { central.scan?.forget(id) }
     }
 
     mutating func closeCentral(_ id: Int) {
         guard let owner = centrals[id] else { return }
-        let closed = BluetoothError.roleClosed
-        failConnecting(closed) { $0.owner == id }
+        failConnecting(.roleClosed, of: [id])
         stopScan(of: id)
         for client in clients.values.filter({ $0.owner == id }).sorted(by: { $0.id < $1.id }) {
             disconnect(client: client.id)

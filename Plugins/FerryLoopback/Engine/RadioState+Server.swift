@@ -47,15 +47,19 @@ extension RadioState {
 
     private mutating func ask(_ owner: Int, _ link: AirLink, parts: [WriteRequest.Part]) {
         let id = RequestID(rawValue: UInt64(nextID()))
-        openRequests[id.rawValue] = OpenRequest(link: link.id, owner: owner, isRead: false)
+        openRequests.hold(
+            id, for: UInt64(owner), on: UInt64(link.id), OpenRequest(link: link.id, isRead: false))
         let request = WriteRequest(id: id, central: link.handle, parts: parts)
         events.append(.peripheral(owner) { $0.peripheralDidReceive(request) })
     }
 
     /// The owner's answer to a request. Answers to requests that are not open any more are ignored.
     mutating func respond(_ owner: Int, to id: RequestID, with response: Result<[UInt8], ATTError>) {
-        guard let request = openRequests[id.rawValue], request.owner == owner else { return }
-        openRequests[id.rawValue] = nil
+        if let request = openRequests.answer(id, by: UInt64(owner)) { answer(request, response) }
+    }
+
+    /// Answers a request that was held for its owner.
+    mutating func answer(_ request: OpenRequest, _ response: Result<[UInt8], ATTError>) {
         guard let link = links[request.link] else { return }
         answer(
             link,
@@ -82,14 +86,15 @@ extension RadioState {
         if permissions.contains(.readEncryptionRequired), let error = encrypt(link) { return .failure(error) }
         if let value = characteristic.definition.value { return part(of: value, from: offset, on: link) }
         let id = RequestID(rawValue: UInt64(nextID()))
-        openRequests[id.rawValue] = OpenRequest(link: link.id, owner: characteristic.owner, isRead: true)
+        openRequests.hold(
+            id, for: UInt64(characteristic.owner), on: UInt64(link.id), OpenRequest(link: link.id, isRead: true))
         let request = ReadRequest(id: id, central: link.handle, characteristic: attribute, offset: offset)
         events.append(.peripheral(characteristic.owner) { $0.peripheralDidReceive(request) })
         return nil
     }
 
     private func value(of descriptor: Database.Descriptor, on link: AirLink) -> [UInt8] {
-        guard descriptor.uuid == Database.clientConfiguration else { return descriptor.value }
+        guard descriptor.uuid == .clientCharacteristicConfiguration else { return descriptor.value }
         guard let index = link.subscription(to: descriptor.characteristic) else { return [0, 0] }
         return link.subscriptions[index].kind == .notify ? [1, 0] : [2, 0]
     }

@@ -22,16 +22,10 @@ extension RadioState {
         guard let characteristic = node.database.characteristics[attribute], characteristic.owner == owner.id else {
             throw BluetoothError.notPublished(attribute)
         }
-        guard characteristic.properties.offersSubscription else {
-            throw BluetoothError(
-                .notSupported,
-                "the characteristic \(characteristic.definition.uuid.uuidString) neither notifies nor indicates")
-        }
+        guard characteristic.properties.offersSubscription else { throw .notOffered(nil, by: attribute) }
         switch recipients {
         case .one(let central):
-            guard owner.link(to: central, in: self) != nil else {
-                throw BluetoothError.notConnected(central)
-            }
+            guard owner.link(to: central, in: self) != nil else { throw .notConnected(central) }
             return true
         case .all:
             return queue(value, of: attribute, for: node.links, owner, node)

@@ -20,7 +20,9 @@ struct RadioState {
     /// Peripheral roles that advertise, and central roles that scan, in the order in which they began.
     var advertisers: [Int] = []
     var scanners: [Int] = []
-    var openRequests: [UInt64: OpenRequest] = [:]
+    var openRequests = HeldRequests<OpenRequest>()
+    /// Waits for adapters to advertise.
+    var attempts = ConnectionAttempts<Int, Int>()
     /// For ready signals; values have one for each link.
     var readyFaults: FaultInjector?
     var injected: [LoopbackRadio.Faults.Kind: Int] = [:]
@@ -105,13 +107,11 @@ final class Node {
     /// Links on which this adapter is the peripheral, in the order they were made.
     var links: [Int] = []
     /// Adapters that this one has met, by the name it knows them by.
-    var peers: [PeerID: Int] = [:]
+    var peers = PeerTable<Int>(limit: .max)
     /// Links that count as sharers of the transmit queue.
     var sharers = 0
     var hasFreedPlace = false
     var psms: [UInt16: PublishedPSM] = [:]
-    /// Waits for this adapter to advertise.
-    var awaited: [PendingConnection] = []
 
     init(index: Int, name: String, state: AdapterState) {
         self.index = index
@@ -121,9 +121,7 @@ final class Node {
 
     /// Throws unless the adapter can be used.
     func requirePower() throws(BluetoothError) {
-        guard state != .poweredOn else { return }
-        throw BluetoothError(
-            .notPoweredOn, "the adapter \(name) is \(state); wait until its state is poweredOn")
+        guard state == .poweredOn else { throw .notPoweredOn(name, state) }
     }
 }
 
@@ -157,10 +155,8 @@ final class PeripheralOwner: @unchecked Sendable {
             guard let id = Int(exactly: central.connection) else { return nil }
             recentLink = radio.links[id]
         }
-        guard let recentLink, recentLink.handle == central, recentLink.peripheral == node, !recentLink.hasEnded,
-            recentLink.endedBy != .down
-        else { return nil }
-        return recentLink
+        guard let recentLink, recentLink.handle == central, recentLink.peripheral == node else { return nil }
+        return recentLink.hasEnded || recentLink.life == .ending(by: .down) ? nil : recentLink
     }
 }
 
@@ -169,9 +165,8 @@ final class CentralOwner {
     let id: Int
     let node: Int
     let sink: any CentralRoleEvents
-    var scan: ScanRequest?
-    /// What each advertiser was last reported with, for scans without duplicates.
-    var seen: [Int: AdvertisementData] = [:]
+    /// By the peripheral roles that advertise.
+    var scan: Scan<Int>?
 
     init(id: Int, node: Int, sink: any CentralRoleEvents) {
         self.id = id
@@ -186,39 +181,25 @@ final class Client {
     let link: Int
     let owner: Int
     let peer: PeerID
-    /// Nil once the owner has been told of the end, or has gone.
-    var sink: (any PeripheralConnectionEvents)?
+    var life: ConnectionLife
     var isReceiving = true
     var wantsReady = false
     var hasWriteOutstanding = false
     var attMTU = 23
-    /// Why it has ended, from then until the owner is told.
-    var endReason: BluetoothError?
 
     init(id: Int, link: Int, owner: Int, peer: PeerID, _ sink: any PeripheralConnectionEvents) {
         self.id = id
         self.link = link
         self.owner = owner
         self.peer = peer
-        self.sink = sink
+        life = .open(sink)
     }
 }
 
 /// A request of a central that the owner of the characteristic has been asked to answer.
 struct OpenRequest {
     let link: Int
-    let owner: Int
     let isRead: Bool
-}
-
-/// A wait for a peripheral that can be connected to.
-struct PendingConnection {
-    let id: Int
-    let owner: Int
-    let node: Int
-    let target: Int
-    let events: any PeripheralConnectionEvents
-    let finish: @Sendable (Result<Int, BluetoothError>) -> Void
 }
 
 /// What falls due.
@@ -239,9 +220,10 @@ enum Event {
     case peripheral(Int, @Sendable (any PeripheralRoleEvents) -> Void)
     case central(Int, @Sendable (any CentralRoleEvents) -> Void)
     case client(Int, @Sendable (any PeripheralConnectionEvents) -> Void)
-    case clientEnded(Int)
+    case clientEnded(Int, BluetoothError)
+    case connected(Waiter<Int>, client: Int)
     case channelOpened(owner: Int, Int)
-    case channelEnded(Int)
+    case channelConnected(Waiter<Int>, Int)
     case readyToUpdate(peripheral: Int)
     case readyToWrite(client: Int)
     case readyToSend(channel: Int)

@@ -2,7 +2,6 @@ import FerryBluetooth
 
 /// What a central's owner has asked for, as a sequence of ATT requests of which one is outstanding per link.
 struct ClientRequest {
-    let id: Int
     let client: Int
     var kind: Kind
     var completion: Completion
@@ -11,7 +10,7 @@ struct ClientRequest {
     enum Completion {
         /// Nobody waits (any more).
         case none
-        case waiter(@Sendable (Result<Outcome, BluetoothError>) -> Void)
+        case waiter(Waiter<Outcome>)
         /// It came from `tryWriteValue`; the answer is an event.
         case queuedWrite(AttributeID)
     }

@@ -17,7 +17,7 @@ public protocol CentralRole: AnyObject, Sendable {
     ///   - peripheral: whom to connect to.
     ///   - events: who is told what happens on the connection, from its beginning: events may come before this call has
     ///     returned, and none comes if it throws. The adapter keeps `events` alive until the connection has ended.
-    /// - Throws: `unknownPeer`, `connectionFailed`, `cancelled`, `notPoweredOn`.
+    /// - Throws: `unknownPeer`, `connectionFailed`, `cancelled`, `notPoweredOn`, `roleClosed`.
     func connect(to peripheral: PeerID, events: any PeripheralConnectionEvents) async throws(BluetoothError)
         -> any PeripheralConnection
 
@@ -32,7 +32,7 @@ public protocol CentralRole: AnyObject, Sendable {
     /// The peripherals connected to this machine, by any owner, that offer one of `services`.
     func retrieveConnectedPeripherals(offering services: [BluetoothUUID]) -> [PeerID]
 
-    /// Ends the scan and every connection of this role object; no event follows.
+    /// Ends the scan and every connection of this role object, and its waits for others; no event follows.
     func close()
 }
 
@@ -40,7 +40,7 @@ public protocol CentralRole: AnyObject, Sendable {
 public protocol CentralRoleEvents: AnyObject, Sendable {
     /// The adapter's state: first of all events, and whenever it changes.
     func centralAdapterDidChange(_ state: AdapterState)
-    /// A scan found a peripheral, or heard it again when duplicates are asked for.
+    /// A scan found a peripheral, heard that it advertises something else, or heard it again when duplicates are asked for.
     func centralDidDiscover(_ discovery: Discovery)
 }
 
@@ -55,7 +55,7 @@ extension CentralRoleEvents {
 public struct ScanRequest: Sendable, Hashable {
     /// Services of which an advertisement must name at least one; empty for any.
     public var services: [BluetoothUUID]
-    /// Whether a peripheral is reported each time it is heard.
+    /// Whether a peripheral is reported each time it is heard, and not only when what it advertises is new.
     public var allowsDuplicates: Bool
     /// The signal strengths to report, in dBm; nil for any.
     public var rssi: ClosedRange<Int>?

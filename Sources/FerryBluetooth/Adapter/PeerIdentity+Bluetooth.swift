@@ -37,7 +37,10 @@ extension PeerIdentity {
 package final class KnownIdentity: Sendable {
     private let latest: Mutex<PeerIdentity>
 
-    package init(_ identity: PeerIdentity) { latest = Mutex(identity) }
+    /// - Parameter identity: nil when it is not known: good for this connection only.
+    package init(_ peer: PeerID, _ identity: PeerIdentity?) {
+        latest = Mutex(identity ?? PeerIdentity(peer.description, certainty: .connection))
+    }
 
     /// What the adapter knows now; nil keeps what it knew before.
     package func update(_ identity: PeerIdentity?) -> PeerIdentity {

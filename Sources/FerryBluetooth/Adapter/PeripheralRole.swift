@@ -59,7 +59,7 @@ public protocol PeripheralRole: AnyObject, Sendable {
     /// Withdraws an L2CAP channel; open ones go on.
     func unpublishL2CAPChannel(_ psm: PSM)
 
-    /// Withdraws everything and ends the role; no event follows.
+    /// Withdraws everything, refuses with `unlikelyError` what waits for an answer, and ends the role; no event follows.
     func close()
 }
 

@@ -24,8 +24,7 @@ final class GATTPeripheralLink: Link {
         self.role = role
         self.characteristic = characteristic
         recipients = .one(central)
-        let unknown = PeerIdentity(central.peer.description, certainty: .connection)
-        identity = KnownIdentity(role.identity(of: central) ?? unknown)
+        identity = KnownIdentity(central.peer, role.identity(of: central))
     }
 
     deinit { role.disconnect(central) }

@@ -84,8 +84,8 @@ final class BenchRun: Sendable {
             let (from, to) = isNotifying ? (peripheral, central) : (central, peripheral)
             pairs.append(
                 Pair(
-                    sender: try channel(over: MeteredLink(from, outbound: meter)),
-                    receiver: try channel(over: MeteredLink(to, inbound: meter)), meter: meter))
+                    sender: try channel(over: TappedLink(from, observer: SendingTap(meter))),
+                    receiver: try channel(over: TappedLink(to, observer: ReceivingTap(meter))), meter: meter))
         }
         return pairs
     }

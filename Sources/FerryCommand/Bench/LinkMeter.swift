@@ -66,55 +66,20 @@ final class LinkMeter: Sendable {
     }
 }
 
-/// A tap around a link: tells one meter of what is sent, another of what arrives.
-final class MeteredLink: Link {
-    private let link: any Link
-    private let outbound: LinkMeter?
-    private let inbound: LinkMeter?
+/// Tells a meter of what is sent through a tapped link.
+final class SendingTap: LinkObserver {
+    private let meter: LinkMeter
+    init(_ meter: LinkMeter) { self.meter = meter }
 
-    init(_ link: any Link, outbound: LinkMeter? = nil, inbound: LinkMeter? = nil) {
-        self.link = link
-        self.outbound = outbound
-        self.inbound = inbound
-    }
+    func linkDidSend(_ chunk: RawSpan) { meter.note(.accepted) }
+    func linkDidRefuse(_ chunk: RawSpan) { meter.note(.refused) }
+    func linkIsReady() { meter.note(.ready) }
+}
 
-    var peer: PeerIdentity { link.peer }
-    var maximumChunkSize: Int { link.maximumChunkSize }
+/// Tells a meter of what arrives through a tapped link.
+final class ReceivingTap: LinkObserver {
+    private let meter: LinkMeter
+    init(_ meter: LinkMeter) { self.meter = meter }
 
-    func activate(_ receiver: any LinkReceiver) {
-        link.activate(Tap(receiver: receiver, outbound: outbound, inbound: inbound))
-    }
-
-    func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
-        let isAccepted = try link.trySend(chunk)
-        outbound?.note(isAccepted ? .accepted : .refused)
-        return isAccepted
-    }
-
-    func setReceiving(_ isReceiving: Bool) { link.setReceiving(isReceiving) }
-    func close() { link.close() }
-
-    private final class Tap: LinkReceiver {
-        let receiver: any LinkReceiver
-        let outbound: LinkMeter?
-        let inbound: LinkMeter?
-
-        init(receiver: any LinkReceiver, outbound: LinkMeter?, inbound: LinkMeter?) {
-            self.receiver = receiver
-            self.outbound = outbound
-            self.inbound = inbound
-        }
-
-        func linkIsReady() {
-            outbound?.note(.ready)
-            receiver.linkIsReady()
-        }
-
-        func linkDidReceive(_ chunk: RawSpan) {
-            inbound?.note(.delivered)
-            receiver.linkDidReceive(chunk)
-        }
-
-        func linkDidClose(_ reason: FerryError) { receiver.linkDidClose(reason) }
-    }
+    func linkDidReceive(_ chunk: RawSpan) { meter.note(.delivered) }
 }

@@ -136,7 +136,7 @@
             try await setting.untilCalled("Connect", times: 2)
             calledOff.cancel()
             await #expect(throws: BluetoothError.self) { try await calledOff.value }
-            while await !setting.adapter.engine.attempts.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            while await !setting.adapter.engine.connecting.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
             setting.daemon.answer("Connect", with: .success([]))
             _ = try await setting.connect().value
             #expect(!setting.daemon.called.contains("Disconnect"))

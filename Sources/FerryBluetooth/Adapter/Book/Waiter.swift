@@ -3,7 +3,7 @@ import Synchronization
 /// One task's wait for one outcome, which comes once: what comes later, the task's cancellation too, is ignored.
 ///
 /// For adapters, whose requests are answered by a peer at a time of its own.
-package final class Waiter<Value: Sendable>: Sendable {
+public final class Waiter<Value: Sendable>: Sendable {
     private struct State {
         var outcome: Result<Value, BluetoothError>?
         var continuation: CheckedContinuation<Result<Value, BluetoothError>, Never>?
@@ -11,12 +11,14 @@ package final class Waiter<Value: Sendable>: Sendable {
 
     private let state = Mutex(State())
 
-    package init() {}
+    /// Nothing has come.
+    public init() {}
 
-    package func resume(_ outcome: Result<Value, BluetoothError>) { _ = complete(outcome) }
+    /// The outcome has come.
+    public func resume(_ outcome: Result<Value, BluetoothError>) { _ = complete(outcome) }
 
-    /// Resumes, and returns whether it is this outcome that comes.
-    package func complete(_ outcome: Result<Value, BluetoothError>) -> Bool {
+    /// The same; returns whether it is this outcome that counts.
+    public func complete(_ outcome: Result<Value, BluetoothError>) -> Bool {
         let (continuation, isFirst) = state.withLock { state in
             let isFirst = state.outcome == nil
             if isFirst { state.outcome = outcome }
@@ -27,10 +29,12 @@ package final class Waiter<Value: Sendable>: Sendable {
     }
 
     /// Whether there is an outcome.
-    package var isOver: Bool { state.withLock { $0.outcome != nil } }
+    public var isOver: Bool { state.withLock { $0.outcome != nil } }
 
     /// Waits; `onCancel` is called when the task is cancelled first.
-    package func wait(onCancel: @escaping @Sendable () -> Void = {}) async throws(BluetoothError) -> Value {
+    ///
+    /// - Throws: the outcome's error, or `cancelled`.
+    public func wait(onCancel: @escaping @Sendable () -> Void = {}) async throws(BluetoothError) -> Value {
         let outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Value, BluetoothError>? in
