@@ -16,7 +16,7 @@ import VirtualControllers
     }
 
     private func advertise(_ pair: inout HostPair) {
-        let (payload, _, _) = AdvertisingPayload.fitting(localName: nil, services: [])
+        let payload = AdvertisingPayload(data: [2, 1, 6])
         #expect(pair.host(0) { $0.advertise(payload, at: $1) })
         pair.settle()
     }

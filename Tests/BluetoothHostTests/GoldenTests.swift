@@ -117,24 +117,6 @@ import VirtualControllers
         #expect(extended[0].isScanResponse)
         #expect(extended[0].address == Self.peer)
     }
-
-    /// Core Specification Supplement, Part A, 1: types and their layout.
-    @Test func advertisingData() {
-        let data = AdvertisingData(
-            hex("02010603030f180709636172643100020afc05ff4c0001020516aafe0910"))
-        #expect(data.services == [.init(short: 0x180F)])
-        #expect(data.localName == "card1\0")
-        #expect(data.txPower == -4)
-        #expect(data.manufacturerData == [0x4C, 0, 1, 2])
-        #expect(data.serviceData == [.init(short: 0xFEAA): [9, 0x10]])
-        let (payload, omitted, isShortened) = AdvertisingPayload.fitting(
-            localName: String(repeating: "é", count: 20),
-            services: [.init(short: 0x180F), HostPair.service, .init(1 as UInt128)])
-        #expect(payload.data == hex("02010603030f1811063230ea74714af494f547bb00e80a7fe0"))
-        #expect(omitted == [.init(1 as UInt128)])
-        #expect(isShortened)
-        #expect(AdvertisingData(payload.scanResponse).localName == String(repeating: "é", count: 14))
-    }
 }
 
 func hex(_ text: String) -> [UInt8] {

@@ -119,8 +119,7 @@ struct HostPair: ~Copyable {
                     Self.secret, properties: 0x02, access: [.read, .readEncrypted], value: [1, 2, 3]),
             ])
         let handles = try #require(host(0) { $0.addService(specification, at: $1) })
-        let (payload, omitted, _) = AdvertisingPayload.fitting(localName: "card", services: [Self.service])
-        #expect(omitted.isEmpty)
+        let payload = AdvertisingPayload(data: [2, 1, 6, 17, 7] + Self.service.bytes + [5, 9] + Array("card".utf8))
         #expect(host(0) { $0.advertise(payload, at: $1) })
         settle()
         #expect(host(1) { $0.connect(to: .staticRandom(0xF1F1_F1F1_F1F1), at: $1) })

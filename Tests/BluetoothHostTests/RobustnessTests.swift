@@ -389,16 +389,4 @@ import VirtualControllers
             }
         }
     }
-
-    @Test(arguments: 1...4 as ClosedRange<UInt64>)
-    func damagedAdvertisingDataIsReadToItsEnd(seed: UInt64) {
-        var random = SplitMix64(seed: seed)
-        let good = hex("02010603030f180709636172643100020afc05ff4c0001020516aafe0910")
-        for _ in 0..<5_000 {
-            var bytes = good
-            for _ in 0..<3 { bytes[Int.random(in: 0..<bytes.count, using: &random)] = random.bytes(1)[0] }
-            let data = AdvertisingData(Array(bytes.prefix(Int.random(in: 0...bytes.count, using: &random))))
-            #expect(data.services.count <= bytes.count)
-        }
-    }
 }

@@ -13,7 +13,11 @@ let package = Package(
             dependencies: [
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerrySequenced", package: "ferry"),
             ]),
-        .executableTarget(name: "FuzzHost", dependencies: [.product(name: "BluetoothHost", package: "ferry")]),
+        .executableTarget(
+            name: "FuzzHost",
+            dependencies: [
+                .product(name: "BluetoothHost", package: "ferry"), .product(name: "FerryBluetooth", package: "ferry"),
+            ]),
     ]
 )
 

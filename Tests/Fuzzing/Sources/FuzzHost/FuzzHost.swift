@@ -1,4 +1,5 @@
 import BluetoothHost
+import FerryBluetooth
 
 /// What is fuzzed: each decoder by itself with what stands behind it, and the host with everything at once. An input of a
 /// decoder has a connection of its own on a host that others had before it; one of `host` has a host of its own.
@@ -33,7 +34,7 @@ enum Target: String {
         let rest = UnsafeRawBufferPointer(rebasing: input.dropFirst())
         switch self {
         case .h4: cutStream(rest, at: Int(first) + 1)
-        case .advertising: mergeAdvertisements(rest, at: Int(first))
+        case .advertising: readAdvertisement(rest, at: Int(first))
         case .host where first == 0xFF:
             var play = Play(isCentral: true)
             play.stream(rest)
@@ -71,12 +72,14 @@ enum Target: String {
         return packets
     }
 
-    private func mergeAdvertisements(_ input: UnsafeRawBufferPointer, at place: Int) {
-        var data = AdvertisingData(Array(input.prefix(place)))
-        data.merge(AdvertisingData(Array(input.dropFirst(place))))
-        let (payload, _, _) = AdvertisingPayload.fitting(localName: data.localName, services: data.services)
-        precondition(payload.data.count <= 31 && payload.scanResponse.count <= 31, "an advertisement is too long")
-        let again = AdvertisingData(payload.data)
+    private func readAdvertisement(_ input: UnsafeRawBufferPointer, at place: Int) {
+        let data = AdvertisementData(
+            parsing: Array(input.prefix(place)), scanResponse: Array(input.dropFirst(place)))
+        let report = Advertisement(localName: data.localName, services: data.services).fitted(to: .legacy)
+        guard let packets = try? report.encoded(for: .legacy) else { preconditionFailure("what fits does not fit") }
+        precondition(
+            packets.advertising.count <= 31 && packets.scanResponse.count <= 31, "an advertisement is too long")
+        let again = AdvertisementData(parsing: packets.advertising, scanResponse: packets.scanResponse)
         precondition(again.services.allSatisfy { data.services.contains($0) }, "a service that nobody has named")
     }
 }
