@@ -27,6 +27,7 @@ let package = Package(
         .library(name: "BluetoothHost", targets: ["BluetoothHost"]),
         .library(name: "FerryHCI", targets: ["FerryHCI"]),
         .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
+        .library(name: "FerryRecords", targets: ["FerryRecords"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
         .executable(name: "virtual-controllers", targets: ["VirtualControllersCommand"]),
         .executable(name: "hci-throughput", targets: ["HCIThroughput"]),
@@ -37,6 +38,8 @@ let package = Package(
             name: "HCI", description: "FerryHCI: an own LE host over HCI channels, through SwiftNIO and swift-crypto"),
         // Needs libsystemd-dev; Linux only.
         .trait(name: "BlueZ", description: "FerryBlueZ: org.bluez on the system bus, through libsystemd's sd-bus"),
+        // Needs SQLite's header (libsqlite3-dev on Linux).
+        .trait(name: "Records", description: "FerryRecords: an outbox and an inbox on disk, through GRDB and SQLite"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
@@ -44,6 +47,7 @@ let package = Package(
         .package(url: "https://github.com/HdrHistogram/hdrhistogram-swift", from: "0.2.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -92,6 +96,15 @@ let package = Package(
             name: "FerryLoopback",
             dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")],
             path: "Plugins/FerryLoopback"
+        ),
+        .target(
+            name: "FerryRecords",
+            dependencies: [
+                "Ferry",
+                .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["Records"])),
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
+            ],
+            path: "Plugins/FerryRecords"
         ),
 
         // Every transport by the name that people type: the one place where the programs meet a new one.
@@ -191,6 +204,12 @@ let package = Package(
         .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost", "VirtualControllers", "FerryTesting"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
         .testTarget(name: "FerryPropertyListTests", dependencies: ["Ferry", "FerryTesting", "FerryPropertyList"]),
+        .testTarget(
+            name: "FerryRecordsTests",
+            dependencies: [
+                "Ferry", "FerryTesting", "FerrySequenced", "FerryRecords",
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
+            ]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),

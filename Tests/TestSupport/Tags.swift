@@ -23,6 +23,7 @@ extension Tag {
     @Tag package static var pairing: Self
     @Tag package static var recovery: Self
     @Tag package static var hostility: Self
+    @Tag package static var records: Self
 
     /// Takes more than a few seconds of a processor, or of waiting.
     @Tag package static var slow: Self

@@ -1,0 +1,295 @@
+#if Records
+    import Ferry
+    import Foundation
+    import Synchronization
+
+    /// The shell of one ``RecordsSession``: the channel at one end, the store at the other.
+    final class Exchange: Sendable {
+        private struct State {
+            var session: RecordsSession
+            /// The store's number of the peer, and its name.
+            var peer: (number: Int64, name: String)?
+            /// The store's numbers of the peer's streams, by their index.
+            var streams: [Int: Int64] = [:]
+            var failure: FerryError?
+            /// Since when nothing was to be done; nil while there is something.
+            var idleSince: Timestamp?
+            var committed = 0
+            var received = 0
+        }
+
+        private let store: RecordStore
+        private let channel: MessageChannel<[UInt8], [UInt8]>
+        private let name: String?
+        private let idleTimeout: Duration?
+        private let time: any TimeSource
+        private let state: Mutex<State>
+        private let news: AsyncStream<Void>
+        private let tell: AsyncStream<Void>.Continuation
+
+        init(
+            _ store: RecordStore, _ channel: MessageChannel<[UInt8], [UInt8]>, _ name: String?, idleTimeout: Duration?
+        ) {
+            self.store = store
+            self.channel = channel
+            self.name = name
+            self.idleTimeout = idleTimeout
+            time = store.time
+            var configuration = RecordsSession.Configuration()
+            configuration.largestRecord = store.configuration.largestRecord
+            configuration.capacity = store.configuration.inboxCapacity
+            configuration.batch = store.configuration.batchBytes
+            configuration.patience = store.configuration.patience
+            state = Mutex(
+                State(
+                    session: RecordsSession(
+                        store: store.id, epoch: store.epoch, configuration: configuration, at: time.now)))
+            (news, tell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        }
+
+        /// Until the exchange has ended; returns why, and what went through.
+        func run() async -> (reason: FerryError, summary: RecordStore.Summary) {
+            await withTaskCancellationHandler {
+                await withTaskGroup { group in
+                    group.addTask { await self.read() }
+                    group.addTask { await self.write() }
+                    await group.waitForAll()
+                }
+            } onCancel: {
+                fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
+            }
+            let (peer, failure, committed, received) = state.withLock {
+                ($0.peer, $0.failure, $0.committed, $0.received)
+            }
+            if let peer { store.watch.end(self, with: peer.number) }
+            return (
+                failure ?? FerryError(.closed, "The exchange has ended."),
+                RecordStore.Summary(peer: peer?.name, committed: committed, received: received)
+            )
+        }
+
+        /// Ends it: what was to be said to the peer is said, and the channel closed.
+        func fail(_ error: FerryError) {
+            state.withLock { state in
+                guard state.failure == nil else { return }
+                state.failure = error
+                let (code, text) = Self.farewell(error)
+                state.session.end(code, text)
+            }
+            tell.yield()
+        }
+
+        private static func farewell(_ error: FerryError) -> (RecordsMessage.EndCode, String) {
+            switch error.code {
+            case .strangePeer: (.identity, error.message)
+            case .incompatiblePeer: (.version, error.message)
+            case .misbehavingPeer: (.protocolError, error.message)
+            case .diskFull, .storeFailed, .storeNotWritable, .storeDamaged: (.storage, error.message)
+            case .exchangeIdle: (.done, "")
+            default: (.other, error.message)
+            }
+        }
+
+        // MARK: Tasks
+
+        private func read() async {
+            var messages = channel.messages.makeAsyncIterator()
+            do throws(FerryError) {
+                while let message = try await messages.next() {
+                    try act { state, now throws(FerryError) in
+                        state.idleSince = nil
+                        try state.session.receive(message, at: now)
+                    }
+                }
+                fail(channel.closeReason ?? FerryError(.disconnected, "The channel has ended."))
+            } catch {
+                fail(error)
+            }
+        }
+
+        private func write() async {
+            var news = news.makeAsyncIterator()
+            while true {
+                let now = time.now
+                let (message, deadline, isOver) = state.withLock { state in
+                    let message = state.session.nextMessage(at: now)
+                    return (message, nextLook(&state, at: now), state.failure != nil)
+                }
+                if let message {
+                    do throws(FerryError) {
+                        // What has left does not come back at the end of the exchange; all else is taken up again by the next.
+                        try await channel.send(
+                            message, options: SendOptions(receipt: .handedOver), timeout: isOver ? .seconds(5) : nil)
+                    } catch {
+                        fail(error)
+                        break
+                    }
+                    continue
+                }
+                guard !isOver else { break }
+                let timer = deadline.map { deadline in time.schedule(at: deadline) { [weak self] in self?.wake() } }
+                _ = await news.next(isolation: nil)
+                timer?.cancel()
+                if Task.isCancelled {
+                    fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
+                }
+            }
+            // What was handed over reaches the peer before the link ends.
+            try? await channel.closeAfterSending(timeout: .seconds(5))
+            channel.close()
+        }
+
+        /// When to look again.
+        private func nextLook(_ state: inout State, at now: Timestamp) -> Timestamp? {
+            guard let idleTimeout, state.session.isIdle else {
+                state.idleSince = nil
+                return state.session.nextDeadline
+            }
+            let since = state.idleSince ?? now
+            state.idleSince = since
+            return min(since + idleTimeout, state.session.nextDeadline ?? .distantFuture)
+        }
+
+        private func wake() {
+            let now = time.now
+            let error = state.withLock { state -> FerryError? in
+                if let idleTimeout, let since = state.idleSince, state.session.isIdle, since + idleTimeout <= now {
+                    return FerryError(.exchangeIdle, "Nothing was to be exchanged for \(idleTimeout).")
+                }
+                do throws(FerryError) {
+                    try state.session.wake(at: now)
+                    return nil
+                } catch { return error }
+            }
+            if let error { fail(error) } else { tell.yield() }
+        }
+
+        // MARK: Between session and store
+
+        /// New records wait in a stream.
+        func offer(_ stream: Int64) {
+            store.committer.submit { _, book in
+                book.outbound[stream]
+            } finish: { [weak self] result in
+                guard let self, case .success(let stream?) = result else { return }
+                act { state in
+                    state.session.offer(
+                        stream.id, name: stream.name, priority: stream.priority, acknowledged: stream.acknowledged)
+                }
+            }
+        }
+
+        /// The app has done records.
+        func release(_ cost: Int) { act { $0.session.released(cost) } }
+
+        private func act(_ body: (inout State) -> Void) {
+            do throws(FerryError) {
+                try act { state, _ throws(FerryError) in body(&state) }
+            } catch {
+                fail(error)
+            }
+        }
+
+        /// Tells the session something, and has done what it wants then. Requests are submitted under the lock, in their order.
+        private func act(_ body: (inout State, Timestamp) throws(FerryError) -> Void) throws(FerryError) {
+            let now = time.now
+            let error = state.withLock { state -> FerryError? in
+                guard state.failure == nil else { return nil }
+                do throws(FerryError) { try body(&state, now) } catch { return error }
+                for request in state.session.takeRequests() { carryOut(request, state) }
+                return nil
+            }
+            tell.yield()
+            if let error { throw error }
+        }
+
+        private func carryOut(_ request: RecordsSession.Request, _ state: State) {
+            let store = store
+            let peer = state.peer
+            switch request {
+            case .meet(let hello):
+                store.committer.submit { [channel, name] database, book in
+                    try store.meet(hello, channel.peer, named: name, database, &book)
+                } finish: { [self] result in
+                    met(result)
+                }
+            case .check(let seen):
+                store.committer.submit { [self] database, _ in
+                    let name = self.state.withLock { $0.peer?.name } ?? ""
+                    try store.checkOwn(seen, by: name, database)
+                } finish: { [self] result in
+                    conclude(result) { _, _ in }
+                }
+            case .find(let index, let name, let acknowledged):
+                store.committer.submit { [self] database, book in
+                    let number = self.state.withLock { $0.peer?.number } ?? 0
+                    return try store.position(of: name, from: number, acknowledged: acknowledged, database, &book)
+                } finish: { [self] result in
+                    conclude(result) { state, found in
+                        state.streams[index] = found.stream
+                        state.session.found(found.position, of: index)
+                    }
+                }
+            case .store(let index, let epoch, let items):
+                guard let number = state.streams[index], peer != nil, let last = items.last?.sequence else { return }
+                store.committer.submit { database, book in
+                    try store.store(items, epoch, in: number, database, &book)
+                } finish: { [self] result in
+                    let cost = items.reduce(0) { $0 + RecordsMessage.cost(of: $1.bytes.count) }
+                    conclude(result) { state, kept in
+                        state.received += items.count
+                        state.session.stored(index, through: last, cost: cost, kept: kept)
+                    }
+                    if case .success(1...) = result { store.desk.arrive(in: number) }
+                }
+            case .adopt(let stream, let position):
+                store.committer.submit { database, book in
+                    try store.adopt(position, of: stream, database, &book)
+                } finish: { [self] result in
+                    forgotten(result)
+                }
+            case .acknowledge(let stream, let position):
+                store.committer.submit { database, book in
+                    try store.acknowledge(position, of: stream, database, &book)
+                } finish: { [self] result in
+                    forgotten(result)
+                }
+            case .load(let stream, let after, let bytes):
+                store.committer.submit { database, book in
+                    try store.load(stream, after: after, bytes: bytes, database, &book)
+                } finish: { [self] result in
+                    conclude(result) { state, loaded in state.session.loaded(loaded.records, of: stream) }
+                    if case .success(let loaded) = result { store.leave(loaded.expired) }
+                }
+            }
+        }
+
+        private func met(_ result: Result<RecordStore.Meeting, any Error>) {
+            if case .success(let meeting) = result {
+                store.watch.begin(self, with: meeting.peer)
+                state.withLock { $0.peer = (meeting.peer, meeting.name) }
+            }
+            conclude(result) { state, meeting in
+                state.session.admit(seen: meeting.seen, stored: meeting.stored)
+                for offer in meeting.offers {
+                    state.session.offer(
+                        offer.id, name: offer.name, priority: offer.priority, acknowledged: offer.acknowledged)
+                }
+            }
+        }
+
+        private func forgotten(_ result: Result<[RecordStore.Part], any Error>) {
+            conclude(result) { state, parts in state.committed += parts.reduce(0) { $0 + $1.count } }
+            guard case .success(let parts) = result else { return }
+            store.leave(parts)
+        }
+
+        /// Tells the session what came of a request; a store that failed ends the exchange.
+        private func conclude<Value>(_ result: Result<Value, any Error>, _ body: (inout State, Value) -> Void) {
+            switch result {
+            case .success(let value): act { state in body(&state, value) }
+            case .failure(let error): fail(storeError(error, at: store.path))
+            }
+        }
+    }
+#endif

@@ -1,0 +1,69 @@
+#if Records
+    public import Ferry
+
+    extension RecordStore {
+        /// What went through in an exchange.
+        public struct Summary: Sendable, Hashable {
+            /// The peer's name; nil when the exchange ended before the peer said who it is.
+            public let peer: String?
+            /// How many records the peer has committed.
+            public let committed: Int
+            /// How many records the peer has sent and this side has committed, with those that it had before.
+            public let received: Int
+        }
+
+        /// Exchanges records with the peer at the other end of a channel, both ways, until the channel ends. What was not
+        /// committed by then stays where it is, and the next exchange goes on from there.
+        ///
+        ///     let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
+        ///     try await store.exchange(over: channel, with: "collector")
+        ///
+        /// A newer exchange with the same peer ends an older one, whose link is likely dead.
+        ///
+        /// - Parameters:
+        ///   - channel: a channel that nobody else reads or sends on, with the same framing on both sides; it is closed in the
+        ///     end. Its messages must hold ``Configuration/largestRecord``, ``Configuration/batchBytes`` and 64 bytes.
+        ///   - peer: the peer's name, for which this side vouches; nil for what the link says who it is, and where that is good
+        ///     for one connection only, for whoever had the peer's store before.
+        ///   - idle: ends the exchange when nothing was to be done for so long; nil for never.
+        /// - Returns: what went through, when it was idle, or the peer was, or the peer left between two messages.
+        /// - Throws: `strangePeer`, `incompatiblePeer`, `misbehavingPeer`, `peerCannotStore`, `timedOut`, `cancelled`, `closed`
+        ///   when the store was closed or a newer exchange began, the store's errors, and the reasons why channels end.
+        @discardableResult
+        public func exchange(
+            over channel: MessageChannel<[UInt8], [UInt8]>, with peer: String? = nil,
+            endingWhenIdle idle: Duration? = nil
+        ) async throws(FerryError) -> Summary {
+            let (reason, summary) = await Exchange(self, channel, peer, idleTimeout: idle).run()
+            guard reason.code == .exchangeIdle || reason.code == .disconnected else { throw reason }
+            return summary
+        }
+
+        /// Waits until nothing waits for a peer any more.
+        ///
+        /// - Parameters:
+        ///   - peer: its name.
+        ///   - timeout: how long.
+        /// - Throws: `timedOut`, `cancelled`, `closed`, `storeFailed`.
+        public func drained(_ peer: String, within timeout: Duration) async throws(FerryError) {
+            let deadline = time.now + timeout
+            var steps = watch.watch().makeAsyncIterator()
+            let timer = time.schedule(at: deadline) { [watch] in watch.progress() }
+            defer { timer.cancel() }
+            while true {
+                let count = try await read { _, book in
+                    guard let id = book.peerNames[peer] else { return 0 }
+                    return (book.outboundOfPeer[id] ?? []).reduce(0) { $0 + (book.outbound[$1]?.count ?? 0) }
+                }
+                guard count > 0 else { return }
+                guard time.now < deadline else {
+                    throw FerryError(.timedOut, "\(count) records still wait for peer \(peer) after \(timeout).")
+                }
+                _ = await steps.next(isolation: nil)
+                guard !Task.isCancelled else {
+                    throw FerryError(.cancelled, "The task was cancelled while records waited for peer \(peer).")
+                }
+            }
+        }
+    }
+#endif

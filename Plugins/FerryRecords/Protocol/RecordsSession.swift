@@ -1,0 +1,469 @@
+#if Records
+    import Ferry
+
+    /// The records protocol with one peer, from its first message to its last: a value without I/O, clock or randomness.
+    ///
+    /// Its shell does three things, in any order: it hands over what arrives (``receive(_:at:)``), it sends what
+    /// ``nextMessage(at:)`` answers, one after the other, and it carries out ``takeRequests()`` in their order, answering each.
+    /// After every call it looks at all three again. At ``nextDeadline`` it calls ``wake(at:)``. Whatever throws ends the
+    /// exchange; what is on the two disks is then where the next one begins.
+    struct RecordsSession: Sendable, Hashable {
+        struct Configuration: Sendable, Hashable {
+            /// The largest record taken from the peer, in bytes.
+            var largestRecord = 1 << 20
+            /// What the app may leave lying of this peer's records, in costs; at least that of the largest record.
+            var capacity = 4 << 20
+            /// About how many bytes of records go into one message.
+            var batch = 8 << 10
+            /// How long an answer of the peer's may take.
+            var patience = Duration.seconds(60)
+        }
+
+        /// What the session wants of the store.
+        enum Request: Sendable, Hashable {
+            /// Check who the peer is; answer with ``admit(seen:stored:)``, then offer streams.
+            case meet(RecordsMessage.Hello)
+            /// Check whether this store has been where the peer says that it met it.
+            case check(Epoch?)
+            /// Look up what is there of the peer's stream; answer with ``found(_:of:)``.
+            case find(index: Int, name: String, acknowledged: Position?)
+            /// Commit what is not there yet; answer with ``stored(_:of:through:)``.
+            case store(index: Int, epoch: Epoch, [RecordsMessage.Item])
+            /// Forget own records up to the peer's position, if it is one of this store's; needs no answer.
+            case adopt(stream: Int64, Position?)
+            /// Read own records after a sequence; answer with ``loaded(_:of:)``.
+            case load(stream: Int64, after: UInt64, bytes: Int)
+            /// Forget own records up to a position; needs no answer.
+            case acknowledge(stream: Int64, through: Position)
+        }
+
+        /// A record of this side's, as it is loaded.
+        struct Loaded: Sendable, Hashable {
+            var epoch: Epoch
+            var item: RecordsMessage.Item
+        }
+
+        private(set) var configuration: Configuration
+        private(set) var isAdmitted = false
+        private(set) var peer: RecordsMessage.Hello?
+        private var requests: [Request] = []
+        private var hello: RecordsMessage.Hello?
+        private var introduction: RecordsMessage?
+        private var isMet = false
+        private var ending: RecordsMessage?
+        private var hasEnded = false
+        private var helloDeadline: Timestamp?
+
+        // What this side sends.
+        var outbound: [OutboundStream] = []
+        private var turn = 0
+        private var sentCost: UInt64 = 0
+        private var granted: UInt64 = 0
+        private var answerDeadline: Timestamp?
+
+        // What this side receives.
+        private var inbound: [InboundStream] = []
+        private var receivedCost: UInt64 = 0
+        private var grantTold: UInt64 = 0
+        private var occupied = 0
+        private var owesAcknowledgement = false
+
+        struct OutboundStream: Sendable, Hashable {
+            enum Phase: Hashable { case offered, opening, open }
+            let id: Int64
+            let name: String
+            var priority: UInt8
+            let acknowledgedBefore: Position?
+            var phase = Phase.offered
+            /// The last sequence that was sent, and the last that the peer has committed, in this exchange.
+            var sent: UInt64 = 0
+            var acknowledged: UInt64 = 0
+            /// The epochs of what was sent and is not acknowledged, each with its last sequence.
+            var runs: [Position] = []
+            /// The last sequence that was loaded.
+            var read: UInt64 = 0
+            var loaded: [Loaded] = []
+            var loadedBytes = 0
+            var isLoading = false
+            /// Nothing more was there, and none has been appended since.
+            var isExhausted = false
+            var hasNews = false
+        }
+
+        private struct InboundStream: Hashable {
+            var isFound = false
+            var owesPosition = false
+            var position: Position?
+            /// The last sequence that came, and the epoch that it came in.
+            var received: UInt64 = 0
+            var generation: UInt64 = 0
+            var isCommittedDue = false
+            var committed: UInt64 = 0
+        }
+
+        /// Begins; the other side does the same.
+        ///
+        /// - Parameters:
+        ///   - store: this side's store.
+        ///   - epoch: its present opening.
+        ///   - configuration: what it takes.
+        ///   - now: the present.
+        init(store: StoreID, epoch: Epoch, configuration: Configuration, at now: Timestamp) {
+            self.configuration = configuration
+            hello = RecordsMessage.Hello(store: store, epoch: epoch, largestRecord: configuration.largestRecord)
+            helloDeadline = now + configuration.patience
+        }
+
+        // MARK: What the shell asks
+
+        /// What is to be done, in this order.
+        mutating func takeRequests() -> [Request] {
+            defer { requests.removeAll(keepingCapacity: true) }
+            return requests
+        }
+
+        /// When ``wake(at:)`` is due; nil for never.
+        var nextDeadline: Timestamp? {
+            guard let helloDeadline else { return answerDeadline }
+            return min(helloDeadline, answerDeadline ?? helloDeadline)
+        }
+
+        /// Whether the peer has committed all that was offered, and nothing is owed to it.
+        var isIdle: Bool {
+            isAdmitted && isMet && !owesAcknowledgement
+                && outbound.allSatisfy { $0.phase == .open && !$0.isLoading && ($0.isDone || isBlocked($0)) }
+                && inbound.allSatisfy { $0.isFound && !$0.owesPosition && $0.committed == $0.received }
+        }
+
+        /// - Throws: `timedOut` when the peer owes an answer for too long.
+        mutating func wake(at now: Timestamp) throws(FerryError) {
+            guard let deadline = nextDeadline, deadline <= now else { return }
+            let what = helloDeadline != nil ? "has not said who it is" : "has not answered what was sent"
+            throw FerryError(
+                .timedOut,
+                "The peer \(what) for \(configuration.patience). What it has not committed stays in the outbox; exchange again."
+            )
+        }
+
+        /// Ends the exchange: the next message tells the peer why, and none follows.
+        mutating func end(_ code: RecordsMessage.EndCode, _ text: String) {
+            if ending == nil { ending = .end(code: code.rawValue, text: text) }
+        }
+
+        // MARK: What the store answers
+
+        /// The peer is who it should be, and was met before in the epoch `seen` of its store; records that cost `stored` lie
+        /// there since then.
+        mutating func admit(seen: Epoch?, stored: Int) {
+            isAdmitted = true
+            occupied += stored
+            grantTold = grant
+            introduction = .met(seen: seen, granted: grantTold)
+        }
+
+        /// A stream has records for the peer, or new ones. It is opened when it is new.
+        mutating func offer(_ id: Int64, name: String, priority: UInt8, acknowledged: Position?) {
+            if let index = outbound.firstIndex(where: { $0.id == id }) {
+                outbound[index].priority = priority
+                outbound[index].isExhausted = false
+                // A load that is under way may have looked too early.
+                outbound[index].hasNews = outbound[index].isLoading
+                load(index)
+            } else if outbound.count < RecordsMessage.maximumStreams {
+                outbound.append(
+                    OutboundStream(id: id, name: name, priority: priority, acknowledgedBefore: acknowledged))
+            }
+        }
+
+        /// Records after what was asked for; fewer bytes than asked for may come, and none when there are none.
+        mutating func loaded(_ records: [Loaded], of id: Int64) {
+            guard let index = outbound.firstIndex(where: { $0.id == id }) else { return }
+            outbound[index].isLoading = false
+            if let last = records.last {
+                outbound[index].read = last.item.sequence
+                outbound[index].loaded += records
+                outbound[index].loadedBytes += records.reduce(0) { $0 + $1.item.bytes.count }
+            } else {
+                outbound[index].isExhausted = !outbound[index].hasNews
+            }
+            outbound[index].hasNews = false
+            load(index)
+        }
+
+        /// What the disk has of the peer's stream; nil for nothing.
+        mutating func found(_ position: Position?, of index: Int) {
+            guard inbound.indices.contains(index) else { return }
+            inbound[index].isFound = true
+            inbound[index].position = position
+            inbound[index].owesPosition = true
+        }
+
+        /// All up to `through` is on disk; `kept` is the cost of what was new to it, out of `count`.
+        mutating func stored(_ index: Int, through: UInt64, cost: Int, kept: Int) {
+            guard inbound.indices.contains(index) else { return }
+            inbound[index].committed = through
+            inbound[index].isCommittedDue = true
+            owesAcknowledgement = true
+            occupied -= cost - kept
+        }
+
+        /// The app has done records of this cost.
+        mutating func released(_ cost: Int) {
+            // What was done before is not among what lay there.
+            guard isAdmitted else { return }
+            occupied -= cost
+            // Not for each record, unless the peer may be waiting for as much.
+            let quarter = UInt64(configuration.capacity / 4)
+            let enough = max(quarter, UInt64(RecordsMessage.cost(of: configuration.largestRecord)))
+            if grant - grantTold >= quarter || (grant > grantTold && grantTold - receivedCost < enough) {
+                owesAcknowledgement = true
+            }
+        }
+
+        /// What the peer may send in all.
+        private var grant: UInt64 {
+            max(grantTold, receivedCost + UInt64(max(0, configuration.capacity - max(0, occupied))))
+        }
+
+        // MARK: What arrives
+
+        /// Takes a message of the peer's.
+        ///
+        /// - Throws: `misbehavingPeer`, `incompatiblePeer`, or with what the peer says why it ended the exchange.
+        mutating func receive(_ bytes: [UInt8], at now: Timestamp) throws(FerryError) {
+            let message = try RecordsMessage(bytes)
+            if case .end(let code, let text) = message { throw Self.ended(code, text) }
+            if case .hello(let hello) = message { return try receive(hello) }
+            guard peer != nil else { throw broken("a message came before HELLO") }
+            if case .met(let seen, let granted) = message {
+                guard !isMet else { throw broken("MET comes twice") }
+                isMet = true
+                self.granted = granted
+                helloDeadline = nil
+                requests.append(.check(seen))
+                return
+            }
+            guard isMet else { throw broken("a message came before MET") }
+            switch message {
+            case .open(let index, let name, let acknowledged):
+                guard index == inbound.count else {
+                    throw broken("stream \(index) is opened, and the next one is \(inbound.count)")
+                }
+                inbound.append(InboundStream())
+                requests.append(.find(index: index, name: name, acknowledged: acknowledged))
+            case .position(let index, let position):
+                guard outbound.indices.contains(index), outbound[index].phase == .opening else {
+                    throw broken("a position of stream \(index) comes, which was not asked for")
+                }
+                outbound[index].phase = .open
+                requests.append(.adopt(stream: outbound[index].id, position))
+                load(index)
+                expectAnswer(at: now)
+            case .records(let index, let epoch, let previous, let items):
+                try receive(items, of: index, epoch, previous)
+            case .committed(let granted, let through):
+                try receive(through, granted, at: now)
+            case .hello, .met, .end: break
+            }
+        }
+
+        private mutating func receive(_ hello: RecordsMessage.Hello) throws(FerryError) {
+            guard peer == nil else { throw broken("HELLO comes twice") }
+            guard hello.lowestVersion <= 1, hello.highestVersion >= 1 else {
+                let spoken = "\(hello.lowestVersion) to \(hello.highestVersion)"
+                end(.version, "This side speaks version 1 of the records protocol, not \(spoken).")
+                throw FerryError(
+                    .incompatiblePeer,
+                    "The peer speaks versions \(spoken) of the records protocol and this side version 1. Update this side."
+                )
+            }
+            peer = hello
+            requests.append(.meet(hello))
+        }
+
+        private mutating func receive(
+            _ items: [RecordsMessage.Item], of index: Int, _ epoch: Epoch, _ previous: UInt64
+        ) throws(FerryError) {
+            guard inbound.indices.contains(index), inbound[index].isFound, !inbound[index].owesPosition else {
+                throw broken("records of stream \(index) come before its position was told")
+            }
+            guard previous == inbound[index].received else {
+                throw broken(
+                    "stream \(index) goes on after record \(previous), and record \(inbound[index].received) was the last"
+                )
+            }
+            guard epoch.generation >= inbound[index].generation else {
+                throw broken("stream \(index) goes back to epoch \(epoch)")
+            }
+            var cost = 0
+            for item in items {
+                guard item.bytes.count <= configuration.largestRecord else {
+                    throw broken(
+                        "a record has \(item.bytes.count) bytes, and at most \(configuration.largestRecord) are taken")
+                }
+                cost += RecordsMessage.cost(of: item.bytes.count)
+                inbound[index].received = item.sequence
+            }
+            inbound[index].generation = epoch.generation
+            receivedCost += UInt64(cost)
+            guard receivedCost <= grantTold else { throw broken("more records come than were granted") }
+            occupied += cost
+            requests.append(.store(index: index, epoch: epoch, items))
+        }
+
+        private mutating func receive(
+            _ through: [RecordsMessage.Acknowledgement], _ granted: UInt64, at now: Timestamp
+        ) throws(FerryError) {
+            guard granted >= self.granted else { throw broken("what was granted is taken back") }
+            self.granted = granted
+            for acknowledgement in through {
+                let index = acknowledgement.index
+                guard outbound.indices.contains(index), acknowledgement.sequence <= outbound[index].sent,
+                    acknowledgement.sequence >= outbound[index].acknowledged
+                else {
+                    throw broken(
+                        "record \(acknowledgement.sequence) of stream \(index) is acknowledged, and was not sent")
+                }
+                outbound[index].acknowledged = acknowledgement.sequence
+                outbound[index].runs.removeAll { $0.sequence < acknowledgement.sequence }
+                guard let epoch = outbound[index].runs.first?.epoch else { continue }
+                let position = Position(epoch: epoch, sequence: acknowledgement.sequence)
+                requests.append(.acknowledge(stream: outbound[index].id, through: position))
+            }
+            // A grant alone is no answer.
+            if !through.isEmpty { expectAnswer(at: now) }
+        }
+
+        /// The peer owes an answer as long as something was asked or sent.
+        private mutating func expectAnswer(at now: Timestamp) {
+            let owes = outbound.contains { $0.phase == .opening || $0.acknowledged < $0.sent }
+            answerDeadline = owes ? now + configuration.patience : nil
+        }
+
+        private func broken(_ what: String) -> FerryError {
+            FerryError(
+                .misbehavingPeer,
+                "The peer breaks the rules of the records protocol: \(what). Nothing that is on disk is lost.")
+        }
+
+        private static func ended(_ code: UInt8, _ text: String) -> FerryError {
+            switch RecordsMessage.EndCode(rawValue: code) ?? .other {
+            case .done: FerryError(.disconnected, "The peer has nothing more to exchange.")
+            case .version: FerryError(.incompatiblePeer, "The peer ended the exchange: \(text)")
+            case .storage: FerryError(.peerCannotStore, "The peer cannot store records: \(text)")
+            case .identity: FerryError(.strangePeer, "The peer does not take this side for who it should be: \(text)")
+            case .protocolError, .other: FerryError(.disconnected, "The peer ended the exchange: \(text)")
+            }
+        }
+    }
+
+    // MARK: What is sent
+
+    extension RecordsSession {
+        /// The next message, once the one before has left; nil when there is none at present.
+        mutating func nextMessage(at now: Timestamp) -> [UInt8]? {
+            if let hello {
+                self.hello = nil
+                return RecordsMessage.hello(hello).encoded
+            }
+            if let ending {
+                defer { hasEnded = true }
+                return hasEnded ? nil : ending.encoded
+            }
+            if let introduction {
+                self.introduction = nil
+                return introduction.encoded
+            }
+            guard isAdmitted else { return nil }
+            if let index = inbound.firstIndex(where: \.owesPosition) {
+                inbound[index].owesPosition = false
+                return RecordsMessage.position(index: index, inbound[index].position).encoded
+            }
+            if owesAcknowledgement { return acknowledgement() }
+            if let index = outbound.firstIndex(where: { $0.phase == .offered }) {
+                outbound[index].phase = .opening
+                if answerDeadline == nil { answerDeadline = now + configuration.patience }
+                let stream = outbound[index]
+                return RecordsMessage.open(index: index, name: stream.name, acknowledged: stream.acknowledgedBefore)
+                    .encoded
+            }
+            return records(at: now)
+        }
+
+        private mutating func acknowledgement() -> [UInt8] {
+            owesAcknowledgement = false
+            grantTold = grant
+            var through: [RecordsMessage.Acknowledgement] = []
+            for index in inbound.indices where inbound[index].isCommittedDue {
+                inbound[index].isCommittedDue = false
+                through.append(.init(index: index, sequence: inbound[index].committed))
+            }
+            return RecordsMessage.committed(granted: grantTold, through: through).encoded
+        }
+
+        /// Of the streams of the highest priority that can go on, each in its turn.
+        private mutating func records(at now: Timestamp) -> [UInt8]? {
+            var chosen: Int?
+            for offset in outbound.indices {
+                let index = (turn + offset) % outbound.count
+                guard canSend(outbound[index]) else { continue }
+                if chosen.map({ outbound[$0].priority < outbound[index].priority }) ?? true { chosen = index }
+            }
+            guard let index = chosen else { return nil }
+            turn = (index + 1) % outbound.count
+            let epoch = outbound[index].loaded[0].epoch
+            var items: [RecordsMessage.Item] = []
+            var bytes = 0
+            for record in outbound[index].loaded {
+                let cost = UInt64(RecordsMessage.cost(of: record.item.bytes.count))
+                guard record.epoch == epoch, granted - sentCost >= cost else { break }
+                guard items.isEmpty || bytes + record.item.bytes.count <= configuration.batch else { break }
+                bytes += record.item.bytes.count
+                sentCost += cost
+                items.append(record.item)
+            }
+            let previous = outbound[index].sent
+            outbound[index].loaded.removeFirst(items.count)
+            outbound[index].loadedBytes -= bytes
+            outbound[index].sent = items.last?.sequence ?? previous
+            if outbound[index].runs.last?.epoch == epoch { outbound[index].runs.removeLast() }
+            outbound[index].runs.append(Position(epoch: epoch, sequence: outbound[index].sent))
+            load(index)
+            if answerDeadline == nil { answerDeadline = now + configuration.patience }
+            return RecordsMessage.records(index: index, epoch: epoch, previous: previous, items).encoded
+        }
+
+        private func canSend(_ stream: OutboundStream) -> Bool {
+            guard stream.phase == .open, let first = stream.loaded.first, let peer else { return false }
+            let count = first.item.bytes.count
+            return count <= peer.largestRecord && granted - sentCost >= UInt64(RecordsMessage.cost(of: count))
+        }
+
+        /// The streams whose next record the peer can never take, each with that record's size.
+        var blocked: [(stream: String, sequence: UInt64, count: Int)] {
+            outbound.filter(isBlocked).compactMap { stream in
+                stream.loaded.first.map { (stream.name, $0.item.sequence, $0.item.bytes.count) }
+            }
+        }
+
+        private func isBlocked(_ stream: OutboundStream) -> Bool {
+            guard let item = stream.loaded.first?.item, let peer else { return false }
+            return item.bytes.count > peer.largestRecord
+        }
+
+        /// Keeps about two messages' worth of records at hand.
+        private mutating func load(_ index: Int) {
+            let stream = outbound[index]
+            guard stream.phase == .open, !stream.isLoading, !stream.isExhausted,
+                stream.loadedBytes < configuration.batch, stream.loaded.count < 4096
+            else { return }
+            outbound[index].isLoading = true
+            requests.append(.load(stream: stream.id, after: stream.read, bytes: configuration.batch))
+        }
+    }
+
+    extension RecordsSession.OutboundStream {
+        /// Whether the peer has committed all that was sent, and nothing more is at hand.
+        fileprivate var isDone: Bool { isExhausted && loaded.isEmpty && acknowledged == sent }
+    }
+#endif

@@ -1,0 +1,171 @@
+#if Records
+    import Dispatch
+    import Ferry
+    import GRDB
+    import Synchronization
+
+    /// The one writer: whatever waits while a transaction is being synced shares the next one.
+    final class Committer: Sendable {
+        /// A piece of a transaction. One that throws a ``FerryError`` or a ``Refusal`` has changed nothing and fails alone; any
+        /// other error undoes the transaction, and all pieces of it fail.
+        private struct Job: Sendable {
+            let run: @Sendable (Database, inout Book) throws -> Void
+            /// Called after the transaction, in order, and on the writer's queue: it must not block.
+            let finish: @Sendable ((any Error)?) -> Void
+        }
+
+        /// An error of the app's own in its part of a transaction.
+        struct Refusal: Error { let cause: any Error }
+
+        private struct State {
+            var waiting: [Job] = []
+            var isRunning = false
+            var isClosed = false
+            /// Why nothing is stored any more.
+            var failure: FerryError?
+        }
+
+        let path: String
+        private let lock: Mutex<StoreLock?>
+        private let database: Mutex<DatabaseQueue?>
+        private let book: Mutex<Book>
+        private let state = Mutex(State())
+        private let queue = DispatchQueue(label: "ferry.records")
+
+        init(_ path: String, _ lock: consuming StoreLock, _ database: DatabaseQueue, _ book: consuming Book) {
+            self.path = path
+            self.lock = Mutex(lock)
+            self.database = Mutex(database)
+            self.book = Mutex(book)
+        }
+
+        /// Does `body` in the next transaction, and calls `finish` with what came of it when that is on disk. What is
+        /// submitted earlier is done and finished earlier.
+        func submit<Value: Sendable>(
+            _ body: @escaping @Sendable (Database, inout Book) throws -> Value,
+            finish: @escaping @Sendable (Result<Value, any Error>) -> Void
+        ) {
+            let value = Box<Value>()
+            let job = Job(
+                run: { database, book in
+                    let result = try body(database, &book)
+                    value.content.withLock { $0 = result }
+                },
+                finish: { [path] error in
+                    if let refusal = error as? Refusal {
+                        finish(.failure(refusal.cause))
+                    } else if let error {
+                        finish(.failure(storeError(error, at: path)))
+                    } else if let result = value.content.withLock({ $0 }) {
+                        finish(.success(result))
+                    }
+                })
+            let isFirst = state.withLock { state in
+                state.waiting.append(job)
+                defer { state.isRunning = true }
+                return !state.isRunning
+            }
+            if isFirst { queue.async { self.run() } }
+        }
+
+        /// The same, awaited.
+        func perform<Value: Sendable>(
+            _ body: @escaping @Sendable (Database, inout Book) throws -> Value
+        ) async throws -> Value {
+            try await withCheckedThrowingContinuation { continuation in
+                submit(body) { continuation.resume(with: $0) }
+            }
+        }
+
+        /// Waits for what was submitted, and closes the file; what comes later fails.
+        func close() async {
+            await withCheckedContinuation { continuation in
+                submit { _, _ in
+                } finish: { [self] _ in
+                    state.withLock { $0.isClosed = true }
+                    database.withLock { database in
+                        try? database?.close()
+                        database = nil
+                    }
+                    lock.withLock { $0 = nil }
+                    continuation.resume()
+                }
+            }
+        }
+
+        /// Between two transactions: makes the file as small as it can be.
+        func compact() async throws {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                submit { _, _ in
+                } finish: { [self] result in
+                    continuation.resume(
+                        with: Result {
+                            try result.get()
+                            try database.withLock { $0 }?.writeWithoutTransaction { database in
+                                try database.execute(sql: "VACUUM")
+                                _ = try Row.fetchOne(database, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+                            }
+                        })
+                }
+            }
+        }
+
+        private final class Box<Value: Sendable>: Sendable { let content = Mutex<Value?>(nil) }
+
+        /// At most so many pieces make one transaction.
+        private static var largestTransaction: Int { 4096 }
+
+        private func run() {
+            while true {
+                let (jobs, refusal) = state.withLock { state -> ([Job], FerryError?) in
+                    let jobs = Array(state.waiting.prefix(Self.largestTransaction))
+                    state.waiting.removeFirst(jobs.count)
+                    state.isRunning = !jobs.isEmpty
+                    let closed = FerryError(.closed, "The store \(path) is closed.")
+                    return (jobs, state.isClosed ? closed : state.failure)
+                }
+                guard !jobs.isEmpty else { return }
+                if let refusal {
+                    for job in jobs { job.finish(refusal) }
+                } else {
+                    commit(jobs)
+                }
+            }
+        }
+
+        private func commit(_ jobs: [Job]) {
+            guard let database = database.withLock({ $0 }) else { return }
+            var errors: [Int: any Error] = [:]
+            do {
+                try database.writeWithoutTransaction { database in
+                    try self.book.withLock { book in
+                        do {
+                            try database.inTransaction(.immediate) {
+                                for (index, job) in jobs.enumerated() {
+                                    do {
+                                        try job.run(database, &book)
+                                    } catch let error where error is FerryError || error is Refusal {
+                                        // SQLite may have undone everything, as it does when the disk is full.
+                                        guard database.isInsideTransaction else { throw error }
+                                        errors[index] = error
+                                    }
+                                }
+                                try book.write(database)
+                                return .commit
+                            }
+                        } catch {
+                            try book.reload(database)
+                            throw error
+                        }
+                    }
+                }
+                for (index, job) in jobs.enumerated() { job.finish(errors[index]) }
+            } catch {
+                let failure = storeError((error as? Refusal)?.cause ?? error, at: path)
+                // After a failed sync nobody knows what is on the disk: only opening the file anew tells.
+                if failure.code != .diskFull { state.withLock { $0.failure = failure } }
+                for (index, job) in jobs.enumerated() { job.finish(errors[index] ?? failure) }
+            }
+        }
+    }
+#endif

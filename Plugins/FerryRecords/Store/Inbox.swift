@@ -1,0 +1,267 @@
+#if Records
+    import DequeModule
+    public import Ferry
+    import Foundation
+    public import GRDB
+    import Synchronization
+
+    /// A record that a peer has sent. It stays in the inbox until it is done, and comes again when the store is opened anew
+    /// before that.
+    public struct ArrivedRecord: Sendable {
+        /// Its name, which no other record has: where records go on to other systems, deduplicate by it.
+        public let id: RecordID
+        /// Who sent it: the name by which exchanges with the peer are opened.
+        public let peer: String
+        /// The record.
+        public let bytes: [UInt8]
+
+        let stream: Int64
+        let number: Int64
+        let peerNumber: Int64
+        let store: RecordStore
+
+        /// The app is through with the record: it leaves the inbox, and does not come again.
+        ///
+        /// - Returns: whether it was still there.
+        /// - Throws: `closed`, `diskFull`, `storeFailed`. After `storeFailed` it may come again or not.
+        @discardableResult
+        public func done() async throws -> Bool { try await store.done(self) { _ in } }
+
+        /// The same, within a transaction with what the app does: on disk is either both or neither, so that the record has its
+        /// effect exactly once. The app's tables are in the store's file; their names must not begin with `ferry_`.
+        ///
+        ///     try await record.done { database in
+        ///         try database.execute(sql: "INSERT INTO reading VALUES (?)", arguments: [celsius])
+        ///     }
+        ///
+        /// - Parameter body: what the app writes. It must not end the transaction. When it throws, nothing of it is written, and
+        ///   the record is not done. It is not called for a record that is done.
+        /// - Returns: whether the record was still there.
+        /// - Throws: what `body` throws; `closed`, `diskFull`, `storeFailed`.
+        @discardableResult
+        public func done(with body: @escaping @Sendable (Database) throws -> Void) async throws -> Bool {
+            try await store.done(self, body)
+        }
+    }
+
+    /// The records that peers have sent, each stream's in its order, each to one reader.
+    public struct Inbox: AsyncSequence, Sendable {
+        /// A record.
+        public typealias Element = ArrivedRecord
+        /// The one kind of error.
+        public typealias Failure = FerryError
+
+        let desk: InboxDesk
+        let store: RecordStore
+
+        /// Begins, or goes on, reading.
+        public func makeAsyncIterator() -> Iterator { Iterator(desk: desk, store: store) }
+
+        /// Reads one record at a time.
+        public struct Iterator: AsyncIteratorProtocol {
+            let desk: InboxDesk
+            let store: RecordStore
+
+            /// The next record that no reader of this opening has had; nil when the store was closed or the task cancelled.
+            ///
+            /// - Throws: `diskFull`, `storeFailed`.
+            public mutating func next() async throws(FerryError) -> ArrivedRecord? {
+                try await next(isolation: nil)
+            }
+
+            /// The next record that no reader of this opening has had; nil when the store was closed or the task cancelled.
+            ///
+            /// - Throws: `diskFull`, `storeFailed`.
+            public mutating func next(isolation actor: isolated (any Actor)?) async throws(FerryError) -> ArrivedRecord?
+            {
+                try await desk.next(isolation: actor, store)
+            }
+        }
+    }
+
+    extension RecordStore {
+        func done(_ record: ArrivedRecord, _ body: @escaping @Sendable (Database) throws -> Void) async throws -> Bool {
+            let wasThere = try await committer.perform { database, book in
+                var wasThere = false
+                do {
+                    try database.inSavepoint {
+                        let delete = try database.cachedStatement(
+                            sql: "DELETE FROM ferry_arrived WHERE stream = ? AND number = ?")
+                        try delete.execute(arguments: [record.stream, record.number])
+                        wasThere = database.changesCount > 0
+                        guard wasThere else { return .commit }
+                        do { try body(database) } catch { throw Committer.Refusal(cause: error) }
+                        return .commit
+                    }
+                } catch let error where !(error is Committer.Refusal) {
+                    throw error
+                }
+                if wasThere {
+                    book.change(inbound: record.stream) { stream in
+                        stream.count -= 1
+                        stream.bytes -= record.bytes.count
+                    }
+                }
+                return wasThere
+            }
+            if wasThere { watch.release(RecordsMessage.cost(of: record.bytes.count), of: record.peerNumber) }
+            return wasThere
+        }
+    }
+
+    /// Hands records to readers, a page at a time.
+    final class InboxDesk: Sendable {
+        private struct Page: Sendable {
+            let records: [Entry]
+            let isLast: Bool
+        }
+
+        fileprivate struct Entry: Sendable {
+            let id: RecordID
+            let peer: String
+            let peerNumber: Int64
+            let bytes: [UInt8]
+            let number: Int64
+            let stream: Int64
+        }
+
+        private struct Reader {
+            let number: Int
+            let continuation: CheckedContinuation<Result<Entry?, FerryError>, Never>
+        }
+
+        private struct State {
+            var buffer: Deque<Entry> = []
+            /// Streams in which there is something to read, in their turn, and the last number read of each.
+            var fresh: Deque<Int64> = []
+            var read: [Int64: Int64] = [:]
+            var isLoading = false
+            var readers: Deque<Reader> = []
+            var nextReader = 0
+            var isClosed = false
+        }
+
+        private let committer: Committer
+        private let state = Mutex(State())
+        private static var page: Int { 64 }
+        private static var pageBytes: Int { 256 << 10 }
+
+        init(_ committer: Committer, _ book: Book) {
+            self.committer = committer
+            let fresh = book.inbound.values.filter { $0.count > 0 }.map(\.id).sorted()
+            state.withLock { $0.fresh = Deque(fresh) }
+        }
+
+        /// There is something new in a stream.
+        func arrive(in stream: Int64) {
+            state.withLock { if !$0.fresh.contains(stream) { $0.fresh.append(stream) } }
+            turn()
+        }
+
+        func next(isolation: isolated (any Actor)?, _ store: RecordStore) async throws(FerryError) -> ArrivedRecord? {
+            let number = state.withLock { state in
+                state.nextReader += 1
+                return state.nextReader
+            }
+            let result = await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    let isOver = state.withLock { state in
+                        if state.isClosed || Task.isCancelled { return true }
+                        state.readers.append(Reader(number: number, continuation: continuation))
+                        return false
+                    }
+                    if isOver { continuation.resume(returning: .success(nil)) } else { turn() }
+                }
+            } onCancel: {
+                let reader = state.withLock { state in
+                    state.readers.firstIndex { $0.number == number }.map { state.readers.remove(at: $0) }
+                }
+                reader?.continuation.resume(returning: .success(nil))
+            }
+            return try result.get().map { entry in
+                ArrivedRecord(
+                    id: entry.id, peer: entry.peer, bytes: entry.bytes, stream: entry.stream, number: entry.number,
+                    peerNumber: entry.peerNumber, store: store)
+            }
+        }
+
+        func close() {
+            let readers = state.withLock { state in
+                state.isClosed = true
+                defer { state.readers = [] }
+                return state.readers
+            }
+            for reader in readers { reader.continuation.resume(returning: .success(nil)) }
+        }
+
+        /// Gives readers what is at hand, and reads on when they want more.
+        private func turn() {
+            var served: [(Reader, Entry)] = []
+            let wanted = state.withLock { state -> (Int64, Int64)? in
+                while !state.readers.isEmpty, let entry = state.buffer.popFirst() {
+                    served.append((state.readers.removeFirst(), entry))
+                }
+                guard !state.readers.isEmpty, !state.isLoading, let stream = state.fresh.popFirst() else { return nil }
+                state.isLoading = true
+                return (stream, state.read[stream] ?? 0)
+            }
+            for (reader, entry) in served { reader.continuation.resume(returning: .success(entry)) }
+            guard let (stream, last) = wanted else { return }
+            committer.submit { database, book in
+                try Self.read(stream, after: last, database, book)
+            } finish: { [self] result in
+                finish(stream, result)
+            }
+        }
+
+        private func finish(_ stream: Int64, _ result: Result<Page, any Error>) {
+            let failed = state.withLock { state -> (Reader, FerryError)? in
+                state.isLoading = false
+                switch result {
+                case .success(let page):
+                    if let last = page.records.last { state.read[stream] = last.number }
+                    state.buffer.append(contentsOf: page.records)
+                    // Others have their turn before it.
+                    if !page.isLast && !state.fresh.contains(stream) { state.fresh.append(stream) }
+                    return nil
+                case .failure(let error):
+                    state.fresh.append(stream)
+                    return state.readers.popFirst().map { ($0, storeError(error, at: committer.path)) }
+                }
+            }
+            if let (reader, error) = failed {
+                reader.continuation.resume(returning: error.code == .closed ? .success(nil) : .failure(error))
+            }
+            turn()
+        }
+
+        private static func read(
+            _ number: Int64, after last: Int64, _ database: Database, _ book: Book
+        ) throws -> Page {
+            guard let stream = book.inbound[number], let peer = book.peers[stream.peer] else {
+                return Page(records: [], isLast: true)
+            }
+            let statement = try database.cachedStatement(
+                sql: """
+                    SELECT number, generation, nonce, sequence, record FROM ferry_arrived
+                    WHERE stream = ? AND number > ? ORDER BY number LIMIT ?
+                    """)
+            let rows = try Row.fetchCursor(statement, arguments: [number, last, page])
+            var records: [Entry] = []
+            var bytes = 0
+            while bytes < pageBytes, let row = try rows.next() {
+                let epoch = Epoch(generation: row.number("generation"), nonce: row.bits("nonce"))
+                let id = RecordID(
+                    sender: peer.store ?? StoreID(high: 0, low: 0), epoch: epoch, stream: stream.name,
+                    sequence: row.number("sequence"))
+                let record = try row.withUnsafeData(atIndex: 4) { data in data.map { Array($0) } ?? [] }
+                bytes += record.count
+                records.append(
+                    Entry(
+                        id: id, peer: peer.name, peerNumber: peer.id, bytes: record, number: row["number"],
+                        stream: number))
+            }
+            return Page(records: records, isLast: records.count < page && bytes < pageBytes)
+        }
+    }
+#endif

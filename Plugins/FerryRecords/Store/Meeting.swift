@@ -1,0 +1,195 @@
+#if Records
+    import Ferry
+    import Foundation
+    import GRDB
+
+    /// What an exchange asks of the disk, each a piece of a transaction.
+    extension RecordStore {
+        /// What has come of meeting a peer.
+        struct Meeting: Sendable {
+            let peer: Int64
+            let name: String
+            /// The epoch in which the peer's store was met before.
+            let seen: Epoch?
+            let offers: [Offer]
+            /// What the app has left lying of the peer's, as it costs.
+            let stored: Int
+        }
+
+        struct Offer: Sendable {
+            let id: Int64
+            let name: String
+            let priority: UInt8
+            let acknowledged: Position?
+        }
+
+        /// Whether the peer is who it should be; notes its epoch.
+        ///
+        /// - Throws: `strangePeer`.
+        func meet(
+            _ hello: RecordsMessage.Hello, _ identity: PeerIdentity, named given: String?, _ database: Database,
+            _ book: inout Book
+        ) throws -> Meeting {
+            guard hello.store != id else {
+                throw FerryError(
+                    .strangePeer,
+                    "The peer's store is this store, \(id), or a copy of it. Each side needs a store of its own: make the "
+                        + "peer's anew, not by copying.")
+            }
+            let name = given ?? (identity.certainty > .connection ? identity.description : nil)
+            let owner = book.peers.values.first { $0.store == hello.store }
+            let wanted = name ?? owner?.name ?? "store:\(hello.store)"
+            if let owner, owner.name != wanted {
+                throw FerryError(
+                    .strangePeer,
+                    "Peer \(wanted) says that its store is \(hello.store), which is peer \(owner.name)'s. Name it so, or call "
+                        + "forgetIdentity(of:) for \(owner.name) if the device has another name now.")
+            }
+            guard configuration.acceptsStrangers || given != nil || book.peerNames[wanted] != nil else {
+                throw FerryError(
+                    .strangePeer, "\(wanted) is not known here, and this store accepts no strangers. Name the peer.")
+            }
+            if let id = book.peerNames[wanted], let peer = book.peers[id] { try check(peer, hello, identity) }
+            let number = try book.peer(named: wanted, database)
+            guard var peer = book.peers[number] else { throw DatabaseError(resultCode: .SQLITE_ERROR) }
+            let seen = peer.store == nil ? nil : peer.epoch
+            if let seen,
+                hello.epoch.generation < seen.generation
+                    || (hello.epoch != seen && hello.epoch.generation == seen.generation)
+            {
+                try notice(
+                    "Peer \(wanted) has been met in epoch \(seen) of its store and comes with epoch \(hello.epoch): its store "
+                        + "was copied, or comes from a backup.", about: wanted, database)
+            }
+            peer.store = hello.store
+            peer.certainty = max(peer.certainty ?? 0, identity.certainty.rawValue)
+            peer.epoch = hello.epoch
+            peer.largestRecord = hello.largestRecord
+            try book.setPeer(peer, database)
+            let offers = (book.outboundOfPeer[number] ?? []).compactMap { book.outbound[$0] }.filter { $0.count > 0 }
+            let stored = (book.inboundOfPeer[number] ?? []).reduce(0) { $0 + (book.inbound[$1]?.cost ?? 0) }
+            return Meeting(
+                peer: number, name: wanted, seen: seen,
+                offers: offers.map {
+                    Offer(id: $0.id, name: $0.name, priority: $0.priority, acknowledged: $0.acknowledged)
+                }, stored: stored)
+        }
+
+        private func check(
+            _ peer: Book.Peer, _ hello: RecordsMessage.Hello, _ identity: PeerIdentity
+        ) throws(FerryError) {
+            guard let store = peer.store else { return }
+            guard store == hello.store else {
+                throw FerryError(
+                    .strangePeer,
+                    "Peer \(peer.name) had the store \(store) and now says that it is \(hello.store). If the device or its store "
+                        + "was replaced, call forgetIdentity(of:); what waits then goes to the new one.")
+            }
+            guard identity.certainty.rawValue >= peer.certainty ?? 0 else {
+                throw FerryError(
+                    .strangePeer,
+                    "Peer \(peer.name) is known more surely than by this link, \(identity). Pair with it again, or call "
+                        + "forgetIdentity(of:).")
+            }
+        }
+
+        /// Whether this store has been in the epoch in which the peer says that it met it.
+        func checkOwn(_ seen: Epoch?, by peer: String, _ database: Database) throws {
+            guard let seen else { return }
+            let nonce = try Int64.fetchOne(
+                database, sql: "SELECT nonce FROM ferry_opening WHERE generation = ?",
+                arguments: [Int64(clamping: seen.generation)])
+            let oldest = try Int64.fetchOne(database, sql: "SELECT min(generation) FROM ferry_opening") ?? 0
+            guard seen.generation >= UInt64(clamping: oldest), nonce.map(UInt64.init(bitPattern:)) != seen.nonce else {
+                return
+            }
+            try notice(
+                "Peer \(peer) has met this store in epoch \(seen), which this store has not been in: it was copied, or comes from "
+                    + "a backup. What it still had to send is sent, and nothing twice; what it had received since is lost here "
+                    + "unless the app has it.", about: peer, database)
+        }
+
+        /// Forgets what the peer has, if its position is one of this store's.
+        func adopt(_ position: Position?, of number: Int64, _ database: Database, _ book: inout Book) throws -> [Part] {
+            guard let stream = book.outbound[number], let peer = book.peers[stream.peer]?.name else { return [] }
+            let before = stream.acknowledged
+            let isOwn = try position.map { position in
+                try Int64.fetchOne(
+                    database, sql: "SELECT nonce FROM ferry_opening WHERE generation = ?",
+                    arguments: [Int64(position.epoch.generation)]
+                ).map(UInt64.init(bitPattern:)) == position.epoch.nonce
+            }
+            if let before, position == nil || isOwn == true && position.map({ $0.isBefore(before) }) == true {
+                try notice(
+                    "Peer \(peer) has committed stream '\(stream.name)' up to \(before.sequence), and now has it up to "
+                        + "\(position?.sequence ?? 0): its store comes from a backup or is new. What lies between is not sent "
+                        + "again, for it is not here any more.", about: peer, database)
+            }
+            if let position, isOwn == false {
+                try notice(
+                    "Peer \(peer) has records of stream '\(stream.name)' from epoch \(position.epoch), which this store has not "
+                        + "been in: this store was copied, or comes from a backup.", about: peer, database)
+            }
+            guard let position, isOwn == true, before?.isBefore(position) ?? true else { return [] }
+            return try acknowledge(position, of: number, database, &book)
+        }
+
+        /// Forgets what the peer has committed.
+        func acknowledge(
+            _ position: Position, of number: Int64, _ database: Database, _ book: inout Book
+        ) throws -> [Part] {
+            book.change(outbound: number) { $0.acknowledged = position }
+            return try Self.remove(
+                "stream = ? AND sequence <= ? AND generation <= ?",
+                [number, Int64(position.sequence), Int64(position.epoch.generation)], database, &book)
+        }
+
+        /// Records that wait, in their order.
+        func load(
+            _ number: Int64, after sequence: UInt64, bytes: Int, _ database: Database, _ book: inout Book
+        ) throws -> (records: [RecordsSession.Loaded], expired: [Part]) {
+            let expired = try Self.withdrawExpired(at: milliseconds, database, &book)
+            let statement = try database.cachedStatement(
+                sql: """
+                    SELECT sequence, generation, record FROM ferry_waiting WHERE stream = ? AND sequence > ?
+                    ORDER BY sequence LIMIT 1024
+                    """)
+            let rows = try Row.fetchCursor(statement, arguments: [number, Int64(clamping: sequence)])
+            var found: [(UInt64, UInt64, [UInt8])] = []
+            var total = 0
+            while total < bytes, let row = try rows.next() {
+                let record = try row.withUnsafeData(atIndex: 2) { data in data.map { Array($0) } ?? [] }
+                total += record.count + 4
+                found.append((UInt64(row[0] as Int64), UInt64(row[1] as Int64), record))
+            }
+            // From here on a channel may have them.
+            if let last = found.last?.0 { book.noteSent(last, of: number) }
+            var records: [RecordsSession.Loaded] = []
+            records.reserveCapacity(found.count)
+            var epoch: Epoch?
+            for (sequence, generation, record) in found {
+                if epoch?.generation != generation { epoch = try opening(generation, database) }
+                guard let epoch else {
+                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "an opening is missing")
+                }
+                records.append(.init(epoch: epoch, item: .init(sequence: sequence, bytes: record)))
+            }
+            return (records, expired)
+        }
+
+        private func opening(_ generation: UInt64, _ database: Database) throws -> Epoch? {
+            if generation == epoch.generation { return epoch }
+            return try Int64.fetchOne(
+                database.cachedStatement(sql: "SELECT nonce FROM ferry_opening WHERE generation = ?"),
+                arguments: [Int64(generation)]
+            ).map { Epoch(generation: generation, nonce: UInt64(bitPattern: $0)) }
+        }
+    }
+
+    extension Position {
+        /// In one store's own history, both of whose epochs are its own.
+        func isBefore(_ other: Position) -> Bool {
+            (epoch.generation, sequence) < (other.epoch.generation, other.sequence)
+        }
+    }
+#endif

@@ -1,0 +1,268 @@
+#if Records
+    public import Ferry
+    public import Foundation
+    import GRDB
+
+    extension RecordStore {
+        /// What appending does when the outbox is at its high-water mark.
+        public enum WhenFull: Sendable, Hashable {
+            /// It waits until the low-water mark is reached, at most so long, and then throws `outboxFull`.
+            case wait(atMost: Duration)
+            /// It throws `outboxFull`.
+            case refuse
+        }
+
+        /// Puts a record into the outbox; returns when it is on disk. From then on it arrives in the peer's inbox, once,
+        /// after the records appended to the same stream before. Calls at the same time share a write to the disk.
+        ///
+        /// - Parameters:
+        ///   - record: the bytes, at most ``Configuration/largestRecord``.
+        ///   - peer: the name by which exchanges with the peer are opened, such as a link's `peer.description`.
+        ///   - stream: within a stream records keep their order. At most 128 bytes of UTF-8, 256 streams a peer.
+        ///   - priority: streams with a record of higher priority go first, whole, until they are empty.
+        ///   - expires: when it is no longer worth sending; nil for never. What has been sent by then may arrive all the same.
+        ///   - whenFull: what to do at the high-water mark.
+        /// - Returns: the record's name, which the peer sees too.
+        /// - Throws: `messageTooLarge`, `invalidConfiguration` for names that are too long, `outboxFull`, `cancelled`,
+        ///   `closed`, `diskFull`, `storeFailed`. After `storeFailed` the record may be on disk all the same.
+        @discardableResult
+        public func append(
+            _ record: [UInt8], to peer: String, stream: String = "", priority: SendOptions.Priority = .normal,
+            expires: Date? = nil, whenFull: WhenFull = .wait(atMost: .seconds(60))
+        ) async throws(FerryError) -> RecordID {
+            let ids = try await append(
+                contentsOf: [record], to: peer, stream: stream, priority: priority, expires: expires, whenFull: whenFull
+            )
+            guard let id = ids.first else { throw FerryError(.storeFailed, "The record got no name.") }
+            return id
+        }
+
+        /// The same for several records: all of them are stored, or none.
+        ///
+        /// - Throws: as ``append(_:to:stream:priority:expires:whenFull:)``.
+        @discardableResult
+        public func append(
+            contentsOf records: [[UInt8]], to peer: String, stream: String = "",
+            priority: SendOptions.Priority = .normal, expires: Date? = nil,
+            whenFull: WhenFull = .wait(atMost: .seconds(60))
+        ) async throws(FerryError) -> [RecordID] {
+            try check(records, peer, stream)
+            guard !records.isEmpty else { return [] }
+            let bytes = records.reduce(0) { $0 + $1.count }
+            try await admission.enter(records.count, bytes, for: peer, whenFull, time)
+            let deadline = expires.map { Int64(clampingMilliseconds: $0) }
+            do {
+                let appended = try await committer.perform { [id, epoch] database, book in
+                    try Self.insert(
+                        records, bytes, to: peer, stream, priority.rawValue, deadline, store: id, epoch, database, &book
+                    )
+                }
+                watch.offer(appended.stream, to: appended.peer)
+                return appended.ids
+            } catch {
+                admission.leave(records.count, bytes, of: peer)
+                throw storeError(error, at: path)
+            }
+        }
+
+        private func check(_ records: [[UInt8]], _ peer: String, _ stream: String) throws(FerryError) {
+            for record in records where record.count > configuration.largestRecord {
+                throw FerryError(
+                    .messageTooLarge,
+                    "A record of \(record.count) bytes is larger than RecordStore.Configuration.largestRecord, "
+                        + "\(configuration.largestRecord). Raise it on both sides, or cut the record.",
+                    fate: .nothingSent)
+            }
+            guard stream.utf8.count <= RecordsMessage.longestName, (1...1024).contains(peer.utf8.count) else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "A stream's name has at most \(RecordsMessage.longestName) bytes and a peer's 1 to 1024; these have "
+                        + "\(stream.utf8.count) and \(peer.utf8.count).", fate: .nothingSent)
+            }
+        }
+
+        private struct Appended {
+            let ids: [RecordID]
+            let stream: Int64
+            let peer: Int64
+        }
+
+        private static func insert(
+            _ records: [[UInt8]], _ bytes: Int, to name: String, _ streamName: String, _ priority: UInt8,
+            _ expires: Int64?,
+            store: StoreID, _ epoch: Epoch, _ database: Database, _ book: inout Book
+        ) throws -> Appended {
+            let peer = try book.peer(named: name, database)
+            if let largest = book.peers[peer]?.largestRecord, let record = records.first(where: { $0.count > largest })
+            {
+                throw FerryError(
+                    .messageTooLarge,
+                    "A record of \(record.count) bytes is larger than peer \(name) takes, \(largest). Cut the record, or raise "
+                        + "RecordStore.Configuration.largestRecord there.", fate: .nothingSent)
+            }
+            let stream = try book.makeOutbound(streamName, of: peer, database)
+            let last = book.outbound[stream]?.last ?? 0
+            guard last <= RecordsMessage.largestNumber - UInt64(records.count) else {
+                throw FerryError(
+                    .outboxFull, "Stream \(streamName) of peer \(name) has had 2^63 - 1 records. Use another stream.",
+                    fate: .nothingSent)
+            }
+            let statement = try database.cachedStatement(
+                sql: """
+                    INSERT INTO ferry_waiting (stream, sequence, generation, priority, expires, record)
+                    VALUES (?, ?, ?, ?, ?, ?)
+                    """)
+            var sequence = last
+            var ids: [RecordID] = []
+            ids.reserveCapacity(records.count)
+            for record in records {
+                sequence += 1
+                try statement.execute(arguments: [
+                    stream, Int64(sequence), Int64(epoch.generation), Int64(priority), expires, Data(record),
+                ])
+                ids.append(RecordID(sender: store, epoch: epoch, stream: streamName, sequence: sequence))
+            }
+            book.change(outbound: stream) { stream in
+                stream.last = sequence
+                stream.count += records.count
+                stream.bytes += bytes
+                stream.priority = max(stream.priority, priority)
+            }
+            return Appended(ids: ids, stream: stream, peer: peer)
+        }
+
+        // MARK: What waits
+
+        /// What waits for one peer in one stream.
+        public struct WaitingStream: Sendable, Hashable {
+            /// The peer's name.
+            public let peer: String
+            /// The stream's name.
+            public let stream: String
+            /// How many records wait.
+            public let count: Int
+            /// How many bytes they have.
+            public let bytes: Int
+            /// The sequence of the last record that the peer has committed; 0 when it has none.
+            public let committedThrough: UInt64
+        }
+
+        /// A record that waits.
+        public struct WaitingRecord: Sendable, Hashable {
+            /// Its name.
+            public let id: RecordID
+            /// Its bytes.
+            public let bytes: [UInt8]
+            /// How urgent it is.
+            public let priority: SendOptions.Priority
+            /// When it is no longer worth sending; nil for never.
+            public let expires: Date?
+        }
+
+        /// What waits, by peer and stream, in the order of their names. Streams where nothing waits are among them.
+        ///
+        /// - Throws: `closed`, `storeFailed`.
+        public func waiting() async throws(FerryError) -> [WaitingStream] {
+            try await read { _, book in
+                book.outbound.values.map { stream in
+                    WaitingStream(
+                        peer: book.peers[stream.peer]?.name ?? "", stream: stream.name, count: stream.count,
+                        bytes: stream.bytes, committedThrough: stream.acknowledged?.sequence ?? 0)
+                }.sorted { ($0.peer, $0.stream) < ($1.peer, $1.stream) }
+            }
+        }
+
+        /// The records that wait in a stream, oldest first.
+        ///
+        /// - Parameters:
+        ///   - peer: the peer's name.
+        ///   - stream: the stream's name.
+        ///   - sequence: only those after this one.
+        ///   - limit: at most so many.
+        /// - Throws: `recordNotFound` when there is no such stream; `closed`, `storeFailed`.
+        public func records(
+            to peer: String, stream: String = "", after sequence: UInt64 = 0, limit: Int = 100
+        ) async throws(FerryError) -> [WaitingRecord] {
+            try await read { [id] database, book in
+                let number = try Self.find(peer, stream, book)
+                return try Row.fetchAll(
+                    database,
+                    sql: """
+                        SELECT sequence, generation, priority, expires, record, nonce FROM ferry_waiting
+                        JOIN ferry_opening USING (generation) WHERE stream = ? AND sequence > ? ORDER BY sequence LIMIT ?
+                        """, arguments: [number, Int64(clamping: sequence), limit]
+                ).map { row in
+                    WaitingRecord(
+                        id: RecordID(
+                            sender: id,
+                            epoch: Epoch(generation: row.number("generation"), nonce: row.bits("nonce")),
+                            stream: stream,
+                            sequence: row.number("sequence")),
+                        bytes: Array(row["record"] as Data),
+                        priority: .init(rawValue: UInt8(clamping: row["priority"] as Int)),
+                        expires: (row["expires"] as Int64?).map { Date(timeIntervalSince1970: Double($0) / 1000) })
+                }
+            }
+        }
+
+        /// How far a record has come.
+        public enum Receipt: String, Sendable, Hashable {
+            /// It is on this side's disk.
+            case waiting
+            /// An exchange has it, or had it before the store was opened anew, and it is not acknowledged.
+            case handedOver
+            /// It is on the other side's disk.
+            case committed
+            /// It expired or was cancelled. The last 65 536 of these are remembered.
+            case withdrawn
+        }
+
+        /// How far a record has come.
+        ///
+        /// - Throws: `recordNotFound` for a record that was not appended here; `closed`, `storeFailed`.
+        public func receipt(of record: RecordID, to peer: String) async throws(FerryError) -> Receipt {
+            try await read { [id, epoch] database, book in
+                let number = try Self.find(peer, record.stream, book)
+                guard let stream = book.outbound[number], record.sender == id, record.sequence <= stream.last else {
+                    throw FerryError(
+                        .recordNotFound, "Record \(record) was not appended to this store for peer \(peer).")
+                }
+                let waits = try Bool.fetchOne(
+                    database, sql: "SELECT EXISTS (SELECT 1 FROM ferry_waiting WHERE stream = ? AND sequence = ?)",
+                    arguments: [number, Int64(record.sequence)])
+                guard waits == false else {
+                    return record.epoch == epoch && record.sequence > stream.sent ? .waiting : .handedOver
+                }
+                guard record.sequence <= stream.acknowledged?.sequence ?? 0 else { return .withdrawn }
+                let isWithdrawn = try Bool.fetchOne(
+                    database, sql: "SELECT EXISTS (SELECT 1 FROM ferry_withdrawn WHERE stream = ? AND sequence = ?)",
+                    arguments: [number, Int64(record.sequence)])
+                return isWithdrawn == true ? .withdrawn : .committed
+            }
+        }
+
+        static func find(_ peer: String, _ stream: String, _ book: Book) throws(FerryError) -> Int64 {
+            guard let id = book.peerNames[peer], let number = book.outboundStream(stream, of: id) else {
+                throw FerryError(.recordNotFound, "The outbox has no stream '\(stream)' of a peer '\(peer)'.")
+            }
+            return number
+        }
+
+        func read<Value: Sendable>(
+            _ body: @escaping @Sendable (Database, inout Book) throws -> Value
+        ) async throws(FerryError) -> Value {
+            do {
+                return try await committer.perform(body)
+            } catch {
+                throw storeError(error, at: path)
+            }
+        }
+    }
+
+    extension Row {
+        /// A number that is never negative.
+        func number(_ column: String) -> UInt64 { UInt64(Swift.max(0, self[column] as Int64)) }
+        /// 64 bits, which SQLite keeps with a sign.
+        func bits(_ column: String) -> UInt64 { UInt64(bitPattern: self[column]) }
+    }
+#endif

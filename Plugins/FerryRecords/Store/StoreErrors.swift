@@ -1,0 +1,63 @@
+#if Records
+    public import Ferry
+    import GRDB
+
+    extension FerryError.Code {
+        /// Another process, or another part of this one, has the store open; the message says which.
+        public static let storeInUse = FerryError.Code("records.storeInUse")
+        /// The file is damaged, or is no store of records.
+        public static let storeDamaged = FerryError.Code("records.storeDamaged")
+        /// A newer version of Ferry has written the file.
+        public static let storeTooNew = FerryError.Code("records.storeTooNew")
+        /// The disk is full. What was not stored can be stored again once there is room.
+        public static let diskFull = FerryError.Code("records.diskFull")
+        /// The file cannot be written, or not be opened.
+        public static let storeNotWritable = FerryError.Code("records.storeNotWritable")
+        /// The disk failed, and the store stopped so that nothing is said to be there that may not be. Open it again.
+        public static let storeFailed = FerryError.Code("records.storeFailed")
+        /// The outbox is at its high-water mark.
+        public static let outboxFull = FerryError.Code("records.outboxFull")
+        /// There is no such peer, stream or record.
+        public static let recordNotFound = FerryError.Code("records.recordNotFound")
+        /// The peer's store is another one than it should be.
+        public static let strangePeer = FerryError.Code("records.strangePeer")
+        /// Nothing was to be exchanged for as long as was asked.
+        public static let exchangeIdle = FerryError.Code("records.exchangeIdle")
+        /// The peer's disk is full or failed.
+        public static let peerCannotStore = FerryError.Code("records.peerCannotStore")
+    }
+
+    /// An error of SQLite's, in words for people.
+    func storeError(_ error: any Error, at path: String) -> FerryError {
+        if let error = error as? FerryError { return error }
+        guard let error = error as? DatabaseError else {
+            return FerryError(.storeFailed, "The store \(path) cannot be used. Open it again.", cause: error)
+        }
+        switch error.resultCode {
+        case .SQLITE_FULL:
+            return FerryError(
+                .diskFull,
+                "The disk of the store \(path) is full. Make room; what was not stored can be stored again then.",
+                cause: error)
+        case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN:
+            return FerryError(
+                .storeNotWritable,
+                "The store \(path) cannot be opened for writing. Check that its folder exists, and that this user may write to "
+                    + "the folder and to the file.", cause: error)
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            return FerryError(
+                .storeDamaged,
+                "The file \(path) is damaged, or is no store of records. Keep a copy, and put a backup in its place or move it "
+                    + "away for an empty store; `sqlite3 \(path) .recover` may save what is in it.", cause: error)
+        case .SQLITE_BUSY, .SQLITE_LOCKED:
+            return FerryError(
+                .storeInUse, "Another program has the database \(path) open, such as sqlite3. Close it there.",
+                cause: error)
+        default:
+            return FerryError(
+                .storeFailed,
+                "The disk failed under the store \(path). What was being stored may or may not be there: open the store again, "
+                    + "and look.", cause: error)
+        }
+    }
+#endif

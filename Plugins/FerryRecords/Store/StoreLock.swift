@@ -1,0 +1,41 @@
+#if Records
+    import Ferry
+    import Foundation
+
+    /// One opener at a time. The kernel lifts the lock when the process ends, however it ends.
+    struct StoreLock: ~Copyable, Sendable {
+        private let descriptor: Int32
+
+        /// - Throws: `storeInUse` with who has it; `storeNotWritable`.
+        init(_ path: String) throws(FerryError) {
+            let file = path + "-lock"
+            descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+            guard descriptor >= 0 else {
+                throw FerryError(
+                    .storeNotWritable,
+                    "The store's lock \(file) cannot be opened: \(String(cString: strerror(errno))). Check that the folder "
+                        + "exists, and that this user may write to it.")
+            }
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+                let holder = Self.holder(descriptor)
+                close(descriptor)
+                throw FerryError(
+                    .storeInUse,
+                    "The store \(path) is open in \(holder). One process at a time may have it: end that one, or ask it."
+                )
+            }
+            let text = "process \(ProcessInfo.processInfo.processIdentifier) (\(ProcessInfo.processInfo.processName))"
+            // Only for people, so whether it can be written does not matter.
+            _ = ftruncate(descriptor, 0)
+            _ = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
+        }
+
+        deinit { Foundation.close(descriptor) }
+
+        private static func holder(_ descriptor: Int32) -> String {
+            var bytes = [UInt8](repeating: 0, count: 200)
+            let count = pread(descriptor, &bytes, bytes.count, 0)
+            return count > 0 ? String(decoding: bytes.prefix(count), as: UTF8.self) : "another process"
+        }
+    }
+#endif

@@ -1,0 +1,78 @@
+#if Records
+    import Ferry
+    import Synchronization
+
+    /// Who wants to hear what happens in the store: exchanges of new records, callers of progress.
+    final class Watch: Sendable {
+        private struct State {
+            var exchanges: [Int64: WeakExchange] = [:]
+            var watchers: [Int: AsyncStream<Void>.Continuation] = [:]
+            var next = 0
+            var isClosed = false
+        }
+
+        private struct WeakExchange { weak var exchange: Exchange? }
+
+        private let state = Mutex(State())
+
+        /// The exchange with a peer; one that there was is told to end, for its link is likely dead.
+        func begin(_ exchange: Exchange, with peer: Int64) {
+            let (older, isClosed) = state.withLock { state in
+                defer { state.exchanges[peer] = WeakExchange(exchange: exchange) }
+                return (state.exchanges[peer]?.exchange, state.isClosed)
+            }
+            if let older, older !== exchange {
+                older.fail(FerryError(.closed, "A newer exchange with the same peer has begun."))
+            }
+            if isClosed { exchange.fail(FerryError(.closed, "The store was closed.")) }
+        }
+
+        func end(_ exchange: Exchange, with peer: Int64) {
+            state.withLock { state in
+                if state.exchanges[peer]?.exchange === exchange { state.exchanges[peer] = nil }
+            }
+        }
+
+        private func exchange(with peer: Int64) -> Exchange? { state.withLock { $0.exchanges[peer]?.exchange } }
+
+        /// New records wait in a stream.
+        func offer(_ stream: Int64, to peer: Int64) { exchange(with: peer)?.offer(stream) }
+
+        /// The app has done records of a peer's.
+        func release(_ cost: Int, of peer: Int64) { exchange(with: peer)?.release(cost) }
+
+        /// Records have gone.
+        func progress() {
+            for watcher in state.withLock({ Array($0.watchers.values) }) { watcher.yield() }
+        }
+
+        /// An element each time that records have gone.
+        func watch() -> AsyncStream<Void> {
+            let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+            let number = state.withLock { state -> Int? in
+                guard !state.isClosed else { return nil }
+                state.next += 1
+                state.watchers[state.next] = continuation
+                return state.next
+            }
+            guard let number else {
+                continuation.finish()
+                return stream
+            }
+            continuation.onTermination = { [weak self] _ in
+                _ = self?.state.withLock { $0.watchers.removeValue(forKey: number) }
+            }
+            return stream
+        }
+
+        func close() {
+            let (exchanges, watchers) = state.withLock { state in
+                state.isClosed = true
+                defer { state.watchers = [:] }
+                return (state.exchanges.values.compactMap(\.exchange), Array(state.watchers.values))
+            }
+            for exchange in exchanges { exchange.fail(FerryError(.closed, "The store was closed.")) }
+            for watcher in watchers { watcher.finish() }
+        }
+    }
+#endif

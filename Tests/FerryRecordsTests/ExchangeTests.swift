@@ -1,0 +1,231 @@
+#if Records
+    import Ferry
+    import FerrySequenced
+    import Foundation
+    import GRDB
+    import TestSupport
+    import Testing
+
+    @testable import FerryRecords
+
+    func + (a: RecordStore.Summary, b: RecordStore.Summary) -> RecordStore.Summary {
+        .init(peer: a.peer ?? b.peer, committed: a.committed + b.committed, received: a.received + b.received)
+    }
+
+    /// Two stores in one process, with a channel over a socket between them.
+    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct ExchangeTests {
+        let folder: Folder
+
+        init() throws { folder = try Folder() }
+
+        func open(_ name: String, _ change: (inout RecordStore.Configuration) -> Void = { _ in }) throws -> RecordStore
+        {
+            var configuration = RecordStore.Configuration()
+            change(&configuration)
+            return try RecordStore.open(folder.file(name), configuration: configuration)
+        }
+
+        /// Exchanges between two stores until nothing waits in either, however slow the machine is; returns what went through.
+        @discardableResult
+        func meet(
+            _ a: RecordStore, _ b: RecordStore, framing: any Framing = LengthPrefixFraming(),
+            names: (String?, String?) = ("b", "a"), idle: Duration = .milliseconds(300), times: Int = 50
+        ) async throws -> (RecordStore.Summary, RecordStore.Summary) {
+            var sums = (
+                RecordStore.Summary(peer: nil, committed: 0, received: 0),
+                RecordStore.Summary(peer: nil, committed: 0, received: 0)
+            )
+            for _ in 0..<times {
+                let (near, far) = PacketLink.pair()
+                let channels = try (
+                    MessageChannel(over: near, codec: BytesCodec(), framing: framing),
+                    MessageChannel(over: far, codec: BytesCodec(), framing: framing)
+                )
+                async let first = a.exchange(over: channels.0, with: names.0, endingWhenIdle: idle)
+                async let second = b.exchange(over: channels.1, with: names.1, endingWhenIdle: idle)
+                let summaries = try await (first, second)
+                sums = (sums.0 + summaries.0, sums.1 + summaries.1)
+                let waiting = try await a.waiting() + b.waiting()
+                if summaries.0.peer != nil, summaries.1.peer != nil, waiting.allSatisfy({ $0.count == 0 }) { break }
+            }
+            return sums
+        }
+
+        /// Takes so many records out of an inbox.
+        func take(_ count: Int, from store: RecordStore) async throws -> [String] {
+            var texts: [String] = []
+            for try await record in store.inbox {
+                texts.append(String(decoding: record.bytes, as: UTF8.self))
+                try await record.done()
+                if texts.count == count { break }
+            }
+            return texts
+        }
+
+        func leftOver(_ store: RecordStore) async throws -> Int {
+            try await store.read { database, _ in
+                try Int.fetchOne(database, sql: "SELECT count(*) FROM ferry_arrived") ?? -1
+            }
+        }
+
+        enum Kind: CaseIterable { case lengthPrefix, endOfMessage, sequenced }
+
+        static func framing(_ kind: Kind) -> any Framing {
+            switch kind {
+            case .lengthPrefix: LengthPrefixFraming()
+            case .endOfMessage: EndOfMessageFraming()
+            case .sequenced: SequencedFraming()
+            }
+        }
+
+        @Test(arguments: Kind.allCases) func bothDirectionsOverAllFramings(_ kind: Kind) async throws {
+            let (a, b) = (try open("a"), try open("b"))
+            let records = (0..<500).map { bytes("record \($0)") }
+            try await a.append(contentsOf: records, to: "b", stream: "up")
+            try await b.append(contentsOf: records, to: "a", stream: "down")
+            let (first, second) = try await meet(a, b, framing: Self.framing(kind))
+            #expect(first == .init(peer: "b", committed: 500, received: 500))
+            #expect(second == .init(peer: "a", committed: 500, received: 500))
+            for store in [a, b] {
+                #expect(try await store.waiting().map(\.count) == [0])
+                #expect(try await take(500, from: store).map(bytes) == records)
+                #expect(try await leftOver(store) == 0)
+                #expect(try await store.notices().isEmpty)
+            }
+            await a.close()
+            await b.close()
+        }
+
+        @Test func aRecordArrivesWhileTheExchangeRuns() async throws {
+            let (a, b) = (try open("a"), try open("b"))
+            async let met = meet(a, b, idle: .seconds(5))
+            try await a.append(bytes("one"), to: "b")
+            #expect(try await take(1, from: b) == ["one"])
+            let id = try await a.append(bytes("two"), to: "b", stream: "new")
+            #expect(try await take(1, from: b) == ["two"])
+            try await a.drained("b", within: .seconds(10))
+            #expect(try await a.receipt(of: id, to: "b") == .committed)
+            _ = try await met
+            await a.close()
+            await b.close()
+        }
+
+        @Test func whatIsNotDoneComesAgain() async throws {
+            let a = try open("a")
+            var b = try open("b")
+            try await a.append(contentsOf: [bytes("1"), bytes("2"), bytes("3")], to: "b", stream: "s")
+            try await meet(a, b)
+            var iterator = b.inbox.makeAsyncIterator()
+            let one = try #require(try await iterator.next())
+            let two = try #require(try await iterator.next())
+            #expect(try await two.done())
+            #expect(try await two.done() == false)
+            #expect(one.peer == "a" && one.id.sender == a.id && one.id.epoch == a.epoch && one.id.sequence == 1)
+            await b.close()
+            b = try open("b")
+            #expect(try await take(2, from: b) == ["1", "3"])
+            await b.close()
+            await a.close()
+        }
+
+        @Test func doneWithinTheAppsTransaction() async throws {
+            struct Trouble: Error {}
+            let (a, b) = (try open("a"), try open("b"))
+            try await a.append(bytes("1"), to: "b")
+            try await meet(a, b)
+            var iterator = b.inbox.makeAsyncIterator()
+            let record = try #require(try await iterator.next())
+            await #expect(throws: Trouble.self) {
+                try await record.done { database in
+                    try database.execute(sql: "CREATE TABLE reading (value TEXT)")
+                    throw Trouble()
+                }
+            }
+            #expect(try await leftOver(b) == 1)
+            let wasThere = try await record.done { database in
+                try database.execute(sql: "CREATE TABLE reading (value TEXT)")
+                try database.execute(sql: "INSERT INTO reading VALUES ('1')")
+            }
+            #expect(wasThere)
+            #expect(try await record.done { _ in throw Trouble() } == false)
+            #expect(
+                try await b.read { database, _ in try Int.fetchOne(database, sql: "SELECT count(*) FROM reading") } == 1
+            )
+            await b.close()
+            await a.close()
+        }
+
+        @Test func aSlowAppStopsThePeer() async throws {
+            let a = try open("a")
+            let b = try open("b") {
+                $0.largestRecord = 1000
+                $0.inboxCapacity = 10 * RecordsMessage.cost(of: 1000)
+            }
+            let big = [UInt8](repeating: 1, count: 1000)
+            try await a.append(contentsOf: Array(repeating: big, count: 100), to: "b")
+            async let met = meet(a, b, idle: .seconds(5))
+            var iterator = b.inbox.makeAsyncIterator()
+            var held: [ArrivedRecord] = []
+            for _ in 0..<10 { if let record = try await iterator.next() { held.append(record) } }
+            // Nothing more comes, however often it is looked.
+            #expect(try await leftOver(b) == 10)
+            for index in 10..<100 {
+                try await (try #require(held.first)).done()
+                held.removeFirst()
+                #expect(try await leftOver(b) <= 10, "\(index)")
+                if let record = try await iterator.next() { held.append(record) }
+            }
+            for record in held { try await record.done() }
+            try await a.drained("b", within: .seconds(10))
+            _ = try await met
+            await a.close()
+            await b.close()
+        }
+
+        @Test func allOfABulkArrivesBesideAnAlarm() async throws {
+            let (a, b) = (try open("a"), try open("b"))
+            try await a.append(
+                contentsOf: (0..<3000).map { bytes("bulk \($0)") }, to: "b", stream: "bulk", priority: .background)
+            try await a.append(bytes("fire"), to: "b", stream: "alarm", priority: .urgent)
+            try await meet(a, b)
+            #expect(try await take(3001, from: b).contains("fire"))
+            await a.close()
+            await b.close()
+        }
+
+        @Test func tooLargeForThePeerHoldsUpItsStreamAlone() async throws {
+            let a = try open("a")
+            let b = try open("b") { $0.largestRecord = 100 }
+            let large = try await a.append([UInt8](repeating: 0, count: 101), to: "b", stream: "large")
+            try await a.append(bytes("small"), to: "b", stream: "small")
+            try await meet(a, b, times: 1)
+            #expect(try await take(1, from: b) == ["small"])
+            #expect(try await a.receipt(of: large, to: "b") == .handedOver)
+            // From now on it is known.
+            await #expect(throws: FerryError.self) {
+                try await a.append([UInt8](repeating: 0, count: 101), to: "b", stream: "large")
+            }
+            #expect(try await a.cancel(large, to: "b") == .mayHaveArrived)
+            await a.close()
+            await b.close()
+        }
+
+        @Test(arguments: [UInt64(1) << 32 - 3, UInt64(Int64.max) - 6]) func countersNearTheirEnds(_ last: UInt64)
+            async throws
+        {
+            var a = try open("a")
+            let b = try open("b")
+            try await a.append(bytes("0"), to: "b")
+            try await meet(a, b)
+            await a.close()
+            try edit(folder.file("a"), "UPDATE ferry_outbound SET last = \(last)")
+            a = try open("a")
+            for number in 1...5 { try await a.append(bytes("\(number)"), to: "b") }
+            try await meet(a, b)
+            #expect(try await take(6, from: b) == (0...5).map { "\($0)" })
+            #expect(try await a.waiting().map(\.committedThrough) == [last + 5])
+            await a.close()
+            await b.close()
+        }
+    }
+#endif

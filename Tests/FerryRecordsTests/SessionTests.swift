@@ -1,0 +1,189 @@
+#if Records
+    import Ferry
+    import TestSupport
+    import Testing
+
+    @testable import FerryRecords
+
+    extension RecordsSession {
+        struct NoMessage: Error {}
+
+        fileprivate mutating func next() throws -> RecordsMessage {
+            guard let message = nextMessage(at: .zero) else { throw NoMessage() }
+            return try RecordsMessage(message)
+        }
+    }
+
+    /// What the session does in its own right, message by message.
+    @Suite(.tags(.records)) struct SessionTests {
+        private let epoch = Epoch(generation: 1, nonce: 7)
+
+        private func session(_ change: (inout RecordsSession.Configuration) -> Void = { _ in }) -> RecordsSession {
+            var configuration = RecordsSession.Configuration()
+            change(&configuration)
+            return RecordsSession(
+                store: StoreID(high: 1, low: 1), epoch: epoch, configuration: configuration, at: .zero)
+        }
+
+        /// One that has met its peer, which granted so much.
+        private func met(granted: UInt64 = 1000, _ change: (inout RecordsSession.Configuration) -> Void = { _ in })
+            throws
+            -> RecordsSession
+        {
+            var session = session(change)
+            _ = session.nextMessage(at: .zero)
+            let hello = RecordsMessage.hello(.init(store: StoreID(high: 2, low: 2), epoch: epoch, largestRecord: 100))
+            try session.receive(hello.encoded, at: .zero)
+            session.admit(seen: nil, stored: 0)
+            _ = session.nextMessage(at: .zero)
+            try session.receive(RecordsMessage.met(seen: nil, granted: granted).encoded, at: .zero)
+            _ = session.takeRequests()
+            return session
+        }
+
+        private func offer(_ session: inout RecordsSession, _ id: Int64, _ priority: UInt8, records: Int) throws {
+            session.offer(id, name: "s\(id)", priority: priority, acknowledged: nil)
+            guard case .open(let index, _, _) = try session.next() else { return }
+            try session.receive(RecordsMessage.position(index: index, nil).encoded, at: .zero)
+            let loaded = (1...UInt64(records)).map {
+                RecordsSession.Loaded(epoch: epoch, item: .init(sequence: $0, bytes: [UInt8(id)]))
+            }
+            session.loaded(loaded, of: id)
+            _ = session.takeRequests()
+        }
+
+        @Test func urgentStreamsGoFirstAndEqualOnesTakeTurns() throws {
+            var session = try met { $0.batch = 1 }
+            try offer(&session, 1, 0, records: 2)
+            try offer(&session, 2, 3, records: 2)
+            try offer(&session, 3, 3, records: 2)
+            var order: [Int] = []
+            while let message = session.nextMessage(at: .zero) {
+                if case .records(let index, _, _, _) = try RecordsMessage(message) { order.append(index) }
+            }
+            #expect(order == [1, 2, 1, 2, 0, 0])
+        }
+
+        @Test func noMoreThanGrantedIsSent() throws {
+            var session = try met(granted: UInt64(RecordsMessage.cost(of: 1) * 3 + 1))
+            try offer(&session, 1, 0, records: 9)
+            let message = try session.next()
+            guard case .records(_, _, 0, let items) = message else { return #expect(Bool(false), "\(message)") }
+            #expect(items.map(\.sequence) == [1, 2, 3])
+            #expect(session.nextMessage(at: .zero) == nil)
+            let more = RecordsMessage.committed(
+                granted: UInt64(RecordsMessage.cost(of: 1) * 4), through: [.init(index: 0, sequence: 2)])
+            try session.receive(more.encoded, at: .zero)
+            #expect(
+                session.takeRequests().first
+                    == .acknowledge(stream: 1, through: Position(epoch: epoch, sequence: 2)))
+            let next = try session.next()
+            #expect(next == .records(index: 0, epoch: epoch, previous: 3, [.init(sequence: 4, bytes: [1])]))
+        }
+
+        @Test func whatIsOwedHasADeadline() throws {
+            var silent = session()
+            let patience = RecordsSession.Configuration().patience
+            #expect(silent.nextDeadline == Timestamp.zero + patience)
+            try silent.wake(at: .zero + (patience - .nanoseconds(1)))
+            #expect(throws: FerryError.self) { try silent.wake(at: .zero + patience) }
+
+            var session = try met()
+            #expect(session.nextDeadline == nil)
+            try offer(&session, 1, 0, records: 2)
+            #expect(session.nextDeadline == nil)
+            _ = session.nextMessage(at: .zero + .seconds(5))
+            #expect(session.nextDeadline == Timestamp.zero + .seconds(5) + patience)
+            // A grant alone is no answer; half of an answer gives as much time again.
+            try session.receive(RecordsMessage.committed(granted: 1000, through: []).encoded, at: .zero + .seconds(9))
+            #expect(session.nextDeadline == Timestamp.zero + .seconds(5) + patience)
+            let half = RecordsMessage.committed(granted: 1000, through: [.init(index: 0, sequence: 1)])
+            try session.receive(half.encoded, at: .zero + .seconds(10))
+            #expect(session.nextDeadline == Timestamp.zero + .seconds(10) + patience)
+            let rest = RecordsMessage.committed(granted: 1000, through: [.init(index: 0, sequence: 2)])
+            try session.receive(rest.encoded, at: .zero + .seconds(11))
+            #expect(session.nextDeadline == nil)
+        }
+
+        static let offences: [(String, [RecordsMessage])] = [
+            (
+                "HELLO comes twice",
+                [
+                    .hello(
+                        .init(store: StoreID(high: 2, low: 2), epoch: Epoch(generation: 1, nonce: 7), largestRecord: 1))
+                ]
+            ),
+            ("MET comes twice", [.met(seen: nil, granted: 0)]),
+            ("stream 1 is opened, and the next one is 0", [.open(index: 1, name: "", acknowledged: nil)]),
+            ("a position of stream 0 comes, which was not asked for", [.position(index: 0, nil)]),
+            (
+                "before its position was told",
+                [
+                    .records(
+                        index: 0, epoch: Epoch(generation: 1, nonce: 1), previous: 0, [.init(sequence: 1, bytes: [])])
+                ]
+            ),
+            (
+                "record 5 of stream 0 is acknowledged, and was not sent",
+                [.committed(granted: 1000, through: [.init(index: 0, sequence: 5)])]
+            ),
+            ("what was granted is taken back", [.committed(granted: 999, through: [])]),
+        ]
+
+        @Test(arguments: offences.indices) func offencesAreNamed(_ index: Int) throws {
+            var session = try met()
+            let (what, messages) = Self.offences[index]
+            let error = #expect(throws: FerryError.self) {
+                for message in messages { try session.receive(message.encoded, at: .zero) }
+            }
+            #expect(
+                error?.code == .misbehavingPeer && error?.message.contains(what) == true, "\(String(describing: error))"
+            )
+        }
+
+        @Test func aHoleInAStreamIsNoticed() throws {
+            var session = try met { $0.capacity = 2 * RecordsMessage.cost(of: 1) }
+            try session.receive(RecordsMessage.open(index: 0, name: "s", acknowledged: nil).encoded, at: .zero)
+            session.found(nil, of: 0)
+            _ = session.nextMessage(at: .zero)
+            func records(_ previous: UInt64, _ sequence: UInt64, _ generation: UInt64 = 1) -> [UInt8] {
+                RecordsMessage.records(
+                    index: 0, epoch: Epoch(generation: generation, nonce: 1), previous: previous,
+                    [.init(sequence: sequence, bytes: [1])]
+                ).encoded
+            }
+            try session.receive(records(0, 5, 2), at: .zero)
+            var other = session
+            #expect(throws: FerryError.self) { try other.receive(records(6, 7, 2), at: .zero) }
+            other = session
+            #expect(throws: FerryError.self) { try other.receive(records(5, 6, 1), at: .zero) }
+            try session.receive(records(5, 6, 2), at: .zero)
+            // The third is more than was granted.
+            #expect(throws: FerryError.self) { try session.receive(records(6, 7, 2), at: .zero) }
+        }
+
+        @Test func otherVersionsAreRefusedAndTold() throws {
+            var session = session()
+            let hello = RecordsMessage.hello(
+                .init(
+                    lowestVersion: 2, highestVersion: 3, store: StoreID(high: 2, low: 2), epoch: epoch, largestRecord: 1
+                ))
+            let error = #expect(throws: FerryError.self) { try session.receive(hello.encoded, at: .zero) }
+            #expect(error?.code == .incompatiblePeer)
+            _ = session.nextMessage(at: .zero)
+            let farewell = try session.next()
+            guard case .end(1, _) = farewell else { return #expect(Bool(false), "\(farewell)") }
+            #expect(session.nextMessage(at: .zero) == nil)
+        }
+
+        @Test func aLaterVersionThatSpeaksThisOneIsTaken() throws {
+            var session = session()
+            var hello = RecordsMessage.hello(
+                .init(highestVersion: 9, store: StoreID(high: 2, low: 2), epoch: epoch, largestRecord: 1)
+            ).encoded
+            hello += [1, 2, 3]
+            try session.receive(hello, at: .zero)
+            #expect(session.takeRequests().count == 1)
+        }
+    }
+#endif
