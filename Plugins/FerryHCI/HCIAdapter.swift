@@ -42,14 +42,18 @@
                         + "or remove it and pair anew.")
             }
             let address = Address.staticRandom(options.address ?? stored?.address ?? random.next())
-            var configuration = HostConfiguration(address: address)
-            configuration.pairing = options.pairing?.options
-            configuration.cryptography = LibraryCryptography()
-            configuration.deviceName = options.deviceName
-            configuration.maximumMTU = options.maximumMTU
-            configuration.connectionInterval = options.connectionIntervalWithinBounds
-            configuration.preferredParameters = options.preferredParameters
-            let engine = HCIEngine(name: "\(channel)", configuration, options)
+            guard (stored?.identityResolvingKey == nil) == (stored?.ownResolvingKey == nil) else {
+                throw BluetoothError(
+                    .invalidArgument,
+                    "The bond file \(options.pairing?.bondFile ?? "") has an identity resolving key of its own that is not 32 "
+                        + "hexadecimal digits. Mend it, or remove the file and pair anew.")
+            }
+            // Kept also while addresses do not change, for peers that bonded when they did.
+            let fresh = options.privacy == nil ? nil : LibraryCryptography().random(16)
+            let resolvingKey = stored?.ownResolvingKey ?? fresh
+            let engine = HCIEngine(
+                name: "\(channel)", options.hostConfiguration(address, resolvingKey: resolvingKey ?? []),
+                resolvingKey: resolvingKey, options)
             let known = options.pairing?.bondFile.map { BondFile(path: $0).readPeers() } ?? KnownPeers()
             engine.state.withLock { state in
                 state.host.setBonds(bonds)

@@ -1,6 +1,20 @@
 #if HCI
     public import BluetoothHost
 
+    /// How an adapter keeps those who listen from following it: it is called by a resolvable private address, in both roles,
+    /// which only peers that bonded can resolve (Core Specification 5.4, Vol 3, Part C, 10.7).
+    ///
+    /// The key that they are given, and the address that they know, are in ``HCIPairing/bondFile``; without one both are new with
+    /// each adapter.
+    public struct HCIPrivacy: Sendable {
+        /// How long an address serves: 1 s to 1 h. Advertising, scans and attempts to connect pause for the change;
+        /// connections go on.
+        public var rotation = Duration.seconds(900)
+
+        /// A new address every 15 minutes.
+        public init() {}
+    }
+
     /// How an adapter on an HCI controller is to behave.
     public struct HCIConfiguration: Sendable {
         /// The low 48 bits become the static random address of the adapter; random when nil.
@@ -14,6 +28,9 @@
         /// What to ask of centrals as peripheral: long intervals or latency for a device on a battery. Nil for no wish.
         public var preferredParameters: PreferredParameters?
 
+        /// How the adapter's address changes, so that peers that bonded know it again and nobody else does; nil to be called
+        /// by one address always.
+        public var privacy: HCIPrivacy?
         /// How to pair; nil not to: whatever needs an encrypted link is refused then.
         public var pairing: HCIPairing? = HCIPairing()
         /// A file for a capture of all packets (btsnoop, for Wireshark), in place of one that is there; nil for none. Keys
@@ -25,6 +42,25 @@
 
         /// The defaults.
         public init() {}
+
+        /// What the host is to do. The keys come from the bond file, where there is one.
+        func hostConfiguration(_ address: Address, resolvingKey: [UInt8]) -> HostConfiguration {
+            var configuration = HostConfiguration(address: address)
+            configuration.pairing = pairing?.options
+            configuration.cryptography = LibraryCryptography()
+            configuration.deviceName = deviceName
+            configuration.maximumMTU = maximumMTU
+            configuration.connectionInterval = connectionIntervalWithinBounds
+            configuration.preferredParameters = preferredParameters
+            configuration.privacy = privacy.map { privacy in
+                var options = PrivacyOptions(resolvingKey: resolvingKey)
+                let (seconds, attoseconds) = privacy.rotation.components
+                let bounded = min(max(seconds, 0), 86_400)
+                options.rotation = bounded * 1_000_000_000 + attoseconds / 1_000_000_000
+                return options
+            }
+            return configuration
+        }
 
         var connectionIntervalWithinBounds: ClosedRange<UInt16> { connectionInterval.clamped(to: 6...3200) }
     }

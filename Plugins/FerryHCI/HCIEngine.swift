@@ -15,12 +15,17 @@
         let pairing: HCIPairing?
         /// The static random address's value.
         let address: UInt64
+        /// The key of its private addresses, where they change or did.
+        let resolvingKey: [UInt8]?
         private let log: (@Sendable (String) -> Void)?
 
-        init(name: String, _ configuration: HostConfiguration, _ options: HCIConfiguration) {
+        init(
+            name: String, _ configuration: HostConfiguration, resolvingKey: [UInt8]? = nil, _ options: HCIConfiguration
+        ) {
             self.name = name
             pairing = options.pairing
             address = configuration.address.value
+            self.resolvingKey = resolvingKey
             log = options.log
             state = Mutex(EngineState(name, LEHost(configuration)))
         }

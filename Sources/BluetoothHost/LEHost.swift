@@ -36,7 +36,7 @@ public struct PreferredParameters: Sendable, Hashable {
 
 /// How a host is to behave.
 public struct HostConfiguration: Sendable {
-    /// The host's own address; see ``Address/staticRandom(_:)``.
+    /// The host's own address, by which bonded peers know it with ``privacy`` too; see ``Address/staticRandom(_:)``.
     public var address: Address
     /// The value of the Device Name characteristic, at most 248 bytes of UTF-8.
     public var deviceName = "Ferry"
@@ -51,6 +51,9 @@ public struct HostConfiguration: Sendable {
     /// What to ask of centrals, as peripheral: they can read it, and those that chose otherwise are asked once, 5 s after they
     /// connected, when discovery is over (Vol 3, Part C, 9.3.9.2 and 12.3). Nil for no wish.
     public var preferredParameters: PreferredParameters?
+    /// How the host's address changes, so that it is known again by peers that bonded and by nobody else; nil to be called
+    /// ``address`` always. It needs cryptography.
+    public var privacy: PrivacyOptions?
     /// How to pair; nil not to.
     public var pairing: PairingOptions?
     /// Cryptography for the Database Hash; pairing's unless given. Without any there is no hash.
@@ -109,8 +112,12 @@ public struct LEHost: ~Copyable, Sendable {
     var listeners: [UInt16: Bool] = [:]
     /// Keys shared with peers.
     public internal(set) var bonds: [Bond] = [] {
-        didSet { resolutions = ResolutionCache() }
+        didSet {
+            resolutions = ResolutionCache()
+            privacy.isDue = true
+        }
     }
+    var privacy: Privacy
     var resolutions = ResolutionCache()
     /// Whether peers may ask to pair. Those with keys that are kept are encrypted with all the same, and this side may ask
     /// others (GAP's bondable mode, Core Specification 5.4, Vol 3, Part C, 9.4).
@@ -127,6 +134,7 @@ public struct LEHost: ~Copyable, Sendable {
         bounded.cryptography = configuration.cryptography ?? configuration.pairing?.cryptography
         bounded.queueLimit = min(max(configuration.queueLimit, 1024), Self.hardQueueLimit / 2)
         self.configuration = bounded
+        privacy = Privacy(address: Self.makePrivateAddress(bounded) ?? bounded.address)
         addGenericServices()
     }
 
@@ -197,7 +205,10 @@ public struct LEHost: ~Copyable, Sendable {
     /// Appends the next packet for the controller, in H4 form, to `output`; returns false when there is none or the
     /// controller has no room for it.
     public mutating func nextPacket(into output: inout [UInt8], at now: Int64) -> Bool {
-        if commands.isIdle { finishClosing(at: now) }
+        if commands.isIdle {
+            finishClosing(at: now)
+            if privacy.isDue { changeAddresses(at: now) }
+        }
         if let command = commands.next(at: now) {
             command.write(into: &output)
             return true
@@ -221,6 +232,7 @@ public struct LEHost: ~Copyable, Sendable {
             var earliest = Int64.max
             if let deadline = commands.deadline { earliest = deadline }
             if let deadline = initiator.deadline { earliest = min(earliest, deadline) }
+            if let deadline = privacy.deadline { earliest = min(earliest, deadline) }
             for index in connections.indices {
                 if let deadline = connections[index].deadline { earliest = min(earliest, deadline) }
             }
@@ -238,6 +250,7 @@ public struct LEHost: ~Copyable, Sendable {
             return
         }
         rotateInitiator(at: now)
+        expirePrivacy(at: now)
         for index in connections.indices where (connections[index].deadline ?? .max) <= now {
             expire(index, at: now)
         }

@@ -58,8 +58,10 @@ extension AdapterRig {
         await time.pass(.milliseconds(500))
         try require(witness.get { $0.discoveries.isEmpty }, "a scan for another service reported the peripheral")
         _ = try await find()
-        try central.startScan(ScanRequest(services: [Self.secondary, Self.service]))
+        // What the scan reports at once counts too.
+        central.stopScan()
         witness.record.withLock { $0.discoveries = [] }
+        try central.startScan(ScanRequest(services: [Self.secondary, Self.service]))
         try await wait(for: "a discovery") { witness.get { !$0.discoveries.isEmpty } }
         await time.pass(.milliseconds(500))
         let discoveries = witness.get { $0.discoveries }

@@ -25,7 +25,7 @@ struct HostPair: ~Copyable {
 
     init(
         _ options: VirtualControllers.Options = .init(), mtus: (Int, Int) = (517, 517), queueLimit: Int = 8192,
-        hasCryptography: Bool = true
+        hasCryptography: Bool = true, configure: (Int, inout HostConfiguration) -> Void = { _, _ in }
     ) {
         var first = HostConfiguration(address: .staticRandom(0xF1F1_F1F1_F1F1))
         var second = HostConfiguration(address: .staticRandom(0xF0F0_F0F0_F0F0))
@@ -35,6 +35,8 @@ struct HostPair: ~Copyable {
             first.pairing = PairingOptions(cryptography: ToyCryptography(seed: 1))
             second.pairing = PairingOptions(cryptography: ToyCryptography(seed: 2))
         }
+        configure(Self.peripheral, &first)
+        configure(Self.central, &second)
         peripheralHost = LEHost(first)
         centralHost = LEHost(second)
         controllers.sides[0].options = options
@@ -122,7 +124,8 @@ struct HostPair: ~Copyable {
         let payload = AdvertisingPayload(data: [2, 1, 6, 17, 7] + Self.service.bytes + [5, 9] + Array("card".utf8))
         #expect(host(0) { $0.advertise(payload, at: $1) })
         settle()
-        #expect(host(1) { $0.connect(to: .staticRandom(0xF1F1_F1F1_F1F1), at: $1) })
+        let address = host(0) { host, _ in host.address }
+        #expect(host(1) { $0.connect(to: address, at: $1) })
         settle()
         #expect(peers(0).count == 1)
         #expect(peers(1).count == 1)

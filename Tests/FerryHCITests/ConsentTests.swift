@@ -107,6 +107,7 @@
             try await client.journal.wait(for: "disconnected")
             server.close()
             first.close()
+            #expect(await radio.script.hasPrinted("0: host gone"))
 
             let (second, other) = try await Server.open(radio.channels[0]) { $0.address = address }
             let again = try await client.connect()

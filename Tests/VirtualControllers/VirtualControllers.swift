@@ -19,6 +19,10 @@ package struct VirtualControllers: Sendable {
         package var echoesReason = false
         /// Commands that are never answered, although they are among those that are known.
         package var deafTo: Set<UInt16> = []
+        /// Peers that the resolving list holds; 0 for none. It needs ``hash``.
+        package var resolvingListSize = 0
+        /// The function ah of a key, most significant octet first, and 24 bits (Core Specification 5.4, Vol 3, Part H, 2.2.2).
+        package var hash: (@Sendable (_ key: [UInt8], _ prand: UInt64) -> UInt64)?
         /// Whether commands and frames are kept for a test to look at.
         package var isRecording = true
 
@@ -44,6 +48,10 @@ package struct VirtualControllers: Sendable {
     package struct Side: Sendable {
         package var options = Options()
         package var random: [UInt8] = []
+        /// The address of the advertising set.
+        package var setAddress: [UInt8] = []
+        package var resolvingList: [ResolvingEntry] = []
+        package var isResolving = false
         package var isAdvertising = false
         /// What is advertised, by the types of legacy PDUs: 0 connectable, 2 scannable, 3 neither.
         package var advertisingType: UInt8 = 0
@@ -96,6 +104,7 @@ package struct VirtualControllers: Sendable {
         bits += sides[side].options.isExtended ? Self.extendedCommands : Self.legacyCommands
         if sides[side].options.hasDataLength { bits += [(33, 6), (34, 0), (35, 3)] }
         if sides[side].options.usesBufferSizeV2 { bits.append((41, 5)) }
+        if sides[side].options.resolvingListSize > 0 { bits += Self.resolvingCommands }
         if sides[side].options.listSize > 0 { bits += [(26, 6), (26, 7), (27, 0)] }
         for (octet, bit) in bits { mask[octet] |= 1 << UInt8(bit) }
         return mask
@@ -168,8 +177,11 @@ package struct VirtualControllers: Sendable {
             sides[side].leMask = u64(p)
             complete(opcode, [0], to: side)
         case 0x2005:
-            sides[side].random = p
-            complete(opcode, [0], to: side)
+            // Not while it is in use (Vol 4, Part E, 7.8.4).
+            let isUsed = isOnAir(side)
+            if isUsed { faults.append("the random address changes while it is in use") }
+            if !isUsed { sides[side].random = p }
+            complete(opcode, [isUsed ? 0x0C : 0], to: side)
         case 0x202F where sides[side].options.hasDataLength:
             complete(opcode, [0, 251, 0, 0x48, 0x08, 251, 0, 0x48, 0x08], to: side)
         case 0x2024 where sides[side].options.hasDataLength: complete(opcode, [0], to: side)
@@ -187,6 +199,10 @@ package struct VirtualControllers: Sendable {
             if !isUsed, opcode == 0x2010 { sides[side].list = [] }
             if !isUsed, !isFull, opcode == 0x2011 { sides[side].list.append(p) }
         case 0x2006, 0x2036, 0x2035, 0x200B, 0x2041:
+            if opcode == 0x2035 {
+                if sides[side].isAdvertising { faults.append("a set's address changes while it is in use") }
+                sides[side].setAddress = Array(p[1...])
+            }
             if opcode == 0x2006 { sides[side].advertisingType = p[4] }
             if opcode == 0x2036 { sides[side].advertisingType = p[1] & 1 == 1 ? 0 : p[1] & 2 == 2 ? 2 : 3 }
             if opcode == 0x200B { sides[side].scansByList = p[6] == 1 }
@@ -245,7 +261,7 @@ package struct VirtualControllers: Sendable {
             complete(opcode, [0, p[0], p[1]], to: side)
             event(0x08, [0x06, 0x40, 0, 0], to: other)
         case 0x1405: complete(opcode, [0, p[0], p[1], UInt8(bitPattern: -47)], to: side)
-        default: complete(opcode, [1], to: side)
+        default: if !resolvingCommand(opcode, p, side) { complete(opcode, [1], to: side) }
         }
     }
 
@@ -265,25 +281,27 @@ package struct VirtualControllers: Sendable {
     package mutating func meet() {
         for side in 0...1 where sides[1 - side].isAdvertising {
             let peer = sides[1 - side]
-            let isListed = sides[side].list.contains([1] + peer.random) && !sides[side].options.ignoresList
+            let address = peer.options.isExtended && !peer.setAddress.isEmpty ? peer.setAddress : peer.random
+            let (type, named) = name(of: address, on: side)
+            let isListed = sides[side].list.contains([type & 1] + named) && !sides[side].options.ignoresList
             if sides[side].isScanning, isListed || !sides[side].scansByList {
-                let type = peer.advertisingType
-                let extendedType: UInt8 = type == 0 ? 0x13 : type == 2 ? 0x12 : 0x10
-                var reports = [(type, extendedType, peer.data)]
-                if type != 3 { reports.append((4, extendedType | 0x08, peer.response)) }
+                let kind = peer.advertisingType
+                let extendedType: UInt8 = kind == 0 ? 0x13 : kind == 2 ? 0x12 : 0x10
+                var reports = [(kind, extendedType, peer.data)]
+                if kind != 3 { reports.append((4, extendedType | 0x08, peer.response)) }
                 for (legacy, extended, data) in reports {
                     if sides[side].options.isExtended {
                         event(
                             0x3E,
-                            extendedReport(extended, peer.random, data), to: side)
+                            extendedReport(extended, [type] + named, data), to: side)
                     } else {
-                        event(0x3E, legacyReport(legacy, peer.random, data), to: side)
+                        event(0x3E, legacyReport(legacy, [type] + named, data), to: side)
                     }
                 }
             }
             let isAwaited =
                 sides[side].initiatesByList
-                ? sides[side].initiating != nil && isListed : sides[side].initiating == peer.random
+                ? sides[side].initiating != nil && isListed : sides[side].initiating == named
             if isAwaited, !peer.isConnected, peer.advertisingType == 0 {
                 sides[side].initiating = nil
                 sides[1 - side].isAdvertising = false
@@ -291,17 +309,15 @@ package struct VirtualControllers: Sendable {
                     sides[place].isConnected = true
                     sides[place].held = 0
                     sides[place].assembled = []
-                    var complete: [UInt8] = [0x01, 0, 0x40, 0, role, 1]
-                    complete += sides[1 - place].random
-                    complete += sides[side].parameters + [0]
-                    event(0x3E, complete, to: place)
+                    connectionComplete(
+                        role, with: place == side ? address : sides[side].random, sides[side].parameters, to: place)
                 }
             }
         }
     }
 
     private func legacyReport(_ type: UInt8, _ address: [UInt8], _ data: [UInt8]) -> [UInt8] {
-        var report: [UInt8] = [0x02, 1, type, 1]
+        var report: [UInt8] = [0x02, 1, type]
         report += address
         report.append(UInt8(data.count))
         report += data
@@ -310,7 +326,7 @@ package struct VirtualControllers: Sendable {
     }
 
     private func extendedReport(_ type: UInt8, _ address: [UInt8], _ data: [UInt8]) -> [UInt8] {
-        var report: [UInt8] = [0x0D, 1, type, 0, 1]
+        var report: [UInt8] = [0x0D, 1, type, 0]
         report += address
         report += [1, 0, 0xFF, 127, 0xCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(data.count)]
         return report + data

@@ -40,7 +40,9 @@
         }
 
         func channelInactive(context: ChannelHandlerContext) {
-            if isServed { table.close(side) }
+            guard isServed else { return }
+            table.close(side)
+            say("Controller \(side): host gone.")
         }
 
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }

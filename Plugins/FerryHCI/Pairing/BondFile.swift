@@ -18,7 +18,12 @@
             var format = 1
             /// The adapter's static random address, by which peers know it.
             var address: UInt64
+            /// The key of its private addresses, once they have changed.
+            var identityResolvingKey: String?
             var bonds: [Entry] = []
+
+            /// Nil where there is none, or where it cannot be read.
+            var ownResolvingKey: [UInt8]? { identityResolvingKey.flatMap(Entry.bytes) }
         }
 
         struct Entry: Codable, Equatable {
@@ -154,11 +159,11 @@
                 isSecureConnections: isSecureConnections, peerIsCentral: peerIsCentral)
         }
 
-        private static func text(_ bytes: [UInt8]) -> String {
+        static func text(_ bytes: [UInt8]) -> String {
             bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
         }
 
-        private static func bytes(_ text: String) -> [UInt8]? {
+        static func bytes(_ text: String) -> [UInt8]? {
             let digits = text.compactMap(\.hexDigitValue)
             guard digits.count == 32, text.count == 32 else { return nil }
             return stride(from: 0, to: 32, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }

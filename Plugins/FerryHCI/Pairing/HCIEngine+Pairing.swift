@@ -128,7 +128,9 @@
         private func saveBonds() throws(BluetoothError) {
             guard let path = pairing?.bondFile else { return }
             try BondFile(path: path).write {
-                .init(address: address, bonds: state.withLock { $0.host.bonds }.map { .init($0) })
+                .init(
+                    address: address, identityResolvingKey: resolvingKey.map(BondFile.Entry.text),
+                    bonds: state.withLock { $0.host.bonds }.map { .init($0) })
             }
         }
     }

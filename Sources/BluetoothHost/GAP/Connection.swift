@@ -7,6 +7,8 @@ struct Connection: Sendable {
     let handle: UInt16
     let isCentral: Bool
     let peer: Address
+    /// What this side was called when the connection was made.
+    let local: Address
     var parameters: ConnectionParameters
     /// When to ask the central for other parameters, as peripheral.
     var parameterDeadline: Int64?
@@ -83,11 +85,12 @@ struct Connection: Sendable {
         let operation: OperationID
     }
 
-    init(_ event: LEConnectionComplete, id: ConnectionID) {
+    init(_ event: LEConnectionComplete, id: ConnectionID, local: Address) {
         self.id = id
         handle = event.handle
         isCentral = event.isCentral
         peer = event.peer
+        self.local = event.local ?? local
         parameters = event.parameters
     }
 

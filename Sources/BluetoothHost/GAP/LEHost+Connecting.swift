@@ -82,18 +82,26 @@ extension LEHost {
             seek(peer, at: now)
             return true
         }
-        if initiator.current.contains(peer) {
-            guard let place = initiator.dropped.firstIndex(of: peer) else { return false }
+        // The controller resolves to the identity, whatever the application calls the peer.
+        let target = resolve(peer)
+        if initiator.current.contains(target) {
+            guard let place = initiator.dropped.firstIndex(of: target) else { return false }
             initiator.dropped.remove(at: place)
             return true
         }
-        initiator.waiting.append(peer)
+        guard !initiator.waiting.contains(target) else { return false }
+        wait(for: target, calledBy: peer)
         // The list must not change while an attempt goes by it, so a new attempt takes the newcomer in.
         if !initiator.current.isEmpty, !initiator.isNextSingle, initiator.current.count < usableListSize {
             cancelAttempt(at: now)
         }
         reconcileInitiator(at: now)
         return true
+    }
+
+    private mutating func wait(for address: Address, calledBy name: Address) {
+        if address != name { initiator.found.append((address, name)) }
+        initiator.waiting.append(address)
     }
 
     /// Gives up connecting to a peer. ``HostEvent/connectionFailed(peer:_:)`` follows, or, when it was too late,
@@ -128,7 +136,7 @@ extension LEHost {
     private var usableListSize: Int { scanner.usesList ? 0 : controller.filterAcceptListSize }
 
     mutating func reconcileInitiator(at now: Int64) {
-        guard state == .ready, initiator.current.isEmpty, !initiator.waiting.isEmpty else { return }
+        guard state == .ready, initiator.current.isEmpty, !initiator.waiting.isEmpty, !privacy.isHeld else { return }
         let size = usableListSize
         initiator.usesList = initiator.waiting.count > 1 && size > 1 && !initiator.isNextSingle
         let count = initiator.usesList ? min(size, initiator.waiting.count) : 1
@@ -188,7 +196,7 @@ extension LEHost {
         cancelAttempt(at: now)
     }
 
-    private mutating func cancelAttempt(at now: Int64) {
+    mutating func cancelAttempt(at now: Int64) {
         guard !initiator.isCancelling else { return }
         initiator.isCancelling = true
         commands.enqueue(HCICommand(.leCreateConnectionCancel, for: .cancelConnect), at: now)
@@ -213,11 +221,15 @@ extension LEHost {
             pending.events.append(.diagnostic("The controller made connection \(event.handle) twice; it is ignored."))
             return
         }
-        let connection = Connection(event, id: ConnectionID(rawValue: UInt32(truncatingIfNeeded: makeID())))
+        if event.isResolved { controllerDidResolve() }
+        let id = ConnectionID(rawValue: UInt32(truncatingIfNeeded: makeID()))
+        let connection = Connection(event, id: id, local: privacy.address)
         connections.append(connection)
         pending.events.append(.connected(connection.id, peer: event.peer, isCentral: event.isCentral))
         if event.isCentral {
-            attemptDidSucceed(event.peer, at: now)
+            // An attempt may have been for an identity that the controller resolves to.
+            let isAwaited = initiator.current.contains(event.peer)
+            attemptDidSucceed(isAwaited ? event.peer : resolve(event.peer), at: now)
         } else {
             // A connection ends the advertising that it came from (Vol 4, Part E, 7.8.9, 7.8.56).
             if advertiser.changing == nil { advertiser.applied = nil }
@@ -246,7 +258,7 @@ extension LEHost {
     private mutating func wait(for wanted: [Address], at now: Int64) {
         for address in wanted {
             let peer = initiator.name(of: address)
-            if hasToBeSought(peer) { seek(peer, at: now) } else { initiator.waiting.append(address) }
+            if hasToBeSought(peer) { seek(peer, at: now) } else { wait(for: address, calledBy: peer) }
         }
     }
 

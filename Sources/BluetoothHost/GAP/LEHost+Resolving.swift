@@ -1,5 +1,6 @@
 // Peers whose addresses change: known again by the keys that they gave when they paired (Core Specification 5.4, Vol 3,
-// Part C, 10.7 and 10.8). The host resolves by itself, so that it works with every controller.
+// Part C, 10.7 and 10.8). The host resolves by itself, with every controller; where the controller has shown that it does so
+// too, peers are connected to without being heard first.
 
 /// Which private addresses belong to whom, as far as it has been found out. An address is heard again and again, and to try
 /// all keys each time would cost more than the rest of a report.
@@ -24,7 +25,10 @@ extension LEHost {
     // MARK: Connecting
 
     /// Whether a peer has to be heard before it can be connected to, for it may have another address by now.
-    func hasToBeSought(_ peer: Address) -> Bool { bond(with: peer)?.identityResolvingKey != nil }
+    func hasToBeSought(_ peer: Address) -> Bool {
+        guard let bond = bond(with: peer), bond.identityResolvingKey != nil else { return false }
+        return !isResolvedByController(bond.lastingAddress)
+    }
 
     /// Listens for a peer under whatever address; the attempt to connect follows when it is heard.
     mutating func seek(_ peer: Address, at now: Int64) {
@@ -37,6 +41,7 @@ extension LEHost {
     mutating func seek(among reports: [AdvertisingReport], at now: Int64) {
         guard !initiator.sought.isEmpty else { return }
         for report in reports where report.isConnectable && !report.isScanResponse {
+            if report.isResolved { controllerDidResolve() }
             let lasting = resolve(report.address)
             let sought = initiator.sought
             guard let place = sought.firstIndex(where: { resolve($0) == lasting }) else { continue }

@@ -84,7 +84,7 @@ extension LEHost {
 
     mutating func reconcileAdvertising(at now: Int64) {
         guard state == .ready, advertiser.changing == nil, !advertiser.isPaused else { return }
-        let wanted = advertiser.wanted
+        let wanted = privacy.isHeld ? nil : advertiser.wanted
         guard wanted != advertiser.applied else { return }
         advertiser.generation &+= 1
         if advertiser.applied != nil {
@@ -150,7 +150,7 @@ extension LEHost {
             $0 += [UInt8](repeating: 0, count: 6)
             $0 += [0x00, 0x7F, 0x01, 0x00, 0x01, 0x00, 0x00]  // no filter, power as it likes, LE 1M, set 0, no requests
         }
-        let address = configuration.address.bytes
+        let address = privacy.address.bytes
         enqueueAdvertising(.leSetAdvertisingSetRandomAddress, at: now) { $0 += [0] + address }
         let hasResponse = payload.isConnectable || !payload.scanResponse.isEmpty
         for (opcode, data) in [
@@ -215,8 +215,8 @@ extension LEHost {
 
     mutating func reconcileScanning(at now: Int64) {
         guard state == .ready, scanner.changing == nil else { return }
-        let isWanted = scanner.isWanted || !initiator.sought.isEmpty
-        guard isWanted != scanner.isOn || scanner.needsRestart else { return }
+        let isWanted = (scanner.isWanted || !initiator.sought.isEmpty) && !privacy.isHeld
+        guard isWanted || scanner.isOn, isWanted != scanner.isOn || scanner.needsRestart else { return }
         let isExtended = controller.usesExtendedAdvertising
         let enable = isExtended ? Opcode.leSetExtendedScanEnable : .leSetScanEnable
         if scanner.isOn {

@@ -18,6 +18,7 @@ enum BringUpStep: Int, Sendable, CaseIterable {
     case suggestedDataLength
     case defaultPHY
     case filterAcceptListSize
+    case resolvingListSize
     case randomAddress
 
     /// Whether `controller` needs this step and can do it.
@@ -37,6 +38,7 @@ enum BringUpStep: Int, Sendable, CaseIterable {
         case .filterAcceptListSize:
             [Opcode.leReadFilterAcceptListSize, .leClearFilterAcceptList, .leAddDeviceToFilterAcceptList]
                 .allSatisfy(controller.supports)
+        case .resolvingListSize: controller.hasResolvingList
         case .defaultPHY: controller.has2MPHY && controller.supports(.leSetDefaultPHY)
         default: true
         }
@@ -74,6 +76,7 @@ enum BringUpStep: Int, Sendable, CaseIterable {
             }
         case .defaultPHY: return HCICommand(.leSetDefaultPHY, for: purpose) { $0 += [0, 0x03, 0x03] }
         case .filterAcceptListSize: return HCICommand(.leReadFilterAcceptListSize, for: purpose)
+        case .resolvingListSize: return HCICommand(.leReadResolvingListSize, for: purpose)
         case .randomAddress: return HCICommand(.leSetRandomAddress, for: purpose) { $0 += randomAddress.bytes }
         }
     }
@@ -89,6 +92,7 @@ enum BringUpStep: Int, Sendable, CaseIterable {
         if controller.hasDataLengthExtension { bits |= 1 << 6 }
         if controller.has2MPHY { bits |= 1 << 11 }
         if controller.usesExtendedAdvertising { bits |= 1 << 9 | 1 << 12 | 1 << 17 }
+        if controller.hasResolvingList { bits |= 1 << 9 }
         return bits
     }
 
@@ -117,6 +121,7 @@ enum BringUpStep: Int, Sendable, CaseIterable {
             controller.maximumTransmitTime = min(max(try reader.u16(), 328), 17040)
         // More than a few dozen are not worth the time that it takes to enter them.
         case .filterAcceptListSize: controller.filterAcceptListSize = min(Int(try reader.u8()), 32)
+        case .resolvingListSize: controller.resolvingListSize = min(Int(try reader.u8()), 32)
         default: break
         }
     }

@@ -12,6 +12,8 @@ struct ByteReader {
     }
 
     var remaining: Int { bytes.count - offset }
+    /// The byte that comes next, which is not taken.
+    var peek: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
     mutating func u8() throws(MalformedPacket) -> UInt8 {
         guard offset < bytes.count else { throw MalformedPacket() }

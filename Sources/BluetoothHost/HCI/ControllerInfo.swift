@@ -20,6 +20,8 @@ public struct ControllerInfo: Sendable, Hashable {
     public internal(set) var maximumTransmitTime: UInt16 = 328
     /// Peers that the filter accept list is given, at most; 0 where it cannot be used.
     public internal(set) var filterAcceptListSize = 0
+    /// Peers whose keys the controller's resolving list holds; 0 where it cannot be used.
+    public internal(set) var resolvingListSize = 0
     /// The mask of supported commands (Vol 4, Part E, 6.27).
     public internal(set) var supportedCommands: [UInt8] = []
 
@@ -34,6 +36,14 @@ public struct ControllerInfo: Sendable, Hashable {
     mutating func doWithout(_ opcode: Opcode) {
         guard let (octet, bit) = opcode.supportBit, octet < supportedCommands.count else { return }
         supportedCommands[octet] &= ~(1 << UInt8(bit))
+    }
+
+    /// Whether the controller resolves peers' private addresses (Vol 6, Part B, 6).
+    var hasResolvingList: Bool {
+        [
+            Opcode.leReadResolvingListSize, .leClearResolvingList, .leAddDeviceToResolvingList,
+            .leSetAddressResolutionEnable,
+        ].allSatisfy(supports)
     }
 
     /// Whether encryption is a feature of the controller's link layer.

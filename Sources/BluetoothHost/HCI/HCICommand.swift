@@ -53,6 +53,11 @@ struct Opcode: Hashable, Sendable {
     static let leSetExtendedAdvertisingParameters = Opcode(0x2036, 36, 2)
     static let leSetExtendedAdvertisingData = Opcode(0x2037, 36, 3)
     static let leSetExtendedScanResponseData = Opcode(0x2038, 36, 4)
+    static let leAddDeviceToResolvingList = Opcode(0x2027, 34, 3)
+    static let leClearResolvingList = Opcode(0x2029, 34, 5)
+    static let leReadResolvingListSize = Opcode(0x202A, 34, 6)
+    static let leSetAddressResolutionEnable = Opcode(0x202D, 35, 1)
+    static let leSetPrivacyMode = Opcode(0x204E, 39, 2)
     static let leSetExtendedAdvertisingEnable = Opcode(0x2039, 36, 5)
     static let leSetExtendedScanParameters = Opcode(0x2041, 37, 5)
     static let leSetExtendedScanEnable = Opcode(0x2042, 37, 6)
@@ -75,6 +80,8 @@ enum CommandPurpose: Sendable, Equatable {
     case stopAdvertising
     case scanning(isLast: Bool)
     case filterAcceptList
+    case privateAddress(Address)
+    case resolvingList
     case connect
     case cancelConnect
     case disconnect(connection: UInt16)
@@ -89,7 +96,7 @@ enum CommandPurpose: Sendable, Equatable {
     /// Whether the host does without it where a controller does not answer it, although it says that it knows it.
     var isOptional: Bool {
         switch self {
-        case .tuning, .readRSSI: true
+        case .tuning, .readRSSI, .resolvingList: true
         case .bringUp(let step): !step.isRequired
         default: false
         }

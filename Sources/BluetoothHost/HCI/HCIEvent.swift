@@ -103,15 +103,26 @@ struct LEConnectionComplete: Sendable {
     let status: UInt8
     let handle: UInt16
     let isCentral: Bool
+    /// The address that the peer used, also where the controller has resolved it.
     let peer: Address
+    /// Whether the controller knows whose private address that is.
+    let isResolved: Bool
+    /// The private address that the controller made for this side, where it did.
+    let local: Address?
     let parameters: ConnectionParameters
 
     init(_ reader: inout ByteReader, isEnhanced: Bool) throws(MalformedPacket) {
         status = try reader.u8()
         handle = try reader.u16() & 0x0FFF
         isCentral = try reader.u8() == 0
-        peer = try Address(&reader)
-        if isEnhanced { _ = try reader.bytes(12) }
+        let type = try reader.u8()
+        let named = try Address(&reader, kind: type & 1 == 0 ? .public : .random)
+        isResolved = type & 2 != 0
+        let own = isEnhanced ? try Address(&reader, kind: .random) : nil
+        let used = isEnhanced ? try Address(&reader, kind: .random) : nil
+        // Without resolution these fields are all 0 (7.7.65.10).
+        local = own.flatMap { $0.value == 0 ? nil : $0 }
+        peer = used.flatMap { $0.value == 0 ? nil : $0 } ?? named
         parameters = try ConnectionParameters(&reader)
     }
 }
@@ -120,6 +131,8 @@ struct LEConnectionComplete: Sendable {
 public struct AdvertisingReport: Sendable, Hashable {
     /// Who advertises.
     public let address: Address
+    /// Whether the controller has put the peer's identity address in place of a private one.
+    var isResolved = false
     /// Whether it takes connections. A scan response does not say; it repeats what is known of the advertisement.
     public let isConnectable: Bool
     /// Whether this is the answer to an active scan's request.
@@ -138,11 +151,13 @@ public struct AdvertisingReport: Sendable, Hashable {
         var reports: [AdvertisingReport] = []
         for _ in 0..<(try reader.u8()) {
             let type = try reader.u8()
+            let isResolved = reader.isIdentityNext
             let address = try Address(&reader)
             let data = try reader.bytes(Int(try reader.u8()))
             reports.append(
                 AdvertisingReport(
-                    address: address, isConnectable: type <= 1, isScanResponse: type == 4, rssi: try reader.i8(),
+                    address: address, isResolved: isResolved, isConnectable: type <= 1, isScanResponse: type == 4,
+                    rssi: try reader.i8(),
                     data: data))
         }
         return reports
@@ -153,6 +168,7 @@ public struct AdvertisingReport: Sendable, Hashable {
         var reports: [AdvertisingReport] = []
         for _ in 0..<(try reader.u8()) {
             let type = try reader.u16()
+            let isResolved = reader.isIdentityNext
             let address = try Address(&reader)
             _ = try reader.bytes(2)  // primary and secondary PHY
             let set = try reader.u8()
@@ -162,9 +178,15 @@ public struct AdvertisingReport: Sendable, Hashable {
             let data = try reader.bytes(Int(try reader.u8()))
             reports.append(
                 AdvertisingReport(
-                    address: address, isConnectable: type & 0x01 != 0, isScanResponse: type & 0x08 != 0, rssi: rssi,
+                    address: address, isResolved: isResolved, isConnectable: type & 0x01 != 0,
+                    isScanResponse: type & 0x08 != 0, rssi: rssi,
                     data: data, isPartial: type >> 5 & 0x03 == 1, set: set))
         }
         return reports
     }
+}
+
+extension ByteReader {
+    /// Whether the address type that comes next is an identity address's, which the controller has resolved to: 2 or 3.
+    fileprivate var isIdentityNext: Bool { peek.map { $0 == 2 || $0 == 3 } ?? false }
 }

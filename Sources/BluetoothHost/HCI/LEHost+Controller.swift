@@ -43,10 +43,11 @@ extension LEHost {
         advertiser.controllerWasReset()
         scanner.controllerWasReset()
         initiator.controllerWasReset()
+        privacy.controllerWasReset()
     }
 
     private mutating func enqueue(_ step: BringUpStep, at now: Int64) {
-        commands.enqueue(step.command(for: controller, randomAddress: configuration.address), at: now)
+        commands.enqueue(step.command(for: controller, randomAddress: privacy.address), at: now)
     }
 
     /// A command's result has arrived.
@@ -60,6 +61,7 @@ extension LEHost {
         case .stopAdvertising: break
         case .scanning(let isLast): scanCommandDidEnd(isLast: isLast, status, at: now)
         case .filterAcceptList: if status != .success { filterAcceptListDidFail(status, at: now) }
+        case .privateAddress, .resolvingList: privacyCommandDidEnd(command.purpose, status, at: now)
         case .connect: if status != .success { connectCommandDidFail(status, at: now) }
         case .cancelConnect: if status != .success { cancelCommandDidFail(at: now) }
         case .disconnect(let handle):
@@ -122,8 +124,7 @@ extension LEHost {
         freeBuffers = controller.aclPacketCount
         restarts = 0
         changeState(.ready)
-        reconcileAdvertising(at: now)
-        reconcileScanning(at: now)
-        reconcileInitiator(at: now)
+        beginRotation(at: now)
+        changeAddresses(at: now)
     }
 }

@@ -8,6 +8,8 @@ struct KeyDistribution: Sendable {
     var identity: Address?
     var bonds = false
     var hasKey = false
+    /// Whether this side's identity is still to be sent.
+    var owesIdentity = false
     private var expected: [UInt8] = []
 
     var isComplete: Bool { expected.isEmpty }

@@ -81,8 +81,9 @@ extension LEHost {
                         + " Forget some of them."))
         }
         return Pairing(
-            isInitiator: connections[index].isCentral, local: configuration.address, peer: connections[index].peer,
-            options: options, existing: existing, isProven: connections[index].security.link.isBonded)
+            isInitiator: connections[index].isCentral, local: connections[index].local, peer: connections[index].peer,
+            options: options, identity: ownIdentity, existing: existing,
+            isProven: connections[index].security.link.isBonded)
     }
 
     // MARK: What the peer does

@@ -24,6 +24,8 @@ struct Pairing: Sendable {
     let local: Address
     let peer: Address
     let options: PairingOptions
+    /// Who the peer is told this is, where its addresses change.
+    let identity: OwnIdentity?
     let functions: PairingFunctions
     /// The keys of this peer that are kept already.
     let existing: Bond?
@@ -66,9 +68,10 @@ struct Pairing: Sendable {
     ]
 
     init(
-        isInitiator: Bool, local: Address, peer: Address, options: PairingOptions, existing: Bond? = nil,
-        isProven: Bool = false
+        isInitiator: Bool, local: Address, peer: Address, options: PairingOptions, identity: OwnIdentity? = nil,
+        existing: Bond? = nil, isProven: Bool = false
     ) {
+        self.identity = identity
         self.existing = existing
         self.isProven = isProven
         self.isInitiator = isInitiator
@@ -90,12 +93,16 @@ struct Pairing: Sendable {
         return bits
     }
 
+    /// Keys that this side has for the peer besides an encryption key.
+    private var ownKeys: UInt8 { identity == nil ? 0 : PairingFeatures.identityKey }
+
     // MARK: What happens
 
     /// Begins as the initiator.
     mutating func begin() -> [Output] {
         let features = PairingFeatures(
-            capability: options.capability, authentication: ownAuthentication, initiatorKeys: 0,
+            capability: options.capability, authentication: ownAuthentication,
+            initiatorKeys: options.bonds ? ownKeys : 0,
             responderKeys: options.bonds ? PairingFeatures.encryptionKey | PairingFeatures.identityKey : 0)
         request = features
         step = .features
@@ -186,7 +193,7 @@ struct Pairing: Sendable {
         let answer = PairingFeatures(
             capability: options.capability, authentication: ownAuthentication,
             initiatorKeys: bonds ? features.initiatorKeys & PairingFeatures.identityKey : 0,
-            responderKeys: bonds ? features.responderKeys & PairingFeatures.encryptionKey : 0)
+            responderKeys: bonds ? features.responderKeys & (PairingFeatures.encryptionKey | ownKeys) : 0)
         response = answer
         try choose(features, answer)
         try proceedIfAllowed()
@@ -434,6 +441,7 @@ struct Pairing: Sendable {
         let fromResponder = request.responderKeys & response.responderKeys & mask
         let fromInitiator = request.initiatorKeys & response.initiatorKeys & mask
         distribution.expect(isInitiator ? fromResponder : fromInitiator)
+        distribution.owesIdentity = (isInitiator ? fromInitiator : fromResponder) & ownKeys != 0
         distribution.bonds = bonds
         distribution.hasKey = isSecureConnections
         if !isInitiator, fromResponder & PairingFeatures.encryptionKey != 0 {
@@ -447,11 +455,22 @@ struct Pairing: Sendable {
                 .send(.centralIdentification(diversifier: distribution.diversifier, random: distribution.random)),
             ]
         }
+        if !isInitiator { sendIdentity() }
         finishKeys()
     }
 
+    private mutating func sendIdentity() {
+        guard distribution.owesIdentity, let identity else { return }
+        distribution.owesIdentity = false
+        outputs += [
+            .send(.identityInformation(identity.resolvingKey)), .send(.identityAddress(identity.address)),
+        ]
+    }
+
+    /// The responder's keys come first, then the initiator's (3.6.1).
     private mutating func finishKeys() {
         guard distribution.isComplete else { return }
+        sendIdentity()
         step = .over
         guard distribution.bonds, distribution.hasKey else { return outputs.append(.finished(nil)) }
         outputs.append(

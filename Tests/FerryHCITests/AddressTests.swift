@@ -1,0 +1,100 @@
+#if HCI
+    import BluetoothHost
+    import Ferry
+    import FerryBluetooth
+    import Foundation
+    import Synchronization
+    import TestSupport
+    import Testing
+
+    @testable import FerryHCI
+
+    /// Adapters whose addresses change: two over controllers in a process of their own, which do not resolve addresses.
+    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(1)))
+    struct AddressTests {
+        private func rotate(_ configuration: inout HCIConfiguration) {
+            configuration.privacy = HCIPrivacy()
+            configuration.privacy?.rotation = .seconds(1)
+        }
+
+        private func waitForAnotherAddress(_ journal: Journal) async throws {
+            let count = journal.all.count { $0.contains("is called") }
+            try await journal.wait(for: "another address") { $0.count { $0.contains("is called") } > count }
+        }
+
+        @Test func bondedPeersKnowEachOtherUnderEveryAddressAndInEveryRun() async throws {
+            let radio = try await Radio.start(.virtualControllers)
+            defer { radio.stop() }
+            let file = Interop.file("private-bonds")
+            let open = {
+                try await Server.open(radio.channels[0]) {
+                    rotate(&$0)
+                    $0.pairing?.bondFile = file
+                }
+            }
+            let (first, server) = try await open()
+            let client = try await Client.open(radio.channels[1], rotate)
+            let stranger = try await client.connect()
+            // A private address says who it is for this connection only.
+            #expect(stranger.identity.certainty == .connection)
+            let (_, secret) = try await client.discover(stranger)
+            #expect(try await stranger.readValue(of: secret) == Layout.pattern(30))
+            let identity = stranger.identity
+            #expect(identity == PeerIdentity(.staticRandom(first.engine.address), isProven: true))
+            for _ in 0..<2 {
+                stranger.disconnect()
+                try await waitForAnotherAddress(server.journal)
+                let again = try await client.connect()
+                #expect(again.peripheral == stranger.peripheral)
+                let (_, secret) = try await client.discover(again)
+                #expect(try await again.readValue(of: secret) == Layout.pattern(30))
+                #expect(again.identity == identity)
+                again.disconnect()
+                try await client.journal.wait(for: "disconnected")
+            }
+            server.close()
+            first.close()
+            #expect(await radio.script.hasPrinted("0: host gone"))
+
+            let (second, other) = try await open()
+            let again = try await client.connect()
+            #expect(again.peripheral == stranger.peripheral)
+            let (_, anew) = try await client.discover(again)
+            #expect(try await again.readValue(of: anew) == Layout.pattern(30))
+            #expect(second.bondedPeers.count == 1)
+            #expect(client.adapter.bondedPeers == [stranger.peripheral])
+            client.close()
+            other.close()
+            second.close()
+        }
+
+        /// The key in the file is the one that peers were given, also where addresses do not change any more.
+        @Test func theKeyIsKept() async throws {
+            let file = Interop.file("private-key")
+            let key = [UInt8](repeating: 0xA7, count: 16)
+            try BondFile(path: file).write {
+                BondFile.Content(address: 7, identityResolvingKey: BondFile.Entry.text(key), bonds: [])
+            }
+            for isPrivate in [true, false] {
+                let radio = try await Radio.start(.virtualControllers)
+                defer { radio.stop() }
+                let (adapter, server) = try await Server.open(radio.channels[0]) {
+                    if isPrivate { rotate(&$0) }
+                    $0.pairing?.bondFile = file
+                }
+                #expect(adapter.engine.resolvingKey == key)
+                let address = adapter.engine.state.withLock { $0.host.address }
+                #expect(address.isResolvable == isPrivate)
+                server.close()
+                adapter.close()
+            }
+            try BondFile(path: file).write { BondFile.Content(address: 7, identityResolvingKey: "no key", bonds: []) }
+            let radio = try await Radio.start(.virtualControllers)
+            defer { radio.stop() }
+            let error = await #expect(throws: BluetoothError.self) {
+                try await Server.open(radio.channels[0]) { $0.pairing?.bondFile = file }
+            }
+            #expect(error?.message.contains("identity resolving key") == true)
+        }
+    }
+#endif
