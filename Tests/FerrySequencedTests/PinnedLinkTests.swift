@@ -229,6 +229,45 @@ import Testing
         }
     }
 
+    /// Once nobody listens no peer can come back: a link that has lost its connection ends, and does not wait for ever.
+    @Test(arguments: [true, false]) func aLinkEndsWithTheListenerThatItsPeerCameBy(_ closesFirst: Bool) async throws {
+        let air = MemoryAir()
+        try await air.run {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            var links = listener.links.makeAsyncIterator()
+            let server = try sequenced(try #require(await links.next()))
+            try await client.send([1])
+            if closesFirst { listener.close() }
+            air.breakConnections(to: "peer")
+            if !closesFirst {
+                #expect(await eventually { server.status.phase == .suspended })
+                listener.close()
+            }
+            #expect(await eventually { server.closeReason != nil })
+            #expect(server.closeReason?.message.contains("listener that it came by is closed") == true)
+            client.close()
+            server.close()
+        }
+    }
+
+    /// How long a link may wait to be taken is told by the transport's clock, as everything is.
+    @Test func aLinkThatNobodyTakesIsClosedInTheTransportsTime() async throws {
+        let air = MemoryAir()
+        let time = VirtualTime()
+        try await air.run {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: time)
+                .listen()
+            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            #expect(
+                await eventually {
+                    time.advance(by: .seconds(1))
+                    return client.closeReason != nil
+                })
+            listener.close()
+        }
+    }
+
     /// Dropped without a close, a listener stops: nothing that it began holds it.
     @Test func aDroppedListenerStops() async throws {
         let air = MemoryAir()

@@ -117,9 +117,10 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
         let links = listener.links
         let task = Task {
             for await link in links { registry.accept(link) }
+            registry.close()
             registry.outer.withLock { $0.listener }?.close()
         }
-        let outer = LinkListener {
+        let outer = LinkListener(time: time) {
             task.cancel()
             listener.close()
         }

@@ -38,6 +38,7 @@ final class SessionRegistry: Sendable {
     /// Who takes new links; not kept alive.
     let outer = Mutex(WeakListener())
     private let entries = Mutex<[UInt64: Entry]>([:])
+    private let isClosed = Atomic(false)
     private let nextKey = Atomic<UInt64>(0)
     private let framing: any Framing
     private let takesUnrecognized: Bool
@@ -85,13 +86,7 @@ final class SessionRegistry: Sendable {
     /// Hands a new link to whoever listens.
     private func offer(_ port: LinkPort) {
         let key = nextKey.add(1, ordering: .relaxed).oldValue
-        let link = ResumableLink(over: port) { [weak self] event in
-            guard let self else {
-                if case .ended(let unused) = event { unused?.close() }
-                return
-            }
-            note(event, key)
-        }
+        let link = ResumableLink(over: port) { [self] event in note(event, key) }
         entries.withLock { $0[key] = Entry(link: link) }
         guard outer.withLock({ $0.listener })?.offer(link) != true else { return }
         link.close()
@@ -127,11 +122,24 @@ final class SessionRegistry: Sendable {
                 return link
             }
             entries[key]?.suspended = link
-            entries[key]?.patience = time.schedule(at: time.now + limits.patience) { [weak self] in
-                self?.entries.withLock { $0[key]?.link }?.end(reason)
+            entries[key]?.patience = time.schedule(at: time.now + limits.patience) { [self] in
+                self.entries.withLock { $0[key]?.link }?.end(reason)
             }
             return nil
         }
         refused?.end(reason)
+        if isClosed.load(ordering: .acquiring) { close() }
+    }
+
+    /// Nobody listens any more: links that are without a connection, now or later, have nobody to come back.
+    func close() {
+        isClosed.store(true, ordering: .releasing)
+        let suspended = entries.withLock { entries in entries.values.compactMap(\.suspended) }
+        for link in suspended {
+            link.end(
+                FerryError(
+                    .disconnected,
+                    "The connection was lost, and the peer cannot come back: the listener that it came by is closed."))
+        }
     }
 }
