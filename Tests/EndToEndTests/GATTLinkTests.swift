@@ -99,6 +99,26 @@ import Testing
         other.close()
     }
 
+    /// Both would get all that the peripheral sends, and it would take them for one.
+    @Test func aSecondLinkOverOneServiceIsRefused() async throws {
+        let rig = try await Rig()
+        let client = rig.radio.makeAdapter()
+        let (near, far) = try await rig.connect(from: client)
+        let error = await #expect(throws: FerryError.self) { try await rig.connect(from: client) }
+        #expect(error?.code == .transportUnavailable)
+        #expect(error?.message.contains("already") == true)
+        // The first goes on, and makes room when it ends.
+        let channels = try [near, far].map { try MessageChannel(over: $0, codec: BytesCodec()) }
+        try await channels[0].send([1])
+        var messages = channels[1].messages.makeAsyncIterator()
+        #expect(try await messages.next() == [1])
+        channels[1].close()
+        _ = await channels[0].closed
+        let (next, _) = try await rig.connect(from: client)
+        next.close()
+        _ = try await rig.connect(from: client)
+    }
+
     @Test func carriesMessagesBothWays() async throws {
         try await exchange(Rig(), LengthPrefixFraming())
     }

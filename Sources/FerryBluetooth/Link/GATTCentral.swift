@@ -103,7 +103,10 @@ final class GATTCentral: CentralRoleEvents {
     // MARK: Opening
 
     private func open(_ peripheral: PeerID, with role: any CentralRole) async throws(FerryError) -> any Link {
-        let events = GATTCentralEvents()
+        let claim = try LinkClaim(adapter, peripheral, configuration.service)
+        var isOpen = false
+        defer { if !isOpen { claim.release() } }
+        let events = GATTCentralEvents(claim)
         let connection: any PeripheralConnection
         do { connection = try await role.connect(to: peripheral, events: events) } catch {
             throw FerryError("Cannot connect to peripheral \(peripheral)", error)
@@ -121,6 +124,7 @@ final class GATTCentral: CentralRoleEvents {
             switch result {
             case .success(let link):
                 try recognize(connection)
+                isOpen = true
                 return link
             case .failure(let error):
                 throw FerryError("Cannot set up the link to peripheral \(peripheral)", error)

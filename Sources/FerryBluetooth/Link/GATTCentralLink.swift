@@ -49,6 +49,7 @@ final class GATTCentralLink: Link {
 
     func close() {
         isClosed.store(true, ordering: .relaxed)
+        events.claim.release()
         connection.disconnect()
     }
 }
@@ -56,6 +57,7 @@ final class GATTCentralLink: Link {
 /// What the adapter tells of the connection. The adapter keeps it, so it does not keep the link.
 final class GATTCentralEvents: PeripheralConnectionEvents {
     let gate = ReceiverGate()
+    let claim: LinkClaim
     private let target = Mutex(Target())
     /// The characteristic that brings chunks, asked for with each of them; no attribute has that number before.
     private let inbound = Atomic(UInt64.max)
@@ -65,6 +67,8 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
         var service: AttributeID?
         var outbound: AttributeID?
     }
+
+    init(_ claim: LinkClaim) { self.claim = claim }
 
     /// Names what the link is laid over, before anything comes over it.
     func begin(
@@ -95,10 +99,12 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
     }
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
+        claim.release()
         gate.close(FerryError("The connection to the peripheral ended", reason))
     }
 
     private func end(_ reason: FerryError) {
+        claim.release()
         gate.close(reason)
         target.withLock { $0.connection }?.disconnect()
     }

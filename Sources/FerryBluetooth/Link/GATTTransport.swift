@@ -39,7 +39,8 @@ public struct GATTTransport: Transport {
         try await GATTPeripheral(adapter, configuration).listen(time, acceptTimeout: acceptTimeout)
     }
 
-    /// Connects to the first peripheral that advertises the service within the signal-strength window.
+    /// Connects to the first peripheral that advertises the service within the signal-strength window. An adapter has one link
+    /// over a service to a peripheral at a time: each would hear what is for the other.
     ///
     /// - Throws: `timedOut` with what was heard meanwhile, `cancelled`, `disconnected`, `peerNotFound` or
     ///   `transportUnavailable`.
