@@ -247,6 +247,25 @@ import Testing
         }
     }
 
+    /// All of it is out, and nobody is there to say that it has arrived: its sender does not wait for that.
+    @Test func aSendIsCancelledAtOnceThoughTheLinkIsLost() {
+        let pair = Pair()
+        exchange(pair.links)
+        let outcome = Mutex<Result<Void, FerryError>?>(nil)
+        let id = pair.cores[0].makeID()
+        pair.cores[0].submit(pattern(30), as: id) { result in outcome.withLock { $0 = result } }
+        pair.links.0.disconnect()
+        #expect(pair.cores[0].status.phase == .suspended)
+        pair.cores[0].cancel(id)
+        guard case .failure(let error)? = outcome.withLock({ $0 }) else {
+            Issue.record("its sender still waits")
+            return
+        }
+        #expect(error.code == .cancelled)
+        #expect(error.fate == .mayHaveArrived)
+        for core in pair.cores { core.finish(FerryError(.closed, "The test is over.")) }
+    }
+
     @Test func aSilentPeerIsLookedForOverAnotherConnection() {
         let pair = Pair()
         exchange(pair.links)

@@ -82,6 +82,21 @@ import Testing
         #expect(try repetition(&session, at: now) == chunks[0])
     }
 
+    /// While the oldest is on its way again, others are lost by the same rule, and do not wait until it has arrived.
+    @Test func othersAreLostWhileTheOldestIsOutAgain() throws {
+        var (session, chunks) = try tenOut()
+        var now = Timestamp.zero + .milliseconds(50)
+        try session.take(Acknowledgement.chunk(0, bitmap: 0b111), at: now)
+        #expect(try repetition(&session, at: now) == chunks[0])
+        // Chunk 5 is missing too; 6 and 7 arrive, and then 8.
+        now = now + .milliseconds(1)
+        try session.take(Acknowledgement.chunk(0, bitmap: 0b110_1111), at: now)
+        #expect(session.window.lostCount == 0)
+        try session.take(Acknowledgement.chunk(0, bitmap: 0b1110_1111), at: now)
+        #expect(try repetition(&session, at: now) == chunks[5])
+        #expect(try repetition(&session, at: now) == nil)
+    }
+
     /// An answer that comes sooner than any round trip is to the original, and says nothing of what came after it.
     @Test func anAnswerThatComesTooSoonIsToTheOriginal() throws {
         for (trip, isLost) in [(9, false), (10, true)] {

@@ -222,7 +222,10 @@ struct SendWindow {
             timerStart = now
             answered(before: number)
         }
-        if first < next, chunks[place(first)].serial + Self.reorderingThreshold <= newestArrived { findLost() }
+        guard first < next else { return }
+        // The oldest has the lowest serial, unless it is out again: then others may be lost that it says nothing of.
+        let oldest = place(first)
+        if chunks[oldest].transmissions > 1 || isOvertaken(oldest) { findLost() }
     }
 
     private mutating func arrived(_ place: Int, at now: Timestamp, _ sample: inout Int64?) {
@@ -234,11 +237,15 @@ struct SendWindow {
         }
     }
 
+    private func isOvertaken(_ place: Int) -> Bool {
+        chunks[place].serial + Self.reorderingThreshold <= newestArrived
+    }
+
     private mutating func findLost() {
         var number = first
         while number < next {
             let place = place(number)
-            if chunks[place].fate == .inFlight, chunks[place].serial + Self.reorderingThreshold <= newestArrived {
+            if chunks[place].fate == .inFlight, isOvertaken(place) {
                 chunks[place].fate = .lost
                 lostCount += 1
             }
