@@ -27,6 +27,19 @@ import Testing
         #expect(receiver.calls == ["ready", "received 9 8 7", "closed"])
     }
 
+    /// A link that reconnects stays one behind a tap.
+    @Test func suspensionsAndReplacementsPassThrough() {
+        let inner = CountingLink(capacity: 1)
+        let receiver = Recorder()
+        let link = TappedLink(inner, observer: Recorder())
+        link.activate(receiver)
+        #expect(link.replaceConnection())
+        inner.resume()
+        #expect(inner.calls == ["replace"])
+        #expect(receiver.calls == ["suspended disconnected", "resumed"])
+        #expect(link.peer == inner.peer)
+    }
+
     @Test func anErrorOfTheLinkIsThrownAndNotReportedAsSent() {
         let inner = CountingLink(capacity: 2)
         let observer = Recorder()
@@ -94,6 +107,17 @@ private final class CountingLink: Link {
         receiver?.linkDidClose(FerryError(.closed, "closed"))
     }
 
+    func replaceConnection() -> Bool {
+        let receiver = state.withLock { state in
+            state.calls.append("replace")
+            return state.receiver
+        }
+        receiver?.linkDidSuspend(FerryError(.disconnected, "given up"))
+        return true
+    }
+
+    func resume() { state.withLock { $0.receiver }?.linkDidResume() }
+
     func drain() {
         let receiver = state.withLock { state in
             state.space = capacity
@@ -120,6 +144,8 @@ private final class Recorder: LinkObserver, LinkReceiver {
     func linkIsReady() { note("ready") }
     func linkDidReceive(_ chunk: RawSpan) { note("received \(describe(chunk))") }
     func linkDidClose(_ reason: FerryError) { note("\(reason.code)") }
+    func linkDidSuspend(_ reason: FerryError) { note("suspended \(reason.code)") }
+    func linkDidResume() { note("resumed") }
 }
 
 private func bytes(_ bytes: UInt8...) -> [UInt8] { bytes }
