@@ -35,6 +35,11 @@ public struct LinkConformance: Sendable {
         case nothingIsSentAfterTheEnd
         /// A link that is closed before it is activated tells its receiver when it is.
         case activationAfterTheEndTellsIt
+        /// Whatever an ended link is asked has no effect on the next link between the same two peers.
+        case endedLinksAreInert
+        /// `peer` is one peer for as long as the link lives and after its end, known no less surely than before; and the
+        /// same on the next link, unless it is known for one connection only.
+        case peersStayWhoTheyAre
     }
 
     /// What an implementation is known, and documented, not to do.
@@ -55,7 +60,8 @@ public struct LinkConformance: Sendable {
     private let deviations: Deviations
     private let makePair: @Sendable () async throws -> (any Link, any Link)
 
-    /// Checks the links that `makePair` makes: the two ends of one connection, not activated, a new one for each check.
+    /// Checks the links that `makePair` makes: the two ends of one connection between the same two peers, not activated, a
+    /// new one each time it is called. Some checks call it again after the first pair has ended.
     public init(
         time: ConformanceTime, deviations: Deviations = [],
         makePair: @escaping @Sendable () async throws -> (any Link, any Link)
@@ -77,17 +83,23 @@ public struct LinkConformance: Sendable {
     /// - Throws: ``ConformanceFailure``, or what making the pair threw.
     public func check(_ requirement: Requirement) async throws {
         for swaps in [false, true] {
-            let makePair = makePair
-            let (a, b) = try await time.run(requirement.rawValue, "the pair of links", makePair)
-            let rig = swaps ? LinkRig(b, a, time, requirement) : LinkRig(a, b, time, requirement)
-            try await check(requirement, rig)
-            a.close()
-            b.close()
+            let rig = try await makeRig(requirement, swaps)
+            try await check(requirement, rig) { try await makeRig(requirement, swaps) }
+            rig.near.close()
+            rig.far.close()
             await time.pass(.milliseconds(50))
         }
     }
 
-    private func check(_ requirement: Requirement, _ rig: LinkRig) async throws {
+    private func makeRig(_ requirement: Requirement, _ swaps: Bool) async throws -> LinkRig {
+        let makePair = makePair
+        let (a, b) = try await time.run(requirement.rawValue, "the pair of links", makePair)
+        return swaps ? LinkRig(b, a, time, requirement) : LinkRig(a, b, time, requirement)
+    }
+
+    private func check(
+        _ requirement: Requirement, _ rig: LinkRig, _ makeNext: () async throws -> LinkRig
+    ) async throws {
         switch requirement {
         case .chunksArriveInOrder: try await rig.chunksArriveInOrder()
         case .emptyChunksAreRefused: try await rig.refuses(0, .emptyChunk)
@@ -103,6 +115,8 @@ public struct LinkConformance: Sendable {
         case .closingEndsBothSidesOnce: try await rig.closes(losesQueued: deviations.contains(.closingLosesQueued))
         case .nothingIsSentAfterTheEnd: try await rig.sendsNothingAfterTheEnd()
         case .activationAfterTheEndTellsIt: try await rig.activatesAfterTheEnd()
+        case .endedLinksAreInert: try await rig.endedLinksAreInert(makeNext)
+        case .peersStayWhoTheyAre: try await rig.peersStayWhoTheyAre(makeNext)
         }
     }
 }

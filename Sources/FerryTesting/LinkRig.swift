@@ -7,8 +7,8 @@ struct LinkRig: Sendable {
     let far: any Link
     let nearWitness = LinkWitness()
     let farWitness = LinkWitness()
-    private let time: ConformanceTime
-    private let name: String
+    let time: ConformanceTime
+    let name: String
 
     init(_ near: any Link, _ far: any Link, _ time: ConformanceTime, _ requirement: LinkConformance.Requirement) {
         self.near = near
@@ -17,7 +17,7 @@ struct LinkRig: Sendable {
         name = requirement.rawValue
     }
 
-    private func activate() {
+    func activate() {
         near.activate(nearWitness)
         far.activate(farWitness)
     }
@@ -27,7 +27,7 @@ struct LinkRig: Sendable {
     }
 
     /// Sends a chunk, waiting for space if there is none.
-    private func send(_ chunk: [UInt8]) async throws {
+    func send(_ chunk: [UInt8]) async throws {
         let failure = Mutex<FerryError?>(nil)
         try await time.wait(name, for: "space for a chunk") {
             do throws(FerryError) { return try trySend(chunk) } catch {
@@ -57,7 +57,7 @@ struct LinkRig: Sendable {
         (0..<size).map { UInt8(truncatingIfNeeded: index &+ $0 &* 31) }
     }
 
-    private func expect(_ chunks: [[UInt8]]) async throws {
+    func expect(_ chunks: [[UInt8]]) async throws {
         try await time.wait(name, for: "\(chunks.count) chunks; \(farWitness.chunks.count) came") {
             farWitness.chunks.count >= chunks.count
         }

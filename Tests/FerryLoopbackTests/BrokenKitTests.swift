@@ -26,6 +26,9 @@ import Testing
     /// What a link does wrong.
     enum Defect: String, CaseIterable, Sendable {
         case takesEmptyChunks, takesLargeChunks, swapsBytes, callsFromWithin, closesTwice, dropsReady, sendsAfterTheEnd
+        /// What an ended link is asked goes to the next one of its side.
+        case sendsOnTheNext, pausesTheNext, closesTheNext
+        case forgetsItsPeer, isSomebodyElseEachTime
 
         var requirement: LinkConformance.Requirement {
             switch self {
@@ -36,6 +39,8 @@ import Testing
             case .closesTwice: .closingEndsBothSidesOnce
             case .dropsReady: .aFullQueueSaysFalseThenReady
             case .sendsAfterTheEnd: .nothingIsSentAfterTheEnd
+            case .sendsOnTheNext, .pausesTheNext, .closesTheNext: .endedLinksAreInert
+            case .forgetsItsPeer, .isSomebodyElseEachTime: .peersStayWhoTheyAre
             }
         }
     }
@@ -44,9 +49,10 @@ import Testing
     func theLinkKitNoticesDefects(_ defect: Defect) async throws {
         let time = VirtualTime()
         let rig = ChannelRig(LoopbackRadio(time: time))
+        let sides = [Side(), Side()]
         let kit = LinkConformance(time: .virtual(time, timeout: .seconds(5))) {
             let (near, far) = try await rig.makePair()
-            return (DefectiveLink(near, defect), DefectiveLink(far, defect))
+            return (DefectiveLink(near, sides[0], defect), DefectiveLink(far, sides[1], defect))
         }
         await #expect(throws: ConformanceFailure.self) { try await kit.check(defect.requirement) }
         // The same link without the defect passes.
@@ -55,18 +61,48 @@ import Testing
     }
 }
 
+/// The links of one side, one after the other.
+private final class Side: Sendable {
+    private let links = Mutex<[any Link]>([])
+
+    var latest: (any Link)? { links.withLock { $0.last } }
+    /// Returns how many there were before.
+    func add(_ link: any Link) -> Int {
+        links.withLock { links in
+            links.append(link)
+            return links.count - 1
+        }
+    }
+}
+
 /// A link that hands on everything but for one defect.
 private final class DefectiveLink: Link, LinkReceiver {
     private let link: any Link
+    private let side: Side
+    private let number: Int
     private let defect: BrokenKitTests.Defect
     private let receiver = Mutex<(any LinkReceiver)?>(nil)
+    private let hasEnded = Atomic(false)
 
-    init(_ link: any Link, _ defect: BrokenKitTests.Defect) {
+    init(_ link: any Link, _ side: Side, _ defect: BrokenKitTests.Defect) {
         self.link = link
+        self.side = side
         self.defect = defect
+        number = side.add(link)
     }
 
-    var peer: PeerIdentity { link.peer }
+    /// The side's next link, for one that has ended and has such a defect.
+    private func next(_ planted: BrokenKitTests.Defect) -> (any Link)? {
+        defect == planted && hasEnded.load(ordering: .acquiring) ? side.latest : nil
+    }
+
+    var peer: PeerIdentity {
+        if defect == .forgetsItsPeer, hasEnded.load(ordering: .acquiring) {
+            return PeerIdentity("unknown", certainty: .connection)
+        }
+        guard defect == .isSomebodyElseEachTime else { return link.peer }
+        return PeerIdentity("\(link.peer.name)#\(number)", certainty: .address)
+    }
     var maximumChunkSize: Int { link.maximumChunkSize }
 
     func activate(_ receiver: any LinkReceiver) {
@@ -77,6 +113,7 @@ private final class DefectiveLink: Link, LinkReceiver {
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
         if defect == .takesEmptyChunks, chunk.byteCount == 0 { return true }
         if defect == .takesLargeChunks, chunk.byteCount > maximumChunkSize { return true }
+        _ = try next(.sendsOnTheNext)?.trySend(chunk)
         do throws(FerryError) {
             let isTaken = try link.trySend(chunk)
             if defect == .callsFromWithin { receiver.withLock { $0 }?.linkIsReady() }
@@ -87,8 +124,14 @@ private final class DefectiveLink: Link, LinkReceiver {
         }
     }
 
-    func setReceiving(_ isReceiving: Bool) { link.setReceiving(isReceiving) }
-    func close() { link.close() }
+    func setReceiving(_ isReceiving: Bool) {
+        link.setReceiving(isReceiving)
+        next(.pausesTheNext)?.setReceiving(isReceiving)
+    }
+    func close() {
+        link.close()
+        next(.closesTheNext)?.close()
+    }
 
     func linkIsReady() {
         if defect != .dropsReady { receiver.withLock { $0 }?.linkIsReady() }
@@ -100,6 +143,7 @@ private final class DefectiveLink: Link, LinkReceiver {
         receiver.linkDidReceive(swapped.span.bytes)
     }
     func linkDidClose(_ reason: FerryError) {
+        hasEnded.store(true, ordering: .releasing)
         let receiver = receiver.withLock { $0 }
         receiver?.linkDidClose(reason)
         if defect == .closesTwice { receiver?.linkDidClose(reason) }
