@@ -3,16 +3,12 @@ import FerryZlib
 import TestSupport
 import Testing
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Musl)
-    import Musl
-#endif
-
 #if os(Linux)
     /// What decompressing takes at most, as the kernel counts it. Other tests of this process hold a few MiB at the same
     /// time: hence the constants.
-    @Suite(.tags(.compression), .serialized, .disabled(if: isSanitized, "sanitizers keep books on memory, in memory"))
+    @Suite(
+        .tags(.compression), .serialized,
+        .disabled(if: ProcessMemory.isSanitized, "sanitizers keep books on memory, in memory"))
     struct MemoryTests {
         @Test func decompressingTakesTheResultAndAConstant() throws {
             let size = 96 << 20
@@ -62,31 +58,11 @@ import Testing
         }
     }
 
-    private let isSanitized = dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
-
     /// The most memory that `body` held beyond what the process held before, in bytes.
-    ///
-    /// `/proc/self/clear_refs` sets the high-water mark back, `/proc/self/status` tells it (proc(5)).
     private func peakMemory(during body: () throws -> Void) throws -> Int {
-        let control = try #require(fopen("/proc/self/clear_refs", "w"))
-        fputs("5\n", control)
-        fclose(control)
-        let before = try status("VmRSS:")
+        try ProcessMemory.forgetPeak()
+        let before = try ProcessMemory.resident
         try body()
-        return try status("VmHWM:") - before
+        return try ProcessMemory.peak - before
     }
-
-    private func status(_ field: String) throws -> Int {
-        let file = try #require(fopen("/proc/self/status", "r"))
-        defer { fclose(file) }
-        var line = [CChar](repeating: 0, count: 256)
-        while fgets(&line, Int32(line.count), file) != nil {
-            let text = String(decoding: line.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
-            guard text.hasPrefix(field) else { continue }
-            return try #require(Int(text.split(whereSeparator: \.isWhitespace)[1])) * 1024
-        }
-        throw StatusError()
-    }
-
-    private struct StatusError: Error {}
 #endif
