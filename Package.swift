@@ -216,7 +216,7 @@ let package = Package(
         .testTarget(
             name: "FerryHCITests",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryTesting", "BluetoothHost", "FerryHCI",
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "BluetoothHost", "FerryHCI",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOEmbedded", package: "swift-nio", condition: .when(traits: ["HCI"])),
             ]),

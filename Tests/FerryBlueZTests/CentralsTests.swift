@@ -66,6 +66,52 @@
             central.close()
             try await again.end()
         }
+
+        /// The peer goes, and a stranger offers the same service: what is meant for the peer waits until that is back.
+        @Test func aStrangerGetsNothing() async throws {
+            let (serving, asking) = try await Machine.adapters()
+            let listener = try await ReconnectingTransport(
+                over: GATTTransport(adapter: serving, configuration: Links.layout)
+            ).listen()
+            let watched = WatchedTransport(GATTTransport(adapter: asking, configuration: Links.layout))
+            var backoff = ReconnectingTransport<WatchedTransport<GATTTransport>>.Backoff()
+            backoff.attempt = .seconds(5)
+            backoff.maximum = .seconds(1)
+            let client = try Self.channel(
+                try await ReconnectingTransport(over: watched, backoff: backoff).connect(timeout: .seconds(60)))
+            var incoming = listener.links.makeAsyncIterator()
+            let server = try Self.channel(try #require(await incoming.next()))
+            var received = server.messages.makeAsyncIterator()
+            try await client.send([1])
+            #expect(try await received.next() == [1])
+
+            try await Machine.shell("in_guest btmgmt --index 0 power off </dev/null")
+            let third = try await Self.third()
+            defer { third.close() }
+            let stranger = try await GATTTransport(adapter: third, configuration: Links.layout).listen()
+            let visits = Mutex(0)
+            let accepting = Task { for await _ in stranger.links { visits.withLock { $0 += 1 } } }
+            async let sending: Void = client.send([2], timeout: .seconds(120))
+            try await Machine.time.wait("stranger", for: "attempts while the stranger is there") {
+                watched.journal.count("failed") >= 3
+            }
+            #expect(visits.withLock { $0 } == 0)
+
+            try await Machine.shell("in_guest btmgmt --index 0 power on </dev/null")
+            #expect(try await received.next() == [2])
+            try await sending
+            #expect(visits.withLock { $0 } == 0)
+            #expect(client.status.resumptions == 1)
+            stranger.close()
+            await accepting.value
+            client.close()
+            server.close()
+            listener.close()
+        }
+
+        private static func channel(_ link: any Link) throws -> MessageChannel<[UInt8], [UInt8]> {
+            try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
+        }
     }
 
     /// Keeps for each central what it has written.
