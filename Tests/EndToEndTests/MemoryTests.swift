@@ -14,7 +14,7 @@ import Testing
     /// Each runs in a process of its own, where nothing else takes memory. `make verify` has them run at length
     /// (`FERRY_MEMORY`: how many times as often).
     @Suite(
-        .tags(.channel, .slow), .timeLimit(.minutes(20)),
+        .tags(.channel, .slow), .timeLimit(.minutes(60)),
         .disabled(if: ProcessMemory.isSanitized, "sanitizers keep books on memory, in memory"))
     struct MemoryTests {
         /// Both sides were in the middle of a message. The timers are the system's.

@@ -12,7 +12,7 @@ import Testing
 /// All tasks run on one thread in an order that the seed chooses, under virtual time, so that a seed is the same run each time:
 /// `FERRY_FATES_SEED=123 swift test --filter ScheduleTests` prints what happens in it. `make verify` runs 100 000
 /// (`FERRY_FATES`).
-@Suite(.tags(.channel, .recovery, .slow), .timeLimit(.minutes(20))) struct ScheduleTests {
+@Suite(.tags(.channel, .recovery, .slow), .timeLimit(.minutes(60))) struct ScheduleTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let count = environment["FERRY_FATES"].flatMap(UInt64.init) ?? 400
     private static let seed = environment["FERRY_FATES_SEED"].flatMap(UInt64.init)
