@@ -306,6 +306,7 @@ extension Package {
         ]
     }
 }
+package.plugin("FerrySocket", in: "Plugins")
 package.plugin("FerryHex", in: "Tests/Exercises")
 package.plugin("FerryFlagged", in: "Tests/Exercises")
 package.plugin("FerryNearby", in: "Tests/Exercises")

@@ -21,5 +21,20 @@
             try await kit.check(requirement)
             #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
+
+        /// GATT links between the two, as a transport. There is one central, so one peer.
+        @Test(arguments: TransportConformance.Requirement.allCases, RadioKind.here([.bumble(acl: 251)]))
+        func transports(_ requirement: TransportConformance.Requirement, kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let layout = GATTConfiguration(
+                service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
+            let server = GATTTransport(adapter: try await HCIAdapter.open(radio.channels[0]), configuration: layout)
+            let client = GATTTransport(adapter: try await HCIAdapter.open(radio.channels[1]), configuration: layout)
+            try await TransportConformance(time: .system, deviations: .onePeer) {
+                .init(listening: server) { client }
+            }.check(requirement)
+            #expect(radio.complaints.isEmpty, "\(radio.complaints)")
+        }
     }
 #endif

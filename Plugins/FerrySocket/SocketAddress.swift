@@ -1,0 +1,66 @@
+public import Ferry
+
+/// Where a socket waits, or connects to: `unix:PATH` or `tcp:HOST:PORT`.
+public struct SocketAddress: Sendable, Hashable {
+    enum Kind: Sendable, Hashable {
+        case unix(path: String)
+        case tcp(host: String, port: UInt16)
+    }
+
+    let kind: Kind
+
+    /// A socket in the file system. On Linux a path that begins with `@` is a name in the abstract namespace, which has no
+    /// file and no permissions.
+    public static func unix(_ path: String) -> SocketAddress { SocketAddress(kind: .unix(path: path)) }
+
+    /// A port of a host. An empty host is every interface to a listener, and this machine to whoever connects. With port 0 a
+    /// listener takes a free one (``SocketTransport/port``).
+    public static func tcp(_ host: String, _ port: UInt16) -> SocketAddress {
+        SocketAddress(kind: .tcp(host: host, port: port))
+    }
+
+    private init(kind: Kind) { self.kind = kind }
+
+    /// Reads `unix:PATH`, `tcp:HOST:PORT` or `tcp:[IPv6]:PORT`.
+    ///
+    /// - Throws: `invalidConfiguration` with what is wrong.
+    public init(_ text: String) throws(FerryError) {
+        func invalid(_ reason: String) -> FerryError {
+            FerryError(
+                .invalidConfiguration, "'\(text)' is no address of a socket: \(reason). Use unix:PATH or tcp:HOST:PORT."
+            )
+        }
+        if text.hasPrefix("unix:") {
+            let path = String(text.dropFirst(5))
+            guard !path.isEmpty, path != "@" else { throw invalid("the path is missing") }
+            guard !path.utf8.contains(0) else { throw invalid("the path holds a zero byte") }
+            self = .unix(path)
+            return
+        }
+        guard text.hasPrefix("tcp:") else { throw invalid("it begins with neither unix: nor tcp:") }
+        let rest = text.dropFirst(4)
+        guard let colon = rest.lastIndex(of: ":") else { throw invalid("the port is missing") }
+        let digits = rest[rest.index(after: colon)...]
+        guard let port = UInt16(digits), digits.utf8.allSatisfy({ (48...57).contains($0) }) else {
+            throw invalid("the port is a number from 0 to 65535")
+        }
+        var host = rest[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") {
+            host = host.dropFirst().dropLast()
+        } else if host.contains(":") {
+            throw invalid("an IPv6 address stands in brackets, as in tcp:[::1]:7000")
+        }
+        guard !host.utf8.contains(0) else { throw invalid("the host holds a zero byte") }
+        self = .tcp(String(host), port)
+    }
+}
+
+extension SocketAddress: CustomStringConvertible {
+    /// As ``init(_:)`` reads it.
+    public var description: String {
+        switch kind {
+        case .unix(let path): "unix:\(path)"
+        case .tcp(let host, let port): host.contains(":") ? "tcp:[\(host)]:\(port)" : "tcp:\(host):\(port)"
+        }
+    }
+}

@@ -1,0 +1,294 @@
+@preconcurrency import Dispatch
+import Ferry
+import Synchronization
+
+/// A connected socket on its way from its first chunk to its last.
+///
+/// Chunks are written by whoever sends them, and read on a queue of the connection's, which also brings every event. The
+/// system's own buffer is the transmit queue: there is none here but for the rest of a chunk that the system took in part.
+final class SocketConnection: Sendable {
+    private enum Phase {
+        /// Nobody has activated it.
+        case idle
+        case open
+        /// This side has closed it and waits for the peer to take what was sent.
+        case lingering
+        case ended(FerryError)
+    }
+
+    private struct State {
+        var phase = Phase.idle
+        var receiver: (any LinkReceiver)?
+        var isReceiving = true
+        /// What the system has not taken yet of a chunk in a stream.
+        var rest: ArraySlice<UInt8> = []
+        /// Nothing more can be written, because of this; what has arrived is still read.
+        var failure: FerryError?
+        var hasSent = false
+        var sources: Sources?
+        var linger: ScheduledTimer?
+    }
+
+    /// Both are cancelled before the descriptor is closed. A source is awake while its event is wanted.
+    private struct Sources {
+        let read: any DispatchSourceRead
+        let write: any DispatchSourceWrite
+        var isReading = false
+        var isWaitingForRoom = false
+    }
+
+    private let descriptor: Descriptor
+    let maximumChunkSize: Int
+    private let linger: Duration
+    private let time: any TimeSource
+    private let queue = DispatchQueue(label: "ferry.socket")
+    private let state = Mutex(State())
+    private let inbound: Inbound
+
+    init(owning descriptor: Descriptor, _ configuration: SocketConfiguration, _ time: any TimeSource) {
+        self.descriptor = descriptor
+        maximumChunkSize = configuration.maximumChunkSize
+        linger = configuration.linger
+        self.time = time
+        inbound = Inbound(descriptor.kind)
+    }
+
+    // MARK: Life
+
+    func activate(_ receiver: any LinkReceiver) {
+        let ended = state.withLock { state -> FerryError? in
+            switch state.phase {
+            case .idle:
+                state.phase = .open
+                state.receiver = receiver
+                if state.sources == nil { begin(&state) }
+                if state.isReceiving { wakeReading(&state) }
+                return nil
+            case .open: return nil
+            case .lingering:
+                state.receiver = receiver
+                return nil
+            case .ended(let reason): return reason
+            }
+        }
+        if let ended { queue.async { receiver.linkDidClose(ended) } }
+    }
+
+    /// Makes the sources, asleep.
+    private func begin(_ state: inout State) {
+        let read = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
+        let write = DispatchSource.makeWriteSource(fileDescriptor: descriptor.number, queue: queue)
+        read.setEventHandler { [self] in self.read() }
+        write.setEventHandler { [self] in hasRoom() }
+        // The second of the two to be gone takes the descriptor with it.
+        let left = Counter(2)
+        let isGone: @Sendable () -> Void = { [descriptor] in if left.countDown() { descriptor.close() } }
+        read.setCancelHandler(handler: isGone)
+        write.setCancelHandler(handler: isGone)
+        state.sources = Sources(read: read, write: write)
+    }
+
+    func close() {
+        let closed = FerryError(.closed, "This side closed the link.")
+        state.withLock { state in
+            switch state.phase {
+            case .idle where state.sources == nil && !state.hasSent:
+                // Nobody has heard of it here, and nothing is on its way.
+                state.phase = .ended(closed)
+                descriptor.close()
+            case .idle, .open:
+                if state.sources == nil { begin(&state) }
+                state.phase = .lingering
+                if state.failure != nil { return end(&state, closed) }
+                if state.rest.isEmpty { descriptor.finishWriting() }
+                // What the peer sends now is read and thrown away, until it ends the connection in its turn.
+                wakeReading(&state)
+                queue.async { [self] in read() }
+                state.linger = time.schedule(at: time.now + linger) { [weak self] in
+                    self?.state.withLock { state in self?.end(&state, closed) }
+                }
+            case .lingering, .ended: break
+            }
+        }
+    }
+
+    /// Ends it, once, and tells the receiver.
+    private func end(_ state: inout State, _ reason: FerryError) {
+        if case .ended = state.phase { return }
+        let isLingering = if case .lingering = state.phase { true } else { false }
+        let reason = isLingering ? FerryError(.closed, "This side closed the link.") : reason
+        state.phase = .ended(reason)
+        state.linger?.cancel()
+        state.linger = nil
+        state.rest = []
+        if let sources = state.sources.take() {
+            sources.read.cancel()
+            sources.write.cancel()
+            // One that sleeps would never be gone.
+            if !sources.isReading { sources.read.resume() }
+            if !sources.isWaitingForRoom { sources.write.resume() }
+        }
+        guard let receiver = state.receiver.take() else { return }
+        queue.async { receiver.linkDidClose(reason) }
+    }
+
+    // MARK: Writing
+
+    func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
+        guard chunk.byteCount > 0 else { throw FerryError(.emptyChunk, "The chunk is empty.") }
+        guard chunk.byteCount <= maximumChunkSize else {
+            throw FerryError(
+                .chunkTooLarge, "The chunk has \(chunk.byteCount) bytes; the link takes \(maximumChunkSize).")
+        }
+        let result = state.withLock { state -> Result<Bool, FerryError> in
+            switch state.phase {
+            case .ended(let reason): return .failure(reason)
+            case .lingering: return .failure(FerryError(.closed, "This side closed the link."))
+            case .idle, .open: break
+            }
+            if let failure = state.failure { return .failure(failure) }
+            guard state.rest.isEmpty else { return .success(false) }
+            let outcome = chunk.withUnsafeBytes { bytes in
+                descriptor.kind == .packets
+                    ? descriptor.write(bytes) : descriptor.write(length: ChunkStream.length(bytes.count), bytes)
+            }
+            switch outcome {
+            case .count(let count):
+                state.hasSent = true
+                keepRest(of: chunk, after: count, &state)
+                return .success(true)
+            case .blocked:
+                waitForRoom(&state)
+                return .success(false)
+            case .failed(let problem):
+                state.failure = problem.ended
+                // The reader meets the end, after what has arrived.
+                return .failure(problem.ended)
+            }
+        }
+        return try result.get()
+    }
+
+    /// A stream may take a chunk in part: the rest goes first when there is room.
+    private func keepRest(of chunk: RawSpan, after count: Int, _ state: inout State) {
+        guard descriptor.kind == .stream, count < ChunkStream.lengthBytes + chunk.byteCount else { return }
+        let (first, second) = ChunkStream.length(chunk.byteCount)
+        let whole = [first, second] + chunk.withUnsafeBytes { Array($0) }
+        state.rest = whole[count...]
+        waitForRoom(&state)
+    }
+
+    private func waitForRoom(_ state: inout State) {
+        if state.sources == nil { begin(&state) }
+        guard state.sources?.isWaitingForRoom == false else { return }
+        state.sources?.isWaitingForRoom = true
+        state.sources?.write.resume()
+    }
+
+    /// The socket takes bytes again.
+    private func hasRoom() {
+        let receiver = state.withLock { state -> (any LinkReceiver)? in
+            guard state.sources != nil else { return nil }
+            while !state.rest.isEmpty {
+                switch state.rest.withUnsafeBytes({ descriptor.write($0) }) {
+                case .count(let count): state.rest = state.rest.dropFirst(count)
+                case .blocked: return nil
+                case .failed(let problem):
+                    state.failure = problem.ended
+                    state.rest = []
+                }
+            }
+            state.rest = []
+            if case .lingering = state.phase { descriptor.finishWriting() }
+            state.sources?.isWaitingForRoom = false
+            state.sources?.write.suspend()
+            return state.receiver
+        }
+        receiver?.linkIsReady()
+    }
+
+    // MARK: Reading
+
+    func setReceiving(_ isReceiving: Bool) {
+        state.withLock { state in
+            state.isReceiving = isReceiving
+            guard isReceiving, case .open = state.phase else { return }
+            wakeReading(&state)
+            // What was read and not passed on does not make the source speak.
+            queue.async { [self] in read() }
+        }
+    }
+
+    private func wakeReading(_ state: inout State) {
+        guard state.sources?.isReading == false else { return }
+        state.sources?.isReading = true
+        state.sources?.read.resume()
+    }
+
+    private enum Wish { case deliver(any LinkReceiver), discard, sleep, none }
+
+    /// What to do with what comes next.
+    private func wish() -> Wish {
+        state.withLock { state in
+            switch state.phase {
+            case .idle, .ended: return .none
+            case .lingering: return .discard
+            case .open:
+                if state.isReceiving, let receiver = state.receiver { return .deliver(receiver) }
+                if state.sources?.isReading == true {
+                    state.sources?.isReading = false
+                    state.sources?.read.suspend()
+                }
+                return .sleep
+            }
+        }
+    }
+
+    /// Passes on what has arrived. Runs on the queue; so many reads at once, so that the writer has its turn. It goes on by
+    /// itself until nothing is left: on Linux a source tells of a connection that has hung up once, and never again.
+    private func read() {
+        var reads = 0
+        while true {
+            switch wish() {
+            case .none, .sleep: return
+            case .discard: inbound.discard()
+            case .deliver(let receiver):
+                switch inbound.next() {
+                case .chunk(let bytes):
+                    receiver.linkDidReceive(RawSpan(_unsafeBytes: bytes))
+                    continue
+                case .malformed(let reason): return state.withLock { end(&$0, reason) }
+                case .nothing: break
+                }
+            }
+            guard reads < 64 else { return queue.async { [self] in read() } }
+            guard readOnce() else { return }
+            reads += 1
+        }
+    }
+
+    /// Reads what is there. Returns false when there is no more, at present or for good.
+    private func readOnce() -> Bool {
+        let reason: FerryError
+        switch descriptor.read(inbound.room) {
+        case .count(0): reason = FerryError(.disconnected, "The peer closed the connection.")
+        case .count(let count):
+            guard let malformed = inbound.didRead(count) else { return true }
+            reason = malformed
+        case .blocked: return false
+        case .failed(let problem):
+            // A socket tells of an abrupt end once, and then what had arrived.
+            if problem == .reset, inbound.notesReset() { return true }
+            reason = problem.ended
+        }
+        state.withLock { end(&$0, reason) }
+        return false
+    }
+}
+
+/// Counts down once from each of several threads.
+private final class Counter: Sendable {
+    private let left: Atomic<Int>
+    init(_ count: Int) { left = Atomic(count) }
+    func countDown() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
+}

@@ -1,0 +1,91 @@
+@preconcurrency import Dispatch
+import Ferry
+import Synchronization
+
+/// The sockets of a listener: accepts whoever connects.
+final class SocketServer: Sendable {
+    private struct State {
+        var sources: [any DispatchSourceRead] = []
+        var isClosed = false
+        var accepted = 0
+        /// Not kept: it ends with whoever took it.
+        weak var listener: LinkListener?
+    }
+
+    private let descriptors: [Descriptor]
+    private let file: UnixFile?
+    private let address: SocketAddress
+    private let configuration: SocketConfiguration
+    private let time: any TimeSource
+    private let queue = DispatchQueue(label: "ferry.socket.server")
+    private let state = Mutex(State())
+
+    init(
+        _ descriptors: [Descriptor], _ file: UnixFile?, _ address: SocketAddress, _ configuration: SocketConfiguration,
+        _ time: any TimeSource
+    ) {
+        self.descriptors = descriptors
+        self.file = file
+        self.address = address
+        self.configuration = configuration
+        self.time = time
+    }
+
+    func begin(_ listener: LinkListener) {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.listener = listener
+            for descriptor in descriptors {
+                let source = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
+                source.setEventHandler { [self] in accept(from: descriptor, source) }
+                source.setCancelHandler { descriptor.close() }
+                state.sources.append(source)
+                source.resume()
+            }
+        }
+    }
+
+    func close() {
+        state.withLock { state in
+            guard !state.isClosed else { return }
+            state.isClosed = true
+            // Before the socket is closed, so that whoever listens there next finds no file of ours.
+            file?.remove()
+            for source in state.sources { source.cancel() }
+            state.sources = []
+        }
+    }
+
+    private func accept(from descriptor: Descriptor, _ source: any DispatchSourceRead) {
+        for _ in 0..<16 {
+            guard let listener = state.withLock({ $0.isClosed ? nil : $0.listener }) else { return }
+            do throws(Problem) {
+                let accepted = try descriptor.accept()
+                if case .tcp = address.kind { accepted.tuneTCP(configuration) }
+                let link = SocketLink(SocketConnection(owning: accepted, configuration, time), peer: peer(of: accepted))
+                if !listener.offer(link) { link.close() }
+            } catch {
+                if error == .interrupted || error == .aborted { continue }
+                if error.isShortage { pause(source) }
+                return
+            }
+        }
+    }
+
+    /// Connections wait while there are no descriptors for them.
+    private func pause(_ source: any DispatchSourceRead) {
+        source.suspend()
+        time.schedule(at: time.now + .milliseconds(100)) { source.resume() }
+    }
+
+    private func peer(of accepted: Descriptor) -> PeerIdentity {
+        let number = state.withLock { state in
+            state.accepted += 1
+            return state.accepted
+        }
+        if case .tcp = address.kind, let (host, port) = accepted.name(ofPeer: true) {
+            return PeerIdentity(SocketAddress.tcp(host, port).description, certainty: .connection)
+        }
+        return PeerIdentity("\(address)#\(number)", certainty: .connection)
+    }
+}

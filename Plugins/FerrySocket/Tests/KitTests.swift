@@ -1,0 +1,31 @@
+import Ferry
+import FerrySocket
+import FerryTesting
+import TestSupport
+import Testing
+
+/// Sockets pass the kits for links and for transports, plain and reconnecting.
+@Suite(.tags(.channel), .timeLimit(.minutes(2))) struct KitTests {
+    @Test(arguments: Kind.allCases, LinkConformance.Requirement.allCases)
+    func links(_ kind: Kind, _ requirement: LinkConformance.Requirement) async throws {
+        let rig = try SocketRig(kind)
+        try await LinkConformance(time: .system) { try await rig.makePair() }.check(requirement)
+    }
+
+    @Test(arguments: Kind.allCases, TransportConformance.Requirement.allCases)
+    func transports(_ kind: Kind, _ requirement: TransportConformance.Requirement) async throws {
+        let rig = try SocketRig(kind)
+        try await TransportConformance(time: .system) {
+            .init(listening: rig.transport) { rig.transport }
+        }.check(requirement)
+    }
+
+    @Test(arguments: TransportConformance.Requirement.allCases)
+    func reconnecting(_ requirement: TransportConformance.Requirement) async throws {
+        let rig = try SocketRig(.unix)
+        let transport = ReconnectingTransport(over: rig.transport)
+        try await TransportConformance(time: .system, deviations: .releasedLinksStay) {
+            .init(listening: transport) { transport }
+        }.check(requirement)
+    }
+}

@@ -1,0 +1,37 @@
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import FerryTesting
+import TestSupport
+import Testing
+
+/// GATT over the virtual radio passes the kit for whole transports, plain and reconnecting.
+@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(2))) struct TransportKitTests {
+    private static let layout = GATTConfiguration(
+        service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
+
+    @Test(arguments: TransportConformance.Requirement.allCases)
+    func overTheRadio(_ requirement: TransportConformance.Requirement) async throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        @Sendable func transport() -> GATTTransport {
+            GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout, time: time)
+        }
+        try await TransportConformance(time: .virtual(time)) {
+            .init(listening: transport()) { transport() }
+        }.check(requirement)
+    }
+
+    @Test(arguments: TransportConformance.Requirement.allCases)
+    func reconnecting(_ requirement: TransportConformance.Requirement) async throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        @Sendable func transport() -> ReconnectingTransport<GATTTransport> {
+            ReconnectingTransport(
+                over: GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout, time: time), time: time)
+        }
+        try await TransportConformance(time: .virtual(time), deviations: .releasedLinksStay) {
+            .init(listening: transport()) { transport() }
+        }.check(requirement)
+    }
+}
