@@ -235,7 +235,7 @@ let package = Package(
             name: "EndToEndTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryJSON", "FerryPropertyList",
-                "FerryZlib", "FerryLoopback",
+                "FerryZlib", "FerryLoopback", "FerrySocket",
             ]
         ),
         .testTarget(

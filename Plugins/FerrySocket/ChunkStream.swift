@@ -44,7 +44,8 @@ struct ChunkStream {
             start = 0
             end = 0
         } else if start > Self.capacity / 2 {
-            buffer.baseAddress?.copyMemory(from: buffer.baseAddress! + start, byteCount: end - start)
+            let left = UnsafeRawBufferPointer(rebasing: buffer[start..<end])
+            buffer.copyMemory(from: left)
             end -= start
             start = 0
         }

@@ -1,11 +1,13 @@
 import Ferry
 import FerryBluetooth
 import FerryLoopback
+import FerrySequenced
+import FerrySocket
 import FerryTesting
 import TestSupport
 import Testing
 
-/// GATT over the virtual radio passes the kit for whole transports, plain and reconnecting.
+/// GATT over the virtual radio passes the kit for whole transports, plain and reconnecting; so do reconnecting sockets.
 @Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(2))) struct TransportKitTests {
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
@@ -32,6 +34,14 @@ import Testing
         }
         try await TransportConformance(time: .virtual(time), deviations: .releasedLinksStay) {
             .init(listening: transport()) { transport() }
+        }.check(requirement)
+    }
+
+    @Test(arguments: TransportConformance.Requirement.allCases)
+    func reconnectingSockets(_ requirement: TransportConformance.Requirement) async throws {
+        let transport = ReconnectingTransport(over: try SocketTransport(.tcp("127.0.0.1", 0)))
+        try await TransportConformance(time: .system, deviations: .releasedLinksStay) {
+            .init(listening: transport) { transport }
         }.check(requirement)
     }
 }

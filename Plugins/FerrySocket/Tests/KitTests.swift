@@ -4,7 +4,7 @@ import FerryTesting
 import TestSupport
 import Testing
 
-/// Sockets pass the kits for links and for transports, plain and reconnecting.
+/// Sockets pass the kits for links and for transports.
 @Suite(.tags(.channel), .timeLimit(.minutes(2))) struct KitTests {
     @Test(arguments: Kind.allCases, LinkConformance.Requirement.allCases)
     func links(_ kind: Kind, _ requirement: LinkConformance.Requirement) async throws {
@@ -17,15 +17,6 @@ import Testing
         let rig = try SocketRig(kind)
         try await TransportConformance(time: .system) {
             .init(listening: rig.transport) { rig.transport }
-        }.check(requirement)
-    }
-
-    @Test(arguments: TransportConformance.Requirement.allCases)
-    func reconnecting(_ requirement: TransportConformance.Requirement) async throws {
-        let rig = try SocketRig(.unix)
-        let transport = ReconnectingTransport(over: rig.transport)
-        try await TransportConformance(time: .system, deviations: .releasedLinksStay) {
-            .init(listening: transport) { transport }
         }.check(requirement)
     }
 }

@@ -14,7 +14,9 @@ final class Folder: Sendable {
 
     init() {
         var template = Array("/tmp/ferry.XXXXXX".utf8CString)
-        path = template.withUnsafeMutableBufferPointer { String(cString: mkdtemp($0.baseAddress!)) }
+        path = template.withUnsafeMutableBufferPointer { buffer in
+            buffer.baseAddress.flatMap { mkdtemp($0) }.map { String(cString: $0) } ?? "/tmp/ferry-none"
+        }
     }
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
