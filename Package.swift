@@ -111,7 +111,7 @@ let package = Package(
         .target(
             name: "FerryTransports",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryLoopback",
+                "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySocket",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
             ]
@@ -121,7 +121,7 @@ let package = Package(
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator", "FerryTransports",
+                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator", "FerryTransports",
                 "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

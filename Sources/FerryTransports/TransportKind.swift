@@ -5,7 +5,7 @@ package import Ferry
 /// This is the one place to add another: a file with its entry, which says what this build lacks where a trait is off, and
 /// its name in ``all``. Whatever takes `--transport` has it then.
 package struct TransportKind: Sendable {
-    /// The word, up to the first colon of what is typed: `loopback`, `hci`, `bluez`.
+    /// The word, up to the first colon of what is typed: `loopback`, `unix`, `hci`.
     package let name: String
     /// Whether it makes Bluetooth adapters, and not links of its own.
     package let makesAdapters: Bool
@@ -17,7 +17,7 @@ package struct TransportKind: Sendable {
     let parse: @Sendable (String) throws(FerryError) -> NamedTransport
 
     /// Every one that there is, in this build or another.
-    package static let all = [loopback, hci, bluez]
+    package static let all = [loopback, unix, tcp, hci, bluez]
 
     /// One that this build has.
     static func available(

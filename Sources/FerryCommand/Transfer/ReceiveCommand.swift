@@ -1,0 +1,168 @@
+import ArgumentParser
+import Ferry
+import Foundation
+import Synchronization
+
+/// `ferry receive`: takes what `ferry send` sends.
+struct Receive: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Receives what ferry send sends, into a folder or to standard output.",
+        discussion: """
+            Waits for a sender, and ends when one has sent everything; with --keep it goes on waiting, and takes several at \
+            once. Nothing is written outside of the folder. A file that is there is not replaced without --overwrite; one that \
+            is the same counts as received. What is incomplete is kept as .NAME.ferry-part, and sending again goes on from there.
+
+            Ends with 0 when all has arrived, 1 when something has not, 64 for wrong usage, 130 after Ctrl-C.
+            """)
+
+    @OptionGroup var options: TransferOptions
+
+    @Argument(help: "The folder to write to; - is standard output.", completion: .directory)
+    var destination = "."
+
+    @Flag(help: "Replace files that are there.")
+    var overwrite = false
+
+    @Flag(help: "Go on waiting for senders until interrupted.")
+    var keep = false
+
+    @Flag(help: "Connect to a sender that listens, and do not wait to be connected to.")
+    var connect = false
+
+    func validate() throws {
+        if keep && connect { throw ValidationError("--keep waits for senders, and --connect goes to one. Choose one.") }
+        if keep && destination == "-" {
+            throw ValidationError("Standard output takes one transfer, so --keep needs a folder.")
+        }
+    }
+
+    func run() async throws {
+        let isStream = destination == "-"
+        let report = TransferReport(
+            verb: "Received", isJSON: options.json, isQuiet: options.quiet || isStream,
+            events: isStream ? STDERR_FILENO : STDOUT_FILENO)
+        try await TransferRun.run(report) {
+            let place: any Destination
+            do {
+                place = isStream ? StreamDestination() : try FolderDestination(destination, overwrites: overwrite)
+            } catch let failure as SystemFile.Failure {
+                throw Refusal("The folder '\(destination)' cannot be opened: \(failure).")
+            }
+            let receiver = Receiver(
+                destination: place, report: report, silence: isStream ? .seconds(86_400) : .seconds(600))
+            try await receive(receiver, report)
+        }
+    }
+
+    private func receive(_ receiver: Receiver, _ report: TransferReport) async throws {
+        let meeting = try await Meeting.open(try options.open("receiver"), listens: !connect)
+        defer { meeting.close() }
+        guard keep else {
+            // A sender whose connection is lost comes again, and goes on.
+            var failure: (any Error)?
+            while true {
+                let link: any Link
+                do { link = try await meeting.next(within: options.patience) } catch { throw failure ?? error }
+                do {
+                    if try await take(link, receiver) { return }
+                    failure = FerryError(.disconnected, "The sender left before it had sent everything.")
+                } catch let error as FerryError where error.isLoss {
+                    failure = error
+                }
+                try Task.checkCancellation()
+                if destination == "-", let failure { throw failure }
+                report.remark("The connection was lost; waiting for the sender to come again.")
+            }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            let visits = Visits()
+            while !Task.isCancelled {
+                let link: any Link
+                do { link = try await meeting.next(within: .seconds(31_536_000)) } catch { break }
+                guard visits.begin() else {
+                    link.close()
+                    continue
+                }
+                group.addTask {
+                    defer { visits.end() }
+                    do { _ = try await take(link, receiver) } catch is CancellationError {} catch {
+                        report.remark("A sender's transfer ended: \(explanation(of: error))")
+                    }
+                }
+            }
+            try Task.checkCancellation()
+        }
+    }
+
+    /// How many senders there are at once, and no more than is sensible.
+    private final class Visits: Sendable {
+        private let count = Mutex(0)
+
+        func begin() -> Bool {
+            count.withLock { count in
+                guard count < 64 else { return false }
+                count += 1
+                return true
+            }
+        }
+
+        func end() { count.withLock { $0 -= 1 } }
+    }
+
+    private func take(_ link: any Link, _ receiver: Receiver) async throws -> Bool {
+        let channel = try options.channel(over: link)
+        defer { channel.close() }
+        return try await withTaskCancellationHandler {
+            try await receiver.run(channel)
+        } onCancel: {
+            channel.close()
+        }
+    }
+}
+
+/// What went wrong, in the words of the layer that noticed.
+func explanation(of error: any Error) -> String { (error as? FerryError)?.message ?? "\(error)" }
+
+/// Runs a transfer: signals, the words at the end, and the exit status.
+enum TransferRun {
+    static func run(_ report: TransferReport, _ body: @escaping @Sendable () async throws -> Void) async throws {
+        // Whoever reads our output may go; writing says so then.
+        signal(SIGPIPE, SIG_IGN)
+        let task = Task { try await body() }
+        let caught = Mutex<Int32?>(nil)
+        let sources = [SIGINT, SIGTERM].map { number in
+            signal(number, SIG_IGN)
+            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
+            source.setEventHandler {
+                let isSecond = caught.withLock { caught in
+                    defer { caught = number }
+                    return caught != nil
+                }
+                if isSecond { exit(128 + number) }
+                task.cancel()
+                // A read that waits for somebody to type cannot be called off.
+                DispatchQueue.global().asyncAfter(deadline: .now() + 3) {
+                    report.clearLine()
+                    exit(128 + number)
+                }
+            }
+            source.resume()
+            return source
+        }
+        defer { for source in sources { source.cancel() } }
+        let result = await task.result
+        if let number = caught.withLock({ $0 }) {
+            report.end("interrupted")
+            note("ferry: interrupted; the same command goes on where it was.")
+            throw ExitCode(128 + number)
+        }
+        switch result {
+        case .success:
+            report.end()
+            if report.failures > 0 { throw ExitCode.failure }
+        case .failure(let error):
+            report.end(explanation(of: error))
+            throw CommandFailure(explanation(of: error))
+        }
+    }
+}

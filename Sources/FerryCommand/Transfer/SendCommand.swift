@@ -1,0 +1,100 @@
+import ArgumentParser
+import Ferry
+import Foundation
+
+/// `ferry send`: files, folders and streams to a `ferry receive`.
+struct Send: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Sends files, folders or standard input to ferry receive.",
+        discussion: """
+            ferry receive --transport unix:/tmp/ferry folder     # in one terminal
+            ferry send --transport unix:/tmp/ferry photo.jpg     # in another
+
+            What arrives is checked. After a lost connection, or when either side was killed, the same command goes on where \
+            it was. With - standard input is sent: tar c . | ferry send --transport X -, and on the other side \
+            ferry receive --transport X - | tar x.
+
+            Ends with 0 when all has arrived, 1 when something has not, 64 for wrong usage, 130 after Ctrl-C.
+            """)
+
+    @OptionGroup var options: TransferOptions
+
+    @Argument(help: "Files and folders; - is standard input.", completion: .file())
+    var paths: [String]
+
+    @Flag(help: "Send every line as a message of its own, as soon as it is there.")
+    var lines = false
+
+    @Option(help: ArgumentHelp("What standard input is called in the receiver's folder.", valueName: "name"))
+    var name = "stdin"
+
+    @Flag(help: "Wait to be connected to, and do not connect.")
+    var listen = false
+
+    func run() async throws {
+        let report = TransferReport(verb: "Sent", isJSON: options.json, isQuiet: options.quiet)
+        try await TransferRun.run(report) {
+            let list = try SourceList(paths, streamName: name, asLines: lines)
+            for (path, reason) in list.skipped { report.remark("\(path.forTerminal) is not sent: \(reason)") }
+            report.expect(list.totalBytes)
+            try await send(list.sources, report)
+        }
+    }
+
+    private func send(_ sources: [Source], _ report: TransferReport) async throws {
+        let sender = Sender(sources: sources, report: report, patience: max(options.patience, .seconds(30)))
+        let meeting = try await Meeting.open(try options.open("sender"), listens: listen)
+        defer { meeting.close() }
+        var position = Sender.Position()
+        var fruitless = 0
+        while true {
+            let channel = try options.channel(over: try await meeting.next(within: options.patience))
+            do {
+                try await withTaskCancellationHandler {
+                    try await sender.run(channel, &position)
+                } onCancel: {
+                    channel.close()
+                }
+                return
+            } catch let error as FerryError {
+                channel.close()
+                try Task.checkCancellation()
+                // Every item was answered; what was left to say changes nothing.
+                if position.next == sources.count { return }
+                fruitless = position.hasMoved ? 0 : fruitless + 1
+                guard error.isLoss, !position.hasReadStream, fruitless < 5 else { throw error }
+                report.remark("The connection was lost. Trying again.")
+            }
+        }
+    }
+}
+
+extension FerryError {
+    /// Whether the connection has gone, so that another may do better.
+    var isLoss: Bool { [.disconnected, .truncatedMessage, .timedOut, .closed].contains(code) }
+}
+
+/// The other sides of a transfer, as they come or are gone to.
+struct Meeting {
+    private let transport: any Transport
+    private let listener: LinkListener?
+
+    static func open(_ transport: any Transport, listens: Bool) async throws -> Meeting {
+        Meeting(transport: transport, listener: listens ? try await transport.listen() : nil)
+    }
+
+    /// The next connection.
+    ///
+    /// - Throws: `timedOut`, or what connecting throws.
+    func next(within timeout: Duration) async throws(FerryError) -> any Link {
+        guard let listener else { return try await transport.connect(timeout: timeout) }
+        let time = SystemTime()
+        // The listener ends with the task that waits for it, so it is not the task that is given up.
+        let timer = time.schedule(at: time.now + timeout) { listener.close() }
+        defer { timer.cancel() }
+        for await link in listener.links { return link }
+        throw FerryError(.timedOut, "Nobody has come within \(TransferReport.time(timeout / .seconds(1))).")
+    }
+
+    func close() { listener?.close() }
+}

@@ -1,0 +1,95 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// An open file, read and written where waiting for it holds nobody up: a pipe may be silent for hours.
+final class SystemFile: Sendable {
+    let descriptor: Int32
+    private let isOwned: Bool
+    private static let queue = DispatchQueue(label: "ferry.files", attributes: .concurrent)
+
+    /// What went wrong, for people.
+    struct Failure: Error, CustomStringConvertible {
+        let number: Int32
+        init() { number = errno }
+        init(_ number: Int32) { self.number = number }
+        var description: String { String(cString: strerror(number)) }
+    }
+
+    /// - Parameter isOwned: whether it is closed with this object.
+    init(_ descriptor: Int32, isOwned: Bool = true) {
+        self.descriptor = descriptor
+        self.isOwned = isOwned
+    }
+
+    deinit { if isOwned { close(descriptor) } }
+
+    static func opened(_ path: String) throws(Failure) -> SystemFile {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw Failure() }
+        return SystemFile(descriptor)
+    }
+
+    /// Runs what may wait.
+    static func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result(catching: body)) }
+        }
+    }
+
+    /// Reads until the buffer is full or the file at its end. Returns how much was read.
+    func fill(_ buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int {
+        var filled = 0
+        while filled < buffer.count {
+            let count = read(descriptor, buffer.baseAddress.map { $0 + filled }, buffer.count - filled)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Failure() }
+            if count == 0 { break }
+            filled += count
+        }
+        return filled
+    }
+
+    /// Reads what is there, at least one byte unless the file is at its end.
+    func readSome(_ buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int {
+        while true {
+            let count = read(descriptor, buffer.baseAddress, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count >= 0 else { throw Failure() }
+            return count
+        }
+    }
+
+    func write(_ bytes: ArraySlice<UInt8>) throws(Failure) {
+        let failure = bytes.withUnsafeBytes { bytes -> Failure? in
+            var done = 0
+            while done < bytes.count {
+                let count = Foundation.write(descriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done)
+                if count < 0, errno == EINTR { continue }
+                guard count >= 0 else { return Failure() }
+                done += count
+            }
+            return nil
+        }
+        if let failure { throw failure }
+    }
+
+    func seek(to offset: UInt64) throws(Failure) {
+        guard lseek(descriptor, off_t(clamping: offset), SEEK_SET) >= 0 else { throw Failure() }
+    }
+
+    /// What the first so many bytes are, or all; nil when there are not so many. Leaves the file at their end.
+    func content(of count: UInt64? = nil) throws(Failure) -> TransferContent? {
+        try seek(to: 0)
+        var content = TransferContent()
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 256 << 10, alignment: 16)
+        defer { buffer.deallocate() }
+        while count.map({ content.count < $0 }) ?? true {
+            let wanted = min(UInt64(buffer.count), (count ?? .max) - content.count)
+            let read = try fill(UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(wanted)]))
+            if read == 0 { return count == nil ? content : nil }
+            content.add(UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<read]))
+        }
+        return content
+    }
+}

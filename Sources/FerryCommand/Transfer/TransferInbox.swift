@@ -1,0 +1,171 @@
+import CFerryChecksum
+import Ferry
+
+/// The receiver of a transfer as a value: what to do with each message that comes. Whoever owns it does the reading and
+/// writing.
+struct TransferInbox {
+    /// What is to be done.
+    enum Action: Equatable {
+        /// Send a welcome.
+        case welcome
+        /// Look what is there of an item, and call ``offer(_:isWhole:)``; or refuse it, with ``refuse()``.
+        case look(TransferItem)
+        /// Cut what is there to so many bytes; data follows.
+        case begin(TransferItem, at: UInt64)
+        case write(ArraySlice<UInt8>)
+        /// All is there and its checksum right: keep it.
+        case finish(TransferItem, TransferContent)
+        /// What is there is what would have come.
+        case alreadyThere(TransferItem, TransferContent)
+        /// What has come is not what was sent.
+        case damaged(TransferItem)
+        /// The sender does not go on with it.
+        case givenUp(TransferItem, String)
+        /// The item was refused, and what still comes of it is passed over.
+        case passOver
+        /// The transfer is complete.
+        case end
+    }
+
+    fileprivate enum State {
+        case new, idle
+        case looking(TransferItem)
+        case offered(TransferItem, TransferContent, isWhole: Bool)
+        case receiving(TransferItem, TransferContent)
+        case refused
+        case ended
+    }
+
+    private var state = State.new
+
+    /// The item in hand and how much of it there is.
+    var progress: (item: TransferItem, count: UInt64)? {
+        if case .receiving(let item, let content) = state { (item, content.count) } else { nil }
+    }
+
+    var hasEnded: Bool { if case .ended = state { true } else { false } }
+
+    /// What to do with a message.
+    ///
+    /// - Throws: `malformedStream` for a message out of its order, `incompatiblePeer` for another version.
+    mutating func receive(_ message: TransferMessage) throws(FerryError) -> Action {
+        switch (state, message) {
+        case (.new, .hello(let version)):
+            guard version == TransferMessage.version else {
+                throw FerryError(
+                    .incompatiblePeer,
+                    "The sender speaks version \(version) of the protocol; this is version \(TransferMessage.version). "
+                        + "Install the same ferry on both sides.")
+            }
+            state = .idle
+            return .welcome
+        case (.idle, .item(let item)), (.refused, .item(let item)):
+            state = .looking(item)
+            return .look(item)
+        case (.idle, .goodbye), (.refused, .goodbye):
+            state = .ended
+            return .end
+        case (.offered(let item, let there, _), .go(let offset)):
+            // From the end of what is there, or anew.
+            guard offset == 0 || offset == there.count else {
+                throw .noTransfer("\(offset) bytes are to be kept of \(there.count)")
+            }
+            state = .receiving(item, offset == 0 ? TransferContent() : there)
+            return .begin(item, at: offset)
+        case (.offered(let item, let there, isWhole: true), .end(let content)) where content == there:
+            state = .idle
+            return .alreadyThere(item, content)
+        case (.receiving(let item, var content), .data(let bytes)):
+            content.add(bytes)
+            if item.kind == .lines { content.add([10]) }
+            state = .receiving(item, content)
+            return .write(bytes)
+        case (.receiving(let item, let content), .end(let sent)):
+            state = .idle
+            return content == sent ? .finish(item, content) : .damaged(item)
+        case (.offered(let item, _, _), .giveUp(let reason)), (.receiving(let item, _), .giveUp(let reason)):
+            state = .idle
+            return .givenUp(item, reason)
+        case (.refused, .go), (.refused, .data), (.refused, .end), (.refused, .giveUp): return .passOver
+        default: throw .noTransfer("\(message.word) came \(state.word)")
+        }
+    }
+
+    /// So much is there of the item that was to be looked at.
+    mutating func offer(_ content: TransferContent, isWhole: Bool) {
+        guard case .looking(let item) = state else { return }
+        state = .offered(item, content, isWhole: isWhole)
+    }
+
+    /// The item that was to be looked at needs no data.
+    mutating func settle() {
+        if case .looking = state { state = .idle }
+    }
+
+    /// The item in hand is not taken. What comes of it still is passed over.
+    mutating func refuse() { state = .refused }
+}
+
+extension TransferContent {
+    /// Counts bytes in.
+    mutating func add(_ bytes: ArraySlice<UInt8>) {
+        bytes.withUnsafeBytes { add($0) }
+    }
+
+    mutating func add(_ bytes: UnsafeRawBufferPointer) {
+        guard let base = bytes.baseAddress, !bytes.isEmpty else { return }
+        count &+= UInt64(bytes.count)
+        checksum = ferry_crc32c(checksum, base, bytes.count)
+    }
+}
+
+extension TransferInbox.State {
+    fileprivate var word: String {
+        switch self {
+        case .new: "before the greeting"
+        case .idle: "between two items"
+        case .looking, .offered: "before it was said whether to go on with an item"
+        case .receiving: "within an item"
+        case .refused: "after an item was refused"
+        case .ended: "after the end"
+        }
+    }
+}
+
+extension TransferMessage {
+    fileprivate var word: String {
+        switch self {
+        case .hello: "a greeting"
+        case .item: "an item"
+        case .go: "a beginning"
+        case .data: "data"
+        case .end: "the end of an item"
+        case .giveUp: "a sender's giving up"
+        case .goodbye: "the end of the transfer"
+        case .welcome, .have, .done, .refused: "a receiver's answer"
+        }
+    }
+}
+
+/// What a sender does about what the receiver has.
+enum TransferPlan: Equatable {
+    /// Send from this offset on.
+    case send(from: UInt64)
+    /// Say that it is complete.
+    case confirm
+    /// Another file stands in its place.
+    case conflict
+
+    /// - Parameters:
+    ///   - there: what the receiver has.
+    ///   - own: what the sender's first so many bytes are; nil when there are not so many.
+    ///   - size: how many the sender has; nil for a stream.
+    init(there: TransferContent, isWhole: Bool, own: TransferContent?, size: UInt64?) {
+        let isSame = there == own
+        if isWhole {
+            self = isSame && there.count == size ? .confirm : .conflict
+        } else {
+            self = .send(from: isSame ? there.count : 0)
+        }
+    }
+}

@@ -1,0 +1,85 @@
+import ArgumentParser
+import Ferry
+import FerryBluetooth
+import FerrySequenced
+import FerryTransports
+
+/// What `ferry send` and `ferry receive` both take.
+struct TransferOptions: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "What carries the bytes: \(forms.joined(separator: ", ")).", valueName: "transport"),
+        transform: Self.parse)
+    var transport: NamedTransport
+
+    private static let forms = NamedTransport.forms { $0.name != "loopback" }
+
+    enum FramingChoice: String, CaseIterable, ExpressibleByArgument {
+        case length, sequenced
+        var framing: any Framing { self == .length ? LengthPrefixFraming() : SequencedFraming() }
+    }
+
+    @Option(help: "How chunks become messages again; the same on both sides.")
+    var framing = FramingChoice.length
+
+    @Option(
+        help: ArgumentHelp("The most bytes in a chunk. (default: what the link takes)", valueName: "bytes"),
+        transform: { text in
+            guard let number = Int(text), (4...65_535).contains(number) else {
+                throw ValidationError("Give a number of bytes from 4 to 65535.")
+            }
+            return number
+        })
+    var chunk: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "How long to wait for the other side: at the beginning, and after each loss of the connection.",
+            valueName: "seconds"))
+    var timeout = 60.0
+
+    @Flag(help: "Print one JSON object a line for each event, for programs.")
+    var json = false
+
+    @Flag(help: "Show no progress.")
+    var quiet = false
+
+    func validate() throws {
+        guard (0.1...86_400).contains(timeout) else {
+            throw ValidationError("--timeout is \(timeout); give 0.1 to 86400 seconds.")
+        }
+    }
+
+    var patience: Duration { .seconds(timeout) }
+
+    /// E07F0AE8-00BB-47F5-94F4-4A7174EA3040 and ...3041: what files cross where links are laid over GATT.
+    private static let layout = GATTConfiguration(
+        service: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3040 as UInt128),
+        characteristic: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3041 as UInt128))
+
+    private static func parse(_ text: String) throws -> NamedTransport {
+        do throws(FerryError) {
+            let transport = try NamedTransport.parse(text, program: "ferry", forms: forms)
+            guard transport.reachesOtherProcesses else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "The \(transport) transport ends with this process, and would meet nobody. Use one of: "
+                        + "\(forms.joined(separator: ", ")).")
+            }
+            return transport
+        } catch {
+            throw ValidationError(error.message)
+        }
+    }
+
+    /// The transport for a role. Nothing is opened yet.
+    func open(_ role: String) throws(FerryError) -> any Transport {
+        var options = RadioOptions()
+        options.onAdvice = { note($0) }
+        return try transport.open(Self.layout, options)(role)
+    }
+
+    func channel(over link: any Link) throws(FerryError) -> TransferChannel {
+        try TransferChannel(over: link, framing: framing.framing, chunkSize: chunk)
+    }
+}

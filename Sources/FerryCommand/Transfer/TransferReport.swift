@@ -1,0 +1,202 @@
+import Foundation
+import Synchronization
+
+/// What a transfer tells while it goes: events as JSON for programs, a line that changes for people at a terminal, and
+/// sentences at the end.
+final class TransferReport: Sendable {
+    /// One event of `--json`.
+    struct Event: Encodable {
+        var event: String
+        var item: String?
+        var bytes: UInt64?
+        var totalBytes: UInt64?
+        var offset: UInt64?
+        var bytesPerSecond: UInt64?
+        var crc32c: String?
+        var reason: String?
+        var items: Int?
+        var failed: Int?
+        var seconds: Double?
+    }
+
+    private struct State {
+        var start: ContinuousClock.Instant?
+        var items = 0
+        var failed = 0
+        /// Bytes that have crossed.
+        var moved: UInt64 = 0
+        /// Bytes of the items that are on the other side, with those that were there before.
+        var settled: UInt64 = 0
+        /// The same of the item in hand.
+        var current: UInt64 = 0
+        var total: UInt64?
+        /// The size of the item in hand.
+        var size: UInt64?
+
+        var done: UInt64 { (total == nil ? 0 : settled) + current }
+        var whole: UInt64? { total ?? size }
+        var seconds: Double { start.map { $0.duration(to: .now) / .seconds(1) } ?? 0 }
+        var item = ""
+        var lastShown: ContinuousClock.Instant?
+        var isLineShown = false
+    }
+
+    private let verb: String
+    private let isJSON: Bool
+    private let showsLine: Bool
+    private let events: SystemFile
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - verb: `Sent` or `Received`.
+    ///   - isJSON: whether events are printed.
+    ///   - isQuiet: whether no progress is shown.
+    ///   - events: where events go.
+    init(verb: String, isJSON: Bool, isQuiet: Bool, events: Int32 = STDOUT_FILENO) {
+        self.verb = verb
+        self.isJSON = isJSON
+        showsLine = !isQuiet && !isJSON && isatty(STDERR_FILENO) != 0
+        self.events = SystemFile(events, isOwned: false)
+    }
+
+    var failures: Int { state.withLock { $0.failed } }
+
+    func expect(_ total: UInt64?) { state.withLock { $0.total = total } }
+
+    func begin(_ item: TransferItem, at offset: UInt64) {
+        state.withLock { state in
+            if state.start == nil { state.start = .now }
+            state.item = item.name
+            state.size = item.size
+            state.current = offset
+        }
+        emit(Event(event: "begin", item: item.name, totalBytes: item.size, offset: offset))
+    }
+
+    func move(_ count: Int) {
+        let line = state.withLock { state -> String? in
+            state.moved += UInt64(count)
+            state.current += UInt64(count)
+            guard isJSON || showsLine else { return nil }
+            let now = ContinuousClock.now
+            if let last = state.lastShown, last.duration(to: now) < .milliseconds(isJSON ? 1000 : 200) { return nil }
+            state.lastShown = now
+            state.isLineShown = showsLine
+            return self.text(of: state)
+        }
+        guard let line else { return }
+        if showsLine { write("\r" + line + "\u{1B}[K") }
+        if isJSON {
+            let (item, done, total) = state.withLock { ($0.item, $0.done, $0.whole) }
+            emit(Event(event: "progress", item: item, bytes: done, totalBytes: total, bytesPerSecond: rate))
+        }
+    }
+
+    /// Since the first byte could go.
+    private var seconds: Double { state.withLock { $0.seconds } }
+    private var rate: UInt64 { state.withLock { UInt64(Double($0.moved) / max($0.seconds, 0.001)) } }
+
+    private func text(of state: State) -> String {
+        let perSecond = Double(state.moved) / max(state.seconds, 0.001)
+        var parts = [state.item.forTerminal]
+        if let total = state.whole, total > 0 {
+            parts.append("\(min(100, state.done * 100 / total)) %")
+            parts.append("\(Self.size(state.done)) of \(Self.size(total))")
+        } else {
+            parts.append(Self.size(state.done))
+        }
+        parts.append("\(Self.size(UInt64(perSecond)))/s")
+        if let total = state.whole, total > state.done, perSecond > 0 {
+            parts.append("\(Self.time(Double(total - state.done) / perSecond)) left")
+        }
+        return String(parts.joined(separator: "  ").prefix(Self.width - 1))
+    }
+
+    private static var width: Int {
+        var size = winsize()
+        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 10 else { return 80 }
+        return Int(size.ws_col)
+    }
+
+    func done(_ item: TransferItem, _ content: TransferContent?, wasThere: Bool = false) {
+        state.withLock { state in
+            state.items += 1
+            state.settled += content?.count ?? state.current
+            state.current = 0
+        }
+        emit(
+            Event(
+                event: wasThere ? "unchanged" : "done", item: item.name, bytes: content?.count,
+                crc32c: content.map { hexadecimal($0.checksum) }))
+    }
+
+    func fail(_ item: String, _ reason: String) {
+        state.withLock { $0.failed += 1 }
+        emit(Event(event: "failed", item: item, reason: reason))
+        say("\(item.forTerminal): \(reason.forTerminal)")
+    }
+
+    /// Something that people should know and that is no failure.
+    func remark(_ text: String) {
+        emit(Event(event: "note", reason: text))
+        say(text)
+    }
+
+    /// The end of it all.
+    func end(_ error: String? = nil) {
+        let (items, failed, moved) = state.withLock { ($0.items, $0.failed, $0.moved) }
+        emit(
+            Event(
+                event: "end", bytes: moved, bytesPerSecond: rate, reason: error, items: items, failed: failed,
+                seconds: (seconds * 1000).rounded() / 1000))
+        clearLine()
+        guard !isJSON, showsLine || failed > 0 else { return }
+        let what = "\(verb) \(items) item\(items == 1 ? "" : "s"), \(Self.size(moved)) in \(Self.time(seconds))"
+        write(what + ", \(Self.size(rate))/s" + (failed > 0 ? "; \(failed) failed" : "") + "\n")
+    }
+
+    func clearLine() {
+        let wasShown = state.withLock { state in
+            defer { state.isLineShown = false }
+            return state.isLineShown
+        }
+        if wasShown { write("\r\u{1B}[K") }
+    }
+
+    private func say(_ text: String) {
+        clearLine()
+        if !isJSON { write("ferry: " + text + "\n") }
+    }
+
+    private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
+
+    private func emit(_ event: Event) {
+        guard isJSON else { return }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        guard var line = try? encoder.encode(event) else { return }
+        line.append(10)
+        try? events.write(Array(line)[...])
+    }
+
+    static func size(_ bytes: UInt64) -> String {
+        if bytes < 1000 { return "\(bytes) B" }
+        for (unit, factor) in [("kB", 1e3), ("MB", 1e6), ("GB", 1e9)] where Double(bytes) < factor * 999.95 {
+            return "\(number(Double(bytes) / factor, 1)) \(unit)"
+        }
+        return "\(number(Double(bytes) / 1e12, 1)) TB"
+    }
+
+    static func time(_ seconds: Double) -> String {
+        if seconds < 10 { return "\(number(seconds, 1)) s" }
+        let whole = Int(min(seconds, 1e9).rounded())
+        if whole < 60 { return "\(whole) s" }
+        let (minutes, rest) = (whole / 60, whole % 60)
+        return minutes < 60 ? "\(minutes) min \(rest) s" : "\(minutes / 60) h \(minutes % 60) min"
+    }
+
+    private func hexadecimal(_ value: UInt32) -> String {
+        let digits = String(value, radix: 16)
+        return String(repeating: "0", count: 8 - digits.count) + digits
+    }
+}

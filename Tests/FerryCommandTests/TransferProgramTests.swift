@@ -1,0 +1,225 @@
+import Dispatch
+import Foundation
+import TestSupport
+import Testing
+
+/// `ferry send` and `ferry receive` as people run them: two processes, a shell between them.
+@Suite("ferry send and receive", .tags(.program), .timeLimit(.minutes(3))) struct TransferProgramTests {
+    /// Runs a script in a folder of its own, with `$FERRY` and `$T`, the transport's option; `both RECEIVER SENDER` runs the
+    /// two arguments and prints how each has ended.
+    private func run(_ script: String, transport: String = "unix:./s") async throws -> String {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "ferry-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let bundle = try #require(
+            CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executableURL?.path)
+        let program = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("ferry")
+        try #require(FileManager.default.isExecutableFile(atPath: program.path), "\(program.path) has not been built")
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/bash")
+        process.currentDirectoryURL = folder
+        process.environment = ProcessInfo.processInfo.environment.merging([
+            "FERRY": "timeout 60 \(program.path)", "PROGRAM": program.path, "T": "--transport \(transport)",
+        ]) { $1 }
+        let helpers = """
+            both() { eval "$1" & local r=$!; eval "$2"; echo "sent $?"; wait $r; echo "received $?"; }
+            until_size() { for i in $(seq 600); do [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt $2 ] && return; sleep 0.05; done; }
+
+            """
+        process.arguments = ["-c", helpers + script]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        let output = await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                let data = pipe.fileHandleForReading.readDataToEndOfFile()
+                process.waitUntilExit()
+                continuation.resume(returning: String(decoding: data, as: UTF8.self))
+            }
+        }
+        return output
+    }
+
+    @Test("A folder crosses whole, with its permissions") func folder() async throws {
+        let output = try await run(
+            """
+            mkdir -p src/deep/er src/empty; echo hello > src/a; seq 50000 > src/deep/er/b; : > src/c; chmod 755 src/a
+            touch -d @1700000000 src/a
+            both '$FERRY receive $T out' '$FERRY send $T src'
+            diff -r src out/src && stat -c '%a %Y' out/src/a; ls -A out
+            """)
+        #expect(output == "sent 0\nreceived 0\n755 1700000000\nsrc\n")
+    }
+
+    @Test("A pipe through tar, over Unix sockets and TCP", arguments: ["unix:./s", "tcp:127.0.0.1:PORT"])
+    func pipe(_ transport: String) async throws {
+        let port = String(20_000 + Int(ProcessInfo.processInfo.processIdentifier) % 30_000)
+        let output = try await run(
+            """
+            mkdir -p src/d dst; seq 100000 > src/d/b
+            both '$FERRY receive $T - | tar x -C dst' 'tar c -C src . | $FERRY send $T -'
+            diff -r src dst && echo same
+            """, transport: transport.replacingOccurrences(of: "PORT", with: port))
+        #expect(output == "sent 0\nreceived 0\nsame\n")
+    }
+
+    @Test("Lines arrive as they are written, one by one") func lines() async throws {
+        let output = try await run(
+            """
+            mkfifo in
+            $FERRY receive $T - > out & r=$!
+            $FERRY send $T --lines - < in & s=$!
+            exec 3> in
+            echo '{"a":1}' >&3
+            until_size out 7; cat out
+            printf '\\nlast' >&3; exec 3>&-
+            wait $s; echo "sent $?"; wait $r; echo "received $?"; tail -n 2 out
+            """)
+        #expect(output == "{\"a\":1}\nsent 0\nreceived 0\n\nlast\n")
+    }
+
+    @Test("A killed side is started again and goes on where it was", arguments: ["receiver", "sender"])
+    func killed(_ who: String) async throws {
+        // Standard output is slow to take, so that the kill comes in the middle.
+        let output = try await run(
+            """
+            mkdir out; head -c 40000000 /dev/urandom > big
+            if [ \(who) = receiver ]; then
+                $FERRY send $T --chunk 2000 big 2>/dev/null & s=$!
+                $PROGRAM receive $T out & r=$!; until_size out/.big.ferry-part 1000000; kill -STOP $r; kill -9 $r; wait $r 2>/dev/null
+                $FERRY receive $T --json out | grep begin; wait $s; echo "sent $?"
+            else
+                $FERRY receive $T out 2>/dev/null & r=$!
+                $PROGRAM send $T --chunk 2000 big & s=$!; until_size out/.big.ferry-part 1000000; kill -STOP $s; kill -9 $s; wait $s 2>/dev/null
+                $FERRY send $T --json big | grep begin; wait $r; echo "received $?"
+            fi 2>/dev/null
+            cmp big out/big && echo same; ls -A out
+            """)
+        let offset = try #require(output.firstMatch(of: #/"offset":(\d+)/#).flatMap { Int($0.1) })
+        #expect(offset >= 1_000_000 && offset < 40_000_000, "\(output)")
+        #expect(output.hasSuffix("\(who == "receiver" ? "sent" : "received") 0\nsame\nbig\n"), "\(output)")
+    }
+
+    /// The part that is there is of another file of that name.
+    @Test("A part that does not fit is sent anew") func staleParts() async throws {
+        let output = try await run(
+            """
+            mkdir out; seq 100000 > big; seq 7 1000 > out/.big.ferry-part
+            both '$FERRY receive $T out' '$FERRY send $T --json big | grep begin'
+            cmp big out/big && echo same
+            """)
+        #expect(output.contains("\"offset\":0"))
+        #expect(output.hasSuffix("received 0\nsame\n"), "\(output)")
+    }
+
+    @Test("What is there is not replaced unless asked") func overwriting() async throws {
+        let output = try await run(
+            """
+            mkdir out; echo new > a; echo old > out/a
+            both '$FERRY receive $T out' '$FERRY send $T a' 2>/dev/null; cat out/a
+            both '$FERRY receive $T --overwrite out' '$FERRY send $T a' 2>/dev/null; cat out/a
+            both '$FERRY receive $T out' '$FERRY send $T --json a | grep -c unchanged' 2>/dev/null; cat out/a
+            echo stream | $FERRY send $T --name a - 2>/dev/null & $FERRY receive $T out 2>/dev/null; echo $?; cat out/a
+            """)
+        #expect(
+            output == "sent 1\nreceived 1\nold\nsent 0\nreceived 0\nnew\n1\nsent 0\nreceived 0\nnew\n1\nnew\n",
+            "\(output)")
+    }
+
+    @Test("Links in the receiver's folder lead nowhere") func links() async throws {
+        let output = try await run(
+            """
+            mkdir -p out precious src; echo old > precious/a; echo new > src/a; echo x > b
+            ln -s ../precious out/src; ln -s ../precious/a out/b; ln -s ../precious/a out/.c.ferry-part; echo y > c
+            both '$FERRY receive $T --overwrite out' '$FERRY send $T src b c' 2>/dev/null
+            cat precious/a; ls precious
+            """)
+        #expect(output == "sent 1\nreceived 1\nold\na\n", "\(output)")
+    }
+
+    @Test("Several senders at once, and Ctrl-C") func several() async throws {
+        let output = try await run(
+            """
+            $PROGRAM receive $T --keep out & r=$!
+            for i in 1 2 3 4 5; do head -c 3000000 /dev/urandom > f$i; done
+            for i in 1 2 3 4 5; do $FERRY send $T f$i & p="$p $!"; done
+            for q in $p; do wait $q; echo $?; done
+            kill -INT $r; wait $r; echo "received $?"
+            for i in 1 2 3 4 5; do cmp f$i out/f$i || echo differs; done; ls s 2>/dev/null
+            """)
+        #expect(output.hasPrefix("0\n0\n0\n0\n0\n"), "\(output)")
+        #expect(output.hasSuffix("received 130\n"), "\(output)")
+    }
+
+    @Test(
+        "Whoever reads the output goes, or the disk is full: both sides say so",
+        arguments: ["| head -c 10 > /dev/null", "> /dev/full"])
+    func outputs(_ end: String) async throws {
+        let output = try await run(
+            """
+            set -o pipefail; head -c 5000000 /dev/zero > big
+            both '$FERRY receive $T - \(end)' '$FERRY send $T big' 2> errors; sort -u errors
+            """)
+        let cause = end.contains("full") ? "No space left" : "Broken pipe"
+        #expect(output.contains("sent 1\nreceived 1\n"), "\(output)")
+        #expect(output.contains("ferry: big: it cannot be written: \(cause)"), "\(output)")
+    }
+
+    @Test(
+        "Wrong usage is told and ends with 64, what goes wrong later with 1",
+        arguments: [
+            ("send a", 64, "--transport"), ("send --transport unix:s", 64, "paths"),
+            ("send --transport frob:s a", 64, "There is no transport"), ("send $T --chunk 3 a", 64, "4 to 65535"),
+            ("send $T --timeout 0 a", 64, "0.1 to 86400"), ("receive --transport loopback", 64, "ends with this process"),
+            ("receive $T --keep -", 64, "needs a folder"), ("receive $T --keep --connect", 64, "Choose one"),
+            ("send $T none", 1, "'none' cannot be read: No such file"), ("send $T a b/a", 1, "would be one"),
+            ("send $T /dev/log /", 1, "cannot"), ("send $T --lines b", 1, "has no lines"),
+            ("send $T --timeout 0.2 a", 1, "Nobody listens at unix:./s"),
+            ("receive $T --timeout 0.2", 1, "Nobody has come within 0.2 s"),
+            ("receive $T a", 1, "cannot be opened: Not a directory"),
+            ("send --transport unix:./\(String(repeating: "x", count: 200)) a", 64, "system takes 107"),
+        ])
+    func wrongUsage(_ arguments: String, _ status: Int, _ words: String) async throws {
+        let output = try await run("mkdir b; touch a b/a; $FERRY \(arguments); echo \"status $?\"")
+        #expect(output.contains(words), "\(output)")
+        #expect(output.hasSuffix("status \(status)\n"), "\(output)")
+    }
+
+    @Test("On a terminal progress is a line with rate and time left; in a pipe there is none") func terminal()
+        async throws
+    {
+        let output = try await run(
+            """
+            head -c 30000000 /dev/urandom > big
+            $FERRY receive $T out > quiet 2>&1 & r=$!
+            script -qec "$PROGRAM send $T --chunk 300 big" /dev/null | tr '\\r' '\\n'; wait $r; wc -c < quiet
+            """)
+        #expect(output.contains(#/big  \d+ %  [\d.]+ [kM]?B of 30.0 MB  [\d.]+ [kM]B/s  [\d.]+ s left/#), "\(output)")
+        #expect(output.contains("Sent 1 item, 30.0 MB in "), "\(output)")
+        #expect(output.hasSuffix("\n0\n"), "\(output)")
+    }
+
+    @Test("Ctrl-C keeps what has come, and says how to go on") func interrupted() async throws {
+        let output = try await run(
+            """
+            head -c 40000000 /dev/urandom > big
+            $FERRY receive $T out 2>/dev/null & r=$!
+            $PROGRAM send $T --chunk 2000 big & s=$!; until_size out/.big.ferry-part 100000; kill -INT $s; wait $s; echo "sent $?"
+            $FERRY send $T big; echo "sent $?"; wait $r; echo "received $?"; cmp big out/big && echo same
+            """)
+        #expect(
+            output
+                == "ferry: interrupted; the same command goes on where it was.\nsent 130\nsent 0\nreceived 0\nsame\n",
+            "\(output)")
+    }
+
+    @Test("Another framing at the other end is told as such") func mismatch() async throws {
+        let output = try await run(
+            "touch a; both '$FERRY receive $T --framing sequenced --timeout 1 out' '$FERRY send $T --timeout 1 a' 2>&1")
+        #expect(output.contains("same --framing"), "\(output)")
+        #expect(output.contains("sent 1\n") && output.contains("received 1\n"), "\(output)")
+    }
+}
