@@ -121,7 +121,8 @@ let package = Package(
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator", "FerryTransports",
+                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator",
+                "FerryTransports",
                 "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

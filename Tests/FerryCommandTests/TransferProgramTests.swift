@@ -173,7 +173,8 @@ import Testing
         arguments: [
             ("send a", 64, "--transport"), ("send --transport unix:s", 64, "paths"),
             ("send --transport frob:s a", 64, "There is no transport"), ("send $T --chunk 3 a", 64, "4 to 65535"),
-            ("send $T --timeout 0 a", 64, "0.1 to 86400"), ("receive --transport loopback", 64, "ends with this process"),
+            ("send $T --timeout 0 a", 64, "0.1 to 86400"),
+            ("receive --transport loopback", 64, "ends with this process"),
             ("receive $T --keep -", 64, "needs a folder"), ("receive $T --keep --connect", 64, "Choose one"),
             ("send $T none", 1, "'none' cannot be read: No such file"), ("send $T a b/a", 1, "would be one"),
             ("send $T /dev/log /", 1, "cannot"), ("send $T --lines b", 1, "has no lines"),
