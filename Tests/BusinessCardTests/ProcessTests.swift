@@ -34,6 +34,21 @@ import Testing
         }
     }
 
+    @Test func aCardGoesFromProcessToProcess() async throws {
+        try await withFolder { folder in
+            let program = try Program()
+            let socket = "unix:\(folder)/s"
+            async let serving = program.run(["serve", "--transport", socket, "--timeout", "5"])
+            let received = try await program.run([
+                "receive", "--transport", socket, "--timeout", "30", "--save", folder + "/card.json",
+            ])
+            let served = try await serving
+            #expect(received.status == 0 && served.status == 0, "\(received.errors) \(served.errors)")
+            #expect(served.output.contains("1 visitor served, 0 failed."))
+            #expect(try CardFile.load(folder + "/card.json") == .example)
+        }
+    }
+
     @Test func aBadCardFileIsToldBeforeAnythingIsSent() async throws {
         try await withFolder { folder in
             try Data("{\n\"firstName\": Ada}".utf8).write(to: URL(fileURLWithPath: folder + "/bad.json"))

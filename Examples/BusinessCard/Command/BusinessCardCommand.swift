@@ -87,10 +87,7 @@ extension CardOptions {
     func requireOtherProcesses(for role: String) throws {
         guard !transport.reachesOtherProcesses else { return }
         let others = NamedTransport.forms { $0.name != transport.description }
-        let help =
-            others.isEmpty
-            ? "This build has no transport that leaves it; swift build --traits HCI, or --traits BlueZ, makes one that has."
-            : "Choose one that leaves it with --transport: \(others.joined(separator: ", "))."
+        let help = "Choose one that leaves it with --transport: \(others.joined(separator: ", "))."
         throw ValidationError(
             "\(role) would meet nobody: the \(transport) transport is a virtual radio within one process. \(help) "
                 + "Run business-card without a subcommand to see both roles at once.")
