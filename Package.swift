@@ -28,6 +28,7 @@ let package = Package(
         .library(name: "FerryHCI", targets: ["FerryHCI"]),
         .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
+        .library(name: "FerryCoreBluetooth", targets: ["FerryCoreBluetooth"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
         .executable(name: "virtual-controllers", targets: ["VirtualControllersCommand"]),
         .executable(name: "hci-throughput", targets: ["HCIThroughput"]),
@@ -155,6 +156,11 @@ let package = Package(
             ],
             path: "Plugins/FerryBlueZ"
         ),
+
+        // Apple's framework as an adapter; elsewhere over the module of the same name (below).
+        .target(
+            name: "FerryCoreBluetooth", dependencies: ["Ferry", "FerryBluetooth"], path: "Plugins/FerryCoreBluetooth",
+            exclude: ["Tests"]),
 
         // The business-card exchange: where people start.
         .executableTarget(
@@ -288,6 +294,15 @@ let package = Package(
             path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
         ),
     ]
+    package.targets.first { $0.name == "FerryCoreBluetooth" }?.dependencies.append("CoreBluetooth")
+    package.targets.append(
+        .testTarget(
+            name: "FerryCoreBluetoothTests",
+            dependencies: [
+                "CoreBluetooth", "Ferry", "FerryBluetooth", "FerryCoreBluetooth", "FerryJSON", "FerryLoopback",
+                "FerrySequenced", "FerryTesting",
+            ],
+            path: "Plugins/FerryCoreBluetooth/Tests"))
     package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
         "CoreBluetooth", "CoreBluetoothSwift5Programs",
     ]

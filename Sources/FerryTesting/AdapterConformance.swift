@@ -120,6 +120,9 @@ public struct AdapterConformance: Sendable {
         public static let writesAreCommands = Deviations(rawValue: 128)
         /// An answer with `valueNotAllowed` arrives as `unlikelyError`: there is no way to give some of the errors.
         public static let fewErrors = Deviations(rawValue: 256)
+        /// A central is known by what it does: its connection begins with that and ends with its last subscription, and the
+        /// peripheral cannot end it.
+        public static let centralsBySubscription = Deviations(rawValue: 512)
     }
 
     let peripheral: any BluetoothAdapter

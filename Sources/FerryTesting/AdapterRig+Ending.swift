@@ -10,7 +10,7 @@ extension AdapterRig {
         let connection = remote.connection
         if byCentral {
             connectionCalls.call { connection.disconnect() }
-        } else if deviations.contains(.noRecipients) {
+        } else if !deviations.isDisjoint(with: [.noRecipients, .centralsBySubscription]) {
             return
         } else {
             calls.call { peripheral.disconnect(central) }

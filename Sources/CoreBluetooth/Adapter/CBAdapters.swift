@@ -76,7 +76,7 @@ struct ManagerSetup {
 
     /// Options of a manager with an adapter of its own: they pass through the designated initializer, which a subclass may
     /// override.
-    static func options(_ options: [String: Any]?, _ adapter: any BluetoothAdapter, _ quirks: CBQuirks? = nil)
+    static func options(_ options: [String: Any]?, _ adapter: any BluetoothAdapter, _ quirks: CBQuirks?)
         -> [String: Any]
     {
         var options = options ?? [:]

@@ -16,4 +16,31 @@ public struct CBQuirks: OptionSet, Hashable, Sendable {
 
     /// The queue of writes without response holds 20, as on phones of 2015 (openradar 20394802); further ones are lost.
     public static let shallowWriteQueue = Self(rawValue: 4)
+
+    /// ``CBPeripheral/canSendWriteWithoutResponse`` is false and its call does not come, as in an app in the background, for
+    /// which no app is woken; writing works all the same (developer forums 765444, 812376).
+    public static let silentInBackground = Self(rawValue: 8)
+
+    /// Every seventh call that says that there is room is lost, in both roles; in the field about one in 20 000
+    /// (Polidea/RxBluetoothKit 282).
+    public static let losesReadyCalls = Self(rawValue: 16)
+
+    /// Peripherals that were restored as connecting stay so until the program connects them itself (LoopKit/CGMBLEKit 75).
+    public static let restoredStaysConnecting = Self(rawValue: 32)
+
+    /// Advertisements have no local name, as those of an app in the background (developer forums 814450).
+    public static let namelessAdvertising = Self(rawValue: 64)
+
+    /// Scans report nothing twice, and nothing at all unless they name services, as those of an app in the background.
+    public static let quietScans = Self(rawValue: 128)
+}
+
+/// Counts calls that say that there is room.
+struct ReadyCalls {
+    private var count = 0
+
+    mutating func isLost(_ quirks: CBQuirks) -> Bool {
+        count += 1
+        return quirks.contains(.losesReadyCalls) && count % 7 == 0
+    }
 }

@@ -64,7 +64,7 @@ open class CBCentralManager: CBManager {
         callbacks.start()
     }
 
-    /// A manager on an adapter of the program's setup. Not part of Apple's API.
+    /// A manager on an adapter of the program's choice. Not part of Apple's API.
     ///
     /// - Parameter quirks: what its connections show; nil for ``CBAdapters/quirks``.
     public convenience init(
@@ -103,9 +103,12 @@ open class CBCentralManager: CBManager {
     ///   - options: ``CBCentralManagerScanOptionAllowDuplicatesKey``.
     open func scanForPeripherals(withServices serviceUUIDs: [CBUUID]?, options: [String: Any]? = nil) {
         guard requirePower() else { return }
+        let isQuiet = quirks.contains(.quietScans)
         let scan = ScanRequest(
             services: serviceUUIDs?.map(\.bluetooth) ?? [],
-            allowsDuplicates: (options?[CBCentralManagerScanOptionAllowDuplicatesKey] as? NSNumber)?.boolValue ?? false)
+            allowsDuplicates: !isQuiet
+                && (options?[CBCentralManagerScanOptionAllowDuplicatesKey] as? NSNumber)?.boolValue ?? false)
+        if isQuiet, scan.services.isEmpty { return progress { $0.scan = scan } }
         // Noted first: the adapter may report a peripheral before the call has returned.
         let earlier = progress { progress in
             defer { progress.scan = scan }

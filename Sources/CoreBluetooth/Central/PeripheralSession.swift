@@ -24,6 +24,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var queuedWrites = 0
         var queuedBytes = 0
         var owesReady = false
+        var readyCalls = ReadyCalls()
         /// A ready call is on its way to the delegate.
         var isReadyPosted = false
         /// Something has been written without response.
@@ -233,7 +234,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     var canWriteWithoutResponse: Bool {
         state { state in
-            state.connection != nil && state.queuedWrites == 0
+            state.connection != nil && state.queuedWrites == 0 && !quirks.contains(.silentInBackground)
                 && (state.hasWritten || !quirks.contains(.cannotSendBeforeFirstWrite))
         }
     }
@@ -282,7 +283,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
     /// wait for.
     private func signalReady() {
         let isDue = state { state in
-            guard state.owesReady, !state.isReadyPosted, state.queuedWrites == 0, state.connection != nil else {
+            guard !quirks.contains(.silentInBackground), state.owesReady, !state.isReadyPosted,
+                state.queuedWrites == 0, state.connection != nil
+            else {
                 return false
             }
             state.owesReady = false
@@ -291,8 +294,11 @@ final class PeripheralSession: PeripheralConnectionEvents {
         }
         guard isDue else { return }
         tell { peripheral in
-            self.state { $0.isReadyPosted = false }
-            guard peripheral.contents({ $0.session === self }) else { return }
+            let isLost = self.state { state in
+                state.isReadyPosted = false
+                return state.readyCalls.isLost(self.quirks)
+            }
+            guard !isLost, peripheral.contents({ $0.session === self }) else { return }
             peripheral.delegate?.peripheralIsReady(toSendWriteWithoutResponse: peripheral)
             // What was written meanwhile owes one of its own.
             self.signalReady()

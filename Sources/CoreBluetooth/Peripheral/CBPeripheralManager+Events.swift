@@ -22,6 +22,7 @@ struct PeripheralProgress {
     var isAdvertising = false
     var attempt = 0
     var channels: Set<CBL2CAPPSM> = []
+    var readyCalls = ReadyCalls()
     /// How often the power has gone; what was begun before the last time does not count.
     var powerLosses = 0
     var restoration: RestorationFile?
@@ -227,7 +228,9 @@ final class PeripheralEvents: PeripheralRoleEvents {
 
     func peripheralIsReadyToUpdate() {
         callbacks.run { [manager] in
-            guard let manager = manager.object else { return }
+            guard let manager = manager.object, !manager.progress({ $0.readyCalls.isLost(manager.quirks) }) else {
+                return
+            }
             manager.delegate?.peripheralManagerIsReady(toUpdateSubscribers: manager)
         }
     }

@@ -10,6 +10,7 @@ open class CBPeripheralManager: CBManager {
     private let delegateReference: Guarded<WeakDelegate>
     private let events: PeripheralEvents
     let role: any PeripheralRole
+    let quirks: CBQuirks
     let centrals = WeakTable<PeerID, CBCentral>()
     let progress = Guarded(PeripheralProgress())
     let withdrawal = NSLock()
@@ -40,6 +41,7 @@ open class CBPeripheralManager: CBManager {
         let setup = ManagerSetup(options)
         delegateReference = Guarded(WeakDelegate(delegate: delegate))
         events = PeripheralEvents(callbacks)
+        quirks = setup.quirks
         role = setup.adapter.openPeripheral(events)
         super.init()
         self.callbacks = callbacks
@@ -49,12 +51,14 @@ open class CBPeripheralManager: CBManager {
         callbacks.start()
     }
 
-    /// A manager on an adapter of the program's setup. Not part of Apple's API.
+    /// A manager on an adapter of the program's choice. Not part of Apple's API.
+    ///
+    /// - Parameter quirks: what it shows; nil for ``CBAdapters/quirks``.
     public convenience init(
         delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil,
-        adapter: any BluetoothAdapter
+        adapter: any BluetoothAdapter, quirks: CBQuirks? = nil
     ) {
-        self.init(delegate: delegate, queue: queue, options: ManagerSetup.options(options, adapter))
+        self.init(delegate: delegate, queue: queue, options: ManagerSetup.options(options, adapter, quirks))
     }
 
     deinit { role.close() }
@@ -85,7 +89,8 @@ open class CBPeripheralManager: CBManager {
     open func startAdvertising(_ advertisementData: [String: Any]?) {
         guard requirePower() else { return }
         let advertisement = Advertisement(
-            localName: advertisementData?[CBAdvertisementDataLocalNameKey] as? String,
+            localName: quirks.contains(.namelessAdvertising)
+                ? nil : advertisementData?[CBAdvertisementDataLocalNameKey] as? String,
             services: (advertisementData?[CBAdvertisementDataServiceUUIDsKey] as? [CBUUID])?.map(\.bluetooth) ?? [])
         let allowed = [CBAdvertisementDataLocalNameKey, CBAdvertisementDataServiceUUIDsKey]
         for key in advertisementData?.keys.filter({ !allowed.contains($0) }).sorted() ?? [] {

@@ -92,7 +92,7 @@ extension CBCentralManager {
             return (progress.kept, progress.resuming)
         }
         guard let snapshot else { return }
-        for (peripheral, saved) in zip(kept, snapshot.peripherals) {
+        for (peripheral, saved) in zip(kept, snapshot.peripherals) where !quirks.contains(.restoredStaysConnecting) {
             begin(peripheral, reconnects: saved.reconnects)
         }
         if let services = snapshot.scanServices, !isScanning {

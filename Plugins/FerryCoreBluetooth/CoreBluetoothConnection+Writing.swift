@@ -1,0 +1,232 @@
+import CoreBluetooth
+import Ferry
+import FerryBluetooth
+
+/// When writes without response go out, whatever CoreBluetooth says of its queue.
+///
+/// It says no until the first write of a connection; in the background it says no for good, though writing works; and the
+/// call that there is room may be lost (see the article "In an iPhone or Mac app").
+struct WritePace {
+    private(set) var hasWritten = false
+    /// When it was first refused; nil after there was room.
+    private var refusedAt: ContinuousClock.Instant?
+    private var isWatched = false
+
+    private var burst = 0
+
+    /// How long its word is taken for it, and how much goes out after that: what a slow connection carries too.
+    static let patience = Duration.milliseconds(500)
+    static let step = Duration.milliseconds(20)
+    static let most = 3
+
+    /// Whether a write goes out now. Refused, somebody has to look again: true the first time.
+    mutating func mayWrite(_ hasRoom: Bool, _ now: ContinuousClock.Instant) -> (goes: Bool, watch: Bool) {
+        let isOverdue = refusedAt.map { now - $0 >= Self.patience } ?? false
+        if hasRoom || !hasWritten {
+            hasWritten = true
+            refusedAt = nil
+            return (true, false)
+        }
+        if isOverdue {
+            burst += 1
+            if burst == Self.most {
+                burst = 0
+                refusedAt = now - Self.patience + Self.step
+            }
+            return (true, false)
+        }
+        if refusedAt == nil { refusedAt = now }
+        defer { isWatched = true }
+        return (false, !isWatched)
+    }
+
+    /// CoreBluetooth has said that there is room. Whether somebody waits for that.
+    mutating func hasRoom() -> Bool {
+        defer { refusedAt = nil }
+        return refusedAt != nil
+    }
+
+    /// Looks again: whether somebody is to be told, and whether to look once more.
+    mutating func look(_ hasRoom: Bool, _ now: ContinuousClock.Instant) -> (tell: Bool, again: Bool) {
+        guard let refused = refusedAt else {
+            isWatched = false
+            return (false, false)
+        }
+        if hasRoom { refusedAt = nil }
+        let tell = hasRoom || now - refused >= Self.patience
+        isWatched = !hasRoom
+        return (tell, isWatched)
+    }
+}
+
+extension CoreBluetoothConnection {
+    var attMTU: Int {
+        guard state({ $0.isConnected && $0.end == nil }) else { return state { $0.attMTU } }
+        return attMTUNow
+    }
+
+    /// The framework shows what one write carries: ATT_MTU - 3, at most 512.
+    var attMTUNow: Int { max(peripheral_.maximumWriteValueLength(for: .withoutResponse), 20) + 3 }
+
+    func maximumWriteLength(_ type: WriteType) -> Int { min(attMTU - 3, 512) }
+
+    /// Nothing tells that ATT_MTU has changed; on the queue.
+    func noteMTU() {
+        let now = attMTUNow
+        let events = state { state -> (any PeripheralConnectionEvents)? in
+            guard state.isConnected, state.end == nil, state.attMTU != now else { return nil }
+            state.attMTU = now
+            return state.events
+        }
+        events?.peripheralDidChangeMTU(now)
+    }
+
+    func tryWriteValue(_ value: RawSpan, to characteristic: AttributeID, type: WriteType) throws(BluetoothError) -> Bool
+    {
+        let found = state { ($0.end ?? ($0.isClosing ? .endedHere : nil), $0.attributes[characteristic]) }
+        if let end = found.0 { throw end }
+        guard let object = found.1 as? CBCharacteristic else {
+            throw BluetoothError(
+                .unknownAttribute,
+                "Characteristic \(characteristic.rawValue) was not discovered on this connection; discover it again.")
+        }
+        let needed: CBCharacteristicProperties = type == .withResponse ? .write : .writeWithoutResponse
+        guard object.properties.contains(needed) else {
+            throw BluetoothError(
+                .notSupported, "The characteristic \(object.uuid.uuidString) does not take writes \(type).")
+        }
+        let most = maximumWriteLength(type)
+        guard value.byteCount <= most else {
+            throw BluetoothError(
+                .valueTooLong, "A value of \(value.byteCount) bytes is above \(most), the most at once.")
+        }
+        return type == .withResponse
+            ? try tryRequest(value.data, object, characteristic) : tryCommand(value.data, object)
+    }
+
+    private func tryCommand(_ data: Data, _ characteristic: CBCharacteristic) -> Bool {
+        // Room is asked for and taken in one step, so that two senders do not share it.
+        let watch = state { state -> Bool? in
+            let (goes, watch) = state.pace.mayWrite(peripheral_.canSendWriteWithoutResponse, .now)
+            if goes { peripheral_.writeValue(data, for: characteristic, type: .withoutResponse) }
+            return goes ? nil : watch
+        }
+        if watch == true { look() }
+        return watch == nil
+    }
+
+    /// The call that there is room may be lost, or never come.
+    private func look() {
+        role.queue.run(after: 0.02) { [weak self] in
+            guard let self, self.state({ $0.end == nil }) else { return }
+            let hasRoom = self.peripheral_.canSendWriteWithoutResponse
+            let (next, events) = self.state { ($0.pace.look(hasRoom, .now), $0.events) }
+            if next.tell { events?.peripheralIsReadyToWrite() }
+            if next.again { self.look() }
+        }
+    }
+
+    /// CoreBluetooth has room; on the queue.
+    func isReady() {
+        let events = state { $0.pace.hasRoom() ? $0.events : nil }
+        events?.peripheralIsReadyToWrite()
+        noteMTU()
+    }
+
+    private func tryRequest(_ data: Data, _ characteristic: CBCharacteristic, _ id: AttributeID) throws(BluetoothError)
+        -> Bool
+    {
+        let isTaken = state { state in
+            guard state.waitingWrites == 0 else { return false }
+            state.waitingWrites = 1
+            return true
+        }
+        guard isTaken else { return false }
+        do throws(BluetoothError) {
+            try enqueue(
+                Request(key: .write(id), start: { $0.writeValue(data, for: characteristic, type: .withResponse) }) {
+                    [weak self] result in
+                    guard let self else { return }
+                    let events = self.state { state in
+                        state.waitingWrites = 0
+                        return state.end == nil ? state.events : nil
+                    }
+                    events?.peripheralDidWrite(id, result: result)
+                    events?.peripheralIsReadyToWrite()
+                })
+        } catch {
+            state { $0.waitingWrites = 0 }
+            throw error
+        }
+        return true
+    }
+
+    // MARK: What comes, on the queue
+
+    func didUpdate(_ characteristic: CBCharacteristic, _ error: (any Error)?) {
+        let id = id(characteristic)
+        // An answer goes before a notification: nothing tells them apart.
+        if answer(.read(id), error) || error != nil { return }
+        let events = state { $0.events }
+        characteristic.value?.lend { events?.peripheralDidUpdate(id, value: $0) }
+    }
+}
+
+/// Passes on what a peripheral tells; on the role's queue.
+final class PeripheralDelegate: NSObject, CBPeripheralDelegate {
+    private weak var connection: CoreBluetoothConnection?
+
+    init(_ connection: CoreBluetoothConnection) { self.connection = connection }
+
+    func peripheral(_ peripheral: CBPeripheral, didModifyServices invalidatedServices: [CBService]) {
+        connection?.forget(invalidatedServices)
+    }
+    func peripheral(_ peripheral: CBPeripheral, didReadRSSI RSSI: NSNumber, error: (any Error)?) {
+        connection?.lastRSSI { $0 = RSSI.intValue }
+        connection?.answer(.rssi, error)
+    }
+    func peripheral(_ peripheral: CBPeripheral, didDiscoverServices error: (any Error)?) {
+        connection?.answer(.services, error)
+    }
+    func peripheral(
+        _ peripheral: CBPeripheral, didDiscoverIncludedServicesFor service: CBService, error: (any Error)?
+    ) {
+        if let connection { connection.answer(.included(connection.id(service)), error) }
+    }
+    func peripheral(
+        _ peripheral: CBPeripheral, didDiscoverCharacteristicsFor service: CBService, error: (any Error)?
+    ) {
+        if let connection { connection.answer(.characteristics(connection.id(service)), error) }
+    }
+    func peripheral(
+        _ peripheral: CBPeripheral, didDiscoverDescriptorsFor characteristic: CBCharacteristic, error: (any Error)?
+    ) {
+        if let connection { connection.answer(.descriptors(connection.id(characteristic)), error) }
+    }
+    func peripheral(
+        _ peripheral: CBPeripheral, didUpdateValueFor characteristic: CBCharacteristic, error: (any Error)?
+    ) {
+        connection?.didUpdate(characteristic, error)
+    }
+    func peripheral(_ peripheral: CBPeripheral, didUpdateValueFor descriptor: CBDescriptor, error: (any Error)?) {
+        if let connection { connection.answer(.read(connection.id(descriptor)), error) }
+    }
+    func peripheral(
+        _ peripheral: CBPeripheral, didWriteValueFor characteristic: CBCharacteristic, error: (any Error)?
+    ) {
+        if let connection { connection.answer(.write(connection.id(characteristic)), error) }
+    }
+    func peripheral(_ peripheral: CBPeripheral, didWriteValueFor descriptor: CBDescriptor, error: (any Error)?) {
+        if let connection { connection.answer(.write(connection.id(descriptor)), error) }
+    }
+    func peripheral(
+        _ peripheral: CBPeripheral, didUpdateNotificationStateFor characteristic: CBCharacteristic, error: (any Error)?
+    ) {
+        if let connection { connection.answer(.subscription(connection.id(characteristic)), error) }
+    }
+    func peripheralIsReady(toSendWriteWithoutResponse peripheral: CBPeripheral) { connection?.isReady() }
+    func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: (any Error)?) {
+        connection?.lastChannel { $0 = channel }
+        connection?.answer(.channel, error)
+    }
+}

@@ -1,0 +1,365 @@
+import CoreBluetooth
+import Ferry
+import FerryBluetooth
+
+/// One connection to a peripheral, from the call of `connect` to its end.
+final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
+    /// What CoreBluetooth's answer belongs to.
+    enum Key: Hashable {
+        case services, rssi, channel
+        case included(AttributeID), characteristics(AttributeID), descriptors(AttributeID)
+        case read(AttributeID), write(AttributeID), subscription(AttributeID)
+    }
+
+    /// One request; they go one at a time, in the order of the calls, as ATT demands.
+    struct Request {
+        let key: Key
+        let start: (CBPeripheral) -> Void
+        let finish: (Result<Void, BluetoothError>) -> Void
+    }
+
+    struct State {
+        var events: (any PeripheralConnectionEvents)?
+        var isConnected = false
+        var end: BluetoothError?
+        var isClosing = false
+        var requests: [Request] = []
+        var isRunning = false
+        var waitingWrites = 0
+        var attributes: [AttributeID: CBAttribute] = [:]
+        var ids: [ObjectIdentifier: AttributeID] = [:]
+        var lastID: UInt32 = 0
+        var attMTU = 23
+        var pace = WritePace()
+    }
+
+    let peripheral: PeerID
+    let identity: PeerIdentity
+    /// CoreBluetooth's object, which is kept for as long as this is.
+    let peripheral_: CBPeripheral
+    let role: CoreBluetoothCentralRole
+    let connected = Waiter<Void>()
+    let state: Locked<State>
+    private let delegate = Locked<PeripheralDelegate?>(nil)
+
+    init(_ role: CoreBluetoothCentralRole, _ peripheral: CBPeripheral, _ events: any PeripheralConnectionEvents) {
+        self.role = role
+        peripheral_ = peripheral
+        self.peripheral = PeerID(peripheral.identifier)
+        identity = PeerIdentity(peripheral.identifier)
+        state = Locked(State(events: events))
+    }
+
+    // MARK: Beginning and ending, on the queue
+
+    func begin(_ manager: CBCentralManager) {
+        let delegate = PeripheralDelegate(self)
+        self.delegate { $0 = delegate }
+        peripheral_.delegate = delegate
+        // One that was restored may be connected already; or stay as connecting for good, unless it is asked again.
+        if peripheral_.state == .connected { return didConnect() }
+        manager.connect(peripheral_, options: nil)
+    }
+
+    func didConnect() {
+        state {
+            $0.isConnected = true
+            $0.attMTU = attMTUNow
+        }
+        // A task that was cancelled meanwhile has had the connection called off.
+        connected.resume(.success(()))
+    }
+
+    func didEnd(_ reason: BluetoothError, isSilent: Bool = false) {
+        let (requests, events) = state { state -> ([Request], (any PeripheralConnectionEvents)?) in
+            guard state.end == nil else { return ([], nil) }
+            state.end = state.isClosing && reason.code != .notPoweredOn ? .endedHere : reason
+            defer {
+                state.requests = []
+                state.events = nil
+                state.attributes = [:]
+                state.ids = [:]
+            }
+            return (state.requests, isSilent || !state.isConnected ? nil : state.events)
+        }
+        let end = state { $0.end } ?? reason
+        let wasWaiting = connected.complete(.failure(end))
+        for request in requests { request.finish(.failure(end)) }
+        if !wasWaiting { events?.peripheralDidDisconnect(end) }
+    }
+
+    func disconnect() {
+        let isFirst = state { state in
+            defer { state.isClosing = true }
+            return !state.isClosing && state.end == nil
+        }
+        guard isFirst else { return }
+        let requests = state { state -> [Request] in
+            defer { state.requests = state.isRunning ? Array(state.requests.prefix(1)) : [] }
+            return state.isRunning ? Array(state.requests.dropFirst()) : state.requests
+        }
+        for request in requests { request.finish(.failure(.endedHere)) }
+        leave(after: 0)
+    }
+
+    /// Leaves once what was written has gone out, or after a second.
+    private func leave(after waited: Double) {
+        role.queue.run { [self] in
+            guard state({ $0.end == nil }) else { return }
+            if peripheral_.canSendWriteWithoutResponse || waited >= 1 || state({ !$0.pace.hasWritten }) {
+                return role.cancel(self)
+            }
+            role.queue.run(after: 0.02) { self.leave(after: waited + 0.02) }
+        }
+    }
+
+    private func requireOpen(_ state: State) throws(BluetoothError) {
+        if let end = state.end { throw end }
+        if state.isClosing { throw .endedHere }
+    }
+
+    // MARK: Requests
+
+    /// Asks, and waits for the answer.
+    private func ask<Value: Sendable>(
+        _ key: Key, _ start: @escaping (CBPeripheral) -> Void, _ read: @escaping () -> Value
+    ) async throws(BluetoothError) -> Value {
+        let waiter = Waiter<Value>()
+        try enqueue(
+            Request(key: key, start: start) { result in waiter.resume(result.map { read() }) })
+        return try await waiter.wait()
+    }
+
+    func enqueue(_ request: Request) throws(BluetoothError) {
+        let isFirst = try state { (state) throws(BluetoothError) in
+            try requireOpen(state)
+            state.requests.append(request)
+            defer { state.isRunning = true }
+            return !state.isRunning
+        }
+        if isFirst { run(request) }
+    }
+
+    private func run(_ request: Request) { role.queue.run { [peripheral_] in request.start(peripheral_) } }
+
+    /// An answer has come; on the queue. False when nobody has asked.
+    @discardableResult
+    func answer(_ key: Key, _ error: (any Error)?) -> Bool {
+        let (request, next) = state { state -> (Request?, Request?) in
+            guard state.isRunning, state.requests.first?.key == key else { return (nil, nil) }
+            let request = state.requests.removeFirst()
+            state.isRunning = !state.requests.isEmpty
+            return (request, state.requests.first)
+        }
+        guard let request else { return false }
+        request.finish(
+            error.map { .failure(BluetoothError($0, doing: "\(key)", otherwise: .timedOut)) } ?? .success(()))
+        if let next { run(next) }
+        noteMTU()
+        return true
+    }
+
+    // MARK: Attributes
+
+    /// The number of an object of CoreBluetooth's; the same for as long as it is valid.
+    func id(_ attribute: CBAttribute) -> AttributeID {
+        state { state in
+            if let known = state.ids[ObjectIdentifier(attribute)] { return known }
+            state.lastID += 1
+            let id = AttributeID(rawValue: state.lastID)
+            state.ids[ObjectIdentifier(attribute)] = id
+            state.attributes[id] = attribute
+            return id
+        }
+    }
+
+    private func attribute<Attribute: CBAttribute>(_ id: AttributeID, _ type: Attribute.Type) throws(BluetoothError)
+        -> Attribute
+    {
+        let found = try state { (state) throws(BluetoothError) in
+            try requireOpen(state)
+            return state.attributes[id]
+        }
+        guard let attribute = found as? Attribute else {
+            throw BluetoothError(
+                .unknownAttribute, "Attribute \(id.rawValue) was not discovered on this connection; discover it again.")
+        }
+        return attribute
+    }
+
+    /// Services are not valid any more; on the queue.
+    func forget(_ services: [CBService]) {
+        let (ids, events) = state { state in
+            var ids: [AttributeID] = []
+            for service in services {
+                guard let id = state.ids[ObjectIdentifier(service)] else { continue }
+                ids.append(id)
+                for characteristic in service.characteristics ?? [] {
+                    for descriptor in characteristic.descriptors ?? [] { state.forget(descriptor) }
+                    state.forget(characteristic)
+                }
+                state.forget(service)
+            }
+            return (ids, state.events)
+        }
+        events?.peripheralDidModifyServices(ids)
+    }
+
+    // MARK: Discovery
+
+    func discoverServices(_ uuids: [BluetoothUUID]?) async throws(BluetoothError) -> [RemoteService] {
+        try await ask(.services, { $0.discoverServices(uuids?.map { CBUUID($0) }) }) { [self] in
+            described(peripheral_.services, uuids)
+        }
+    }
+
+    func discoverIncludedServices(_ uuids: [BluetoothUUID]?, of service: AttributeID)
+        async throws(BluetoothError) -> [RemoteService]
+    {
+        let object = try attribute(service, CBService.self)
+        return try await ask(
+            .included(service), { $0.discoverIncludedServices(uuids?.map { CBUUID($0) }, for: object) }
+        ) { [self] in described(object.includedServices, uuids) }
+    }
+
+    private func described(_ services: [CBService]?, _ uuids: [BluetoothUUID]?) -> [RemoteService] {
+        (services ?? []).compactMap { service in
+            guard let uuid = service.uuid.bluetooth, uuids?.contains(uuid) ?? true else { return nil }
+            return RemoteService(id: id(service), uuid: uuid, isPrimary: service.isPrimary)
+        }
+    }
+
+    func discoverCharacteristics(_ uuids: [BluetoothUUID]?, of service: AttributeID)
+        async throws(BluetoothError) -> [RemoteCharacteristic]
+    {
+        let object = try attribute(service, CBService.self)
+        return try await ask(
+            .characteristics(service), { $0.discoverCharacteristics(uuids?.map { CBUUID($0) }, for: object) }
+        ) { [self] in
+            (object.characteristics ?? []).compactMap { characteristic in
+                guard let uuid = characteristic.uuid.bluetooth, uuids?.contains(uuid) ?? true else { return nil }
+                return RemoteCharacteristic(id: id(characteristic), uuid: uuid, properties: characteristic.offered)
+            }
+        }
+    }
+
+    func discoverDescriptors(of characteristic: AttributeID) async throws(BluetoothError) -> [RemoteDescriptor] {
+        let object = try attribute(characteristic, CBCharacteristic.self)
+        return try await ask(.descriptors(characteristic), { $0.discoverDescriptors(for: object) }) { [self] in
+            (object.descriptors ?? []).compactMap { descriptor in
+                descriptor.uuid.bluetooth.map { RemoteDescriptor(id: id(descriptor), uuid: $0) }
+            }
+        }
+    }
+
+    // MARK: Values
+
+    func readValue(of attribute: AttributeID) async throws(BluetoothError) -> [UInt8] {
+        let object = try self.attribute(attribute, CBAttribute.self)
+        if let descriptor = object as? CBDescriptor {
+            return try await ask(.read(attribute), { $0.readValue(for: descriptor) }) { descriptor.bytes }
+        }
+        guard let characteristic = object as? CBCharacteristic else {
+            throw BluetoothError(.unknownAttribute, "Attribute \(attribute.rawValue) is a service, which has no value.")
+        }
+        return try await ask(.read(attribute), { $0.readValue(for: characteristic) }) {
+            characteristic.value.map { Array($0) } ?? []
+        }
+    }
+
+    func writeValue(_ value: [UInt8], to attribute: AttributeID) async throws(BluetoothError) {
+        guard value.count <= 512 else {
+            throw BluetoothError(.valueTooLong, "A value of \(value.count) bytes is above 512, the most ATT carries.")
+        }
+        let object = try self.attribute(attribute, CBAttribute.self)
+        let data = Data(value)
+        try await ask(
+            .write(attribute),
+            {
+                if let descriptor = object as? CBDescriptor {
+                    $0.writeValue(data, for: descriptor)
+                } else if let characteristic = object as? CBCharacteristic {
+                    $0.writeValue(data, for: characteristic, type: .withResponse)
+                }
+            }
+        ) {}
+    }
+
+    func setSubscription(_ subscription: Subscription?, to characteristic: AttributeID) async throws(BluetoothError) {
+        let object = try attribute(characteristic, CBCharacteristic.self)
+        if let subscription {
+            // CoreBluetooth takes notifications where both are offered.
+            let offered = object.offered
+            let taken: Subscription? =
+                offered.contains(.notify) ? .notify : offered.contains(.indicate) ? .indicate : nil
+            guard taken == subscription else {
+                throw BluetoothError(
+                    .notSupported,
+                    "The characteristic \(object.uuid.uuidString) does not offer \(subscription), or offers both, where "
+                        + "CoreBluetooth takes notifications.")
+            }
+        }
+        try await ask(.subscription(characteristic), { $0.setNotifyValue(subscription != nil, for: object) }) {}
+    }
+
+    func readRSSI() async throws(BluetoothError) -> Int {
+        let rssi = Locked(0)
+        try await ask(.rssi, { $0.readRSSI() }) { [self] in
+            let read = lastRSSI { $0 }
+            rssi { $0 = read }
+        }
+        return rssi { $0 }
+    }
+    let lastRSSI = Locked(0)
+
+    func openL2CAPChannel(_ psm: PSM) async throws(BluetoothError) -> any L2CAPChannel {
+        // One at a time, as all requests: the answer names no call.
+        let opened = Locked<CoreBluetoothChannel?>(nil)
+        do throws(BluetoothError) {
+            try await ask(.channel, { $0.openL2CAPChannel(psm.rawValue) }) { [self] in
+                let channel = lastChannel { channel in
+                    defer { channel = nil }
+                    return channel
+                }
+                opened { $0 = channel.map { CoreBluetoothChannel($0, psm: psm, self.identity, self.peripheral) } }
+            }
+        } catch {
+            let codes: [BluetoothError.Code] = [
+                .timedOut, .invalidArgument, .notSupported, .outOfResources, .connectionFailed,
+            ]
+            throw codes.contains(error.code) ? BluetoothError(.channelRefused, error.message) : error
+        }
+        guard let channel = opened({ $0 }) else {
+            throw BluetoothError(.channelRefused, "The peer has opened no channel for PSM \(psm.rawValue).")
+        }
+        return channel
+    }
+    let lastChannel = Locked<CBL2CAPChannel?>(nil)
+
+    func setReceiving(_ isReceiving: Bool) {}
+}
+
+extension CoreBluetoothConnection.State {
+    fileprivate mutating func forget(_ attribute: CBAttribute) {
+        if let id = ids.removeValue(forKey: ObjectIdentifier(attribute)) { attributes[id] = nil }
+    }
+}
+
+extension CBCharacteristic {
+    var offered: CharacteristicProperties {
+        CharacteristicProperties(rawValue: UInt16(truncatingIfNeeded: properties.rawValue))
+    }
+}
+
+extension CBDescriptor {
+    /// The value as it was on the air; CoreBluetooth gives some of them another form.
+    var bytes: [UInt8] {
+        switch value {
+        case let data as Data: Array(data)
+        case let text as String: Array(text.utf8)
+        case let number as NSNumber:
+            [UInt8(truncatingIfNeeded: number.intValue), UInt8(truncatingIfNeeded: number.intValue >> 8)]
+        default: []
+        }
+    }
+}

@@ -1,0 +1,28 @@
+import CoreBluetooth
+import FerryBluetooth
+import FerryCoreBluetooth
+import FerryLoopback
+
+/// An adapter over Core Bluetooth over one of the virtual radio's.
+func overCoreBluetooth(
+    _ adapter: any BluetoothAdapter, _ quirks: CBQuirks = [], restorationIdentifier: String? = nil
+) -> CoreBluetoothAdapter {
+    CoreBluetoothAdapter(
+        name: "corebluetooth over \(adapter.name)", restorationIdentifier: restorationIdentifier,
+        makeCentral: { CBCentralManager(delegate: $0, queue: $1, options: $2, adapter: adapter, quirks: quirks) },
+        makePeripheral: { CBPeripheralManager(delegate: $0, queue: $1, options: $2, adapter: adapter, quirks: quirks) })
+}
+
+/// Each quirk by itself, and all at once.
+let everyQuirk: [CBQuirks] = (0..<8).map { CBQuirks(rawValue: 1 << $0) } + [CBQuirks(rawValue: 0xFF)]
+
+struct NotInTime: Error { let what: String }
+
+/// Waits for something that happens on another queue; throws when it has not after half a minute.
+func waitUntil(_ what: String, _ condition: () async -> Bool) async throws {
+    let deadline = ContinuousClock.now + .seconds(30)
+    while await !condition() {
+        guard ContinuousClock.now < deadline else { throw NotInTime(what: what) }
+        try await Task.sleep(for: .milliseconds(2))
+    }
+}
