@@ -30,6 +30,7 @@ let package = Package(
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
         .library(name: "FerryCoreBluetooth", targets: ["FerryCoreBluetooth"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
+        .executable(name: "logger", targets: ["Logger"]),
         .executable(name: "virtual-controllers", targets: ["VirtualControllersCommand"]),
         .executable(name: "hci-throughput", targets: ["HCIThroughput"]),
     ],
@@ -126,6 +127,7 @@ let package = Package(
                 "FerryTransports",
                 "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+                .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -173,6 +175,16 @@ let package = Package(
             path: "Examples/BusinessCard"
         ),
 
+        // Records between a thermometer that is away half of the time and a collector.
+        .executableTarget(
+            name: "Logger",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryLoopback", "FerryRecords",
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
+            ],
+            path: "Examples/Logger"
+        ),
+
         // The README's ten lines, kept true by being built and run.
         .executableTarget(
             name: "Embedding", dependencies: ["Ferry", "FerryBluetooth", "FerryJSON", "FerryLoopback"],
@@ -202,6 +214,16 @@ let package = Package(
             path: "Tests/HCIThroughput"
         ),
 
+        // A process that appends, exchanges and takes in records, for tests that end it.
+        .executableTarget(
+            name: "RecordsWorker",
+            dependencies: [
+                "Ferry", "FerryRecords",
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
+            ],
+            path: "Tests/RecordsWorker", exclude: ["faults.c"]
+        ),
+
         // What several test targets share: a journal, a rig of channels, tags.
         .target(name: "TestSupport", dependencies: ["Ferry", "FerryTesting"], path: "Tests/TestSupport"),
 
@@ -214,7 +236,7 @@ let package = Package(
         .testTarget(
             name: "FerryRecordsTests",
             dependencies: [
-                "Ferry", "FerryTesting", "FerrySequenced", "FerryRecords",
+                "Ferry", "FerryTesting", "FerrySequenced", "FerryRecords", "RecordsWorker",
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
@@ -255,6 +277,7 @@ let package = Package(
             dependencies: [
                 "FerryCommand", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator",
                 "FerryTransports",
+                .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

@@ -6,5 +6,5 @@ import ArgumentParser
         commandName: "ferry",
         abstract:
             "Carries files and messages across small links, measures how they cross, and advises on how to send them.",
-        subcommands: [Send.self, Receive.self, Bench.self, Advise.self, Trace.self, Capture.self])
+        subcommands: [Send.self, Receive.self, Bench.self, Advise.self, Trace.self, Capture.self, Outbox.self])
 }

@@ -7,6 +7,7 @@
     import Testing
 
     @testable import FerryRecords
+    @testable import RecordsWorker
 
     func + (a: RecordStore.Summary, b: RecordStore.Summary) -> RecordStore.Summary {
         .init(peer: a.peer ?? b.peer, committed: a.committed + b.committed, received: a.received + b.received)
@@ -106,6 +107,28 @@
             try await a.drained("b", within: .seconds(10))
             #expect(try await a.receipt(of: id, to: "b") == .committed)
             _ = try await met
+            await a.close()
+            await b.close()
+        }
+
+        /// The peer's HELLO, MET and OPEN wait for the disk together, and share a transaction.
+        @Test func aPeerIsKnownBeforeItsStreams() async throws {
+            let (a, b) = (try open("a"), try open("b"))
+            try await a.append(bytes("1"), to: "b")
+            let gate = DispatchSemaphore(value: 0)
+            b.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
+            async let met = meet(a, b)
+            while try await a.read({ _, book in book.peers.values.first?.store }) == nil { await Task.yield() }
+            // For the last of them to come; without it the test shows less, and does not fail.
+            try await Task.sleep(for: .milliseconds(100))
+            gate.signal()
+            _ = try await met
+            #expect(
+                try await b.read { database, _ in
+                    let sql = "SELECT count(*) FROM ferry_inbound WHERE peer NOT IN (SELECT id FROM ferry_peer)"
+                    return try Int.fetchOne(database, sql: sql)
+                } == 0)
+            #expect(try await take(1, from: b) == ["1"])
             await a.close()
             await b.close()
         }

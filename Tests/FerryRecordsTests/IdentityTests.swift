@@ -6,6 +6,7 @@
     import Testing
 
     @testable import FerryRecords
+    @testable import RecordsWorker
 
     /// Who is who: strangers, copies, and backups.
     @Suite(.tags(.records), .timeLimit(.minutes(2))) struct IdentityTests {

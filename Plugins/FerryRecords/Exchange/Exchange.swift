@@ -208,8 +208,11 @@
             let peer = state.peer
             switch request {
             case .meet(let hello):
-                store.committer.submit { [channel, name] database, book in
-                    try store.meet(hello, channel.peer, named: name, database, &book)
+                store.committer.submit { [self] database, book in
+                    let meeting = try store.meet(hello, channel.peer, named: name, database, &book)
+                    // What follows in the same transaction needs to know already.
+                    self.state.withLock { $0.peer = (meeting.peer, meeting.name) }
+                    return meeting
                 } finish: { [self] result in
                     met(result)
                 }
@@ -222,7 +225,9 @@
                 }
             case .find(let index, let name, let acknowledged):
                 store.committer.submit { [self] database, book in
-                    let number = self.state.withLock { $0.peer?.number } ?? 0
+                    guard let number = self.state.withLock({ $0.peer?.number }) else {
+                        throw FerryError(.closed, "The exchange ended before it knew its peer.")
+                    }
                     return try store.position(of: name, from: number, acknowledged: acknowledged, database, &book)
                 } finish: { [self] result in
                     conclude(result) { state, found in
@@ -267,7 +272,6 @@
         private func met(_ result: Result<RecordStore.Meeting, any Error>) {
             if case .success(let meeting) = result {
                 store.watch.begin(self, with: meeting.peer)
-                state.withLock { $0.peer = (meeting.peer, meeting.name) }
             }
             conclude(result) { state, meeting in
                 state.session.admit(seen: meeting.seen, stored: meeting.stored)

@@ -1,0 +1,191 @@
+#if Records
+    import ArgumentParser
+    import Ferry
+    import FerryRecords
+    import Foundation
+
+    /// `ferry outbox`: what waits in a store of records.
+    struct Outbox: AsyncParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Looks after a store of records: what waits in it, and for whom.",
+            discussion: """
+                One process at a time has a store open: end the one that has it first; the error says which. Records are sent by \
+                the next program that exchanges with their peer.
+                """,
+            subcommands: [List.self, Show.self, Send.self, Expire.self])
+
+        /// The store that a command is about.
+        struct StoreOption: ParsableArguments {
+            @Argument(help: "The file of the store.")
+            var store: String
+
+            /// Opens it; makes none, unless that is wanted.
+            func use<Value>(making: Bool = false, _ body: (RecordStore) async throws -> Value) async throws -> Value {
+                guard making || FileManager.default.fileExists(atPath: store) else {
+                    throw CommandFailure("There is no store \(store).")
+                }
+                do {
+                    let opened = try RecordStore.open(store)
+                    let result: Result<Value, any Error>
+                    do { result = .success(try await body(opened)) } catch { result = .failure(error) }
+                    await opened.close()
+                    return try result.get()
+                } catch let error as FerryError { throw CommandFailure(error.message) }
+            }
+        }
+
+        struct List: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Lists what waits, by peer and stream, and notices.")
+
+            @OptionGroup var store: StoreOption
+
+            func run() async throws { print(try await text(), terminator: "") }
+
+            func text() async throws -> String {
+                try await store.use { store in
+                    let rows = try await store.waiting().map { stream in
+                        [
+                            Outbox.printable(stream.peer), Outbox.printable(stream.stream), "\(stream.count)",
+                            "\(stream.bytes)", "\(stream.committedThrough)",
+                        ]
+                    }
+                    var lines = Outbox.aligned([["peer", "stream", "records", "bytes", "committed through"]] + rows)
+                    if rows.isEmpty { lines = "Nothing was ever appended.\n" }
+                    for notice in try await store.notices() {
+                        lines += "\(notice.date.formatted(.iso8601)) \(Outbox.printable(notice.text))\n"
+                    }
+                    return lines
+                }
+            }
+        }
+
+        struct Show: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Shows the records that wait in a stream, oldest first.")
+
+            @OptionGroup var store: StoreOption
+            @Argument(help: "The peer's name.") var peer: String
+            @Option(help: "The stream's name.") var stream = ""
+            @Option(help: "At most so many records.") var limit = 20
+
+            func validate() throws {
+                guard (1...100_000).contains(limit) else {
+                    throw ValidationError("--limit \(limit) is out of range; give 1 to 100000.")
+                }
+            }
+
+            func run() async throws { print(try await text(), terminator: "") }
+
+            func text() async throws -> String {
+                try await store.use { store in
+                    let rows = try await store.records(to: peer, stream: stream, limit: limit).map { record in
+                        [
+                            "\(record.id.sequence)", "\(record.id.epoch)", "\(record.priority.rawValue)",
+                            record.expires?.formatted(.iso8601) ?? "-", "\(record.bytes.count)",
+                            Outbox.preview(record.bytes),
+                        ]
+                    }
+                    return Outbox.aligned([["sequence", "epoch", "priority", "expires", "bytes", "record"]] + rows)
+                }
+            }
+        }
+
+        struct Send: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Appends a record, or each line of standard input as one, to be sent to a peer.")
+
+            @OptionGroup var store: StoreOption
+            @Argument(help: "The peer's name.") var peer: String
+            @Argument(help: "The record, as text; lines of standard input unless given.") var text: String?
+            @Option(help: "The stream's name.") var stream = ""
+            @Option(help: "0 (when nothing else waits) to 3 (urgent).") var priority: UInt8 = 1
+            @Option(help: "After so many seconds it is no longer worth sending; never unless given.") var expires:
+                Double?
+
+            func validate() throws {
+                guard priority <= 3 else {
+                    throw ValidationError("--priority \(priority) is out of range; give 0 to 3.")
+                }
+                if let expires, !(expires > 0 && expires <= 1e10) {
+                    throw ValidationError("--expires \(expires) is out of range; give more than 0 and at most 1e10.")
+                }
+            }
+
+            func run() async throws { print("\(try await append()) appended") }
+
+            func append() async throws -> Int {
+                try await store.use(making: true) { store in
+                    let deadline = expires.map { Date(timeIntervalSinceNow: $0) }
+                    var count = 0
+                    while let record = count == 0 ? text ?? readLine() : text == nil ? readLine() : nil {
+                        try await store.append(
+                            Array(record.utf8), to: peer, stream: stream, priority: .init(rawValue: priority),
+                            expires: deadline, whenFull: .refuse)
+                        count += 1
+                    }
+                    return count
+                }
+            }
+        }
+
+        struct Expire: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Withdraws the records whose time has come, and gives their room on the disk back.")
+
+            @OptionGroup var store: StoreOption
+
+            func run() async throws {
+                let count = try await store.use { store in
+                    let count = try await store.expire()
+                    try await store.compact()
+                    return count
+                }
+                print("\(count) withdrawn")
+            }
+        }
+
+        // MARK: Text
+
+        /// Columns; the last one as it is.
+        static func aligned(_ rows: [[String]]) -> String {
+            let columns = rows.first?.indices ?? 0..<0
+            let widths = columns.map { column in rows.map { $0[column].count }.max() ?? 0 }
+            return rows.map { row in
+                zip(row, widths).enumerated().map { index, cell in
+                    let space = String(repeating: " ", count: cell.1 - cell.0.count)
+                    return index == columns.upperBound - 1 ? cell.0 : cell.0 + space
+                }.joined(separator: "  ") + "\n"
+            }.joined()
+        }
+
+        /// A peer's text, without what would move a terminal's cursor.
+        static func printable(_ text: String) -> String {
+            String(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : Character($0) })
+        }
+
+        /// The first 60 bytes: as text where it is text, as hexadecimal otherwise.
+        static func preview(_ bytes: [UInt8]) -> String {
+            let start = bytes.prefix(60)
+            let more = bytes.count > 60 ? "..." : ""
+            if let text = String(validating: start, as: UTF8.self) { return printable(text) + more }
+            return start.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + more
+        }
+    }
+#else
+    import ArgumentParser
+
+    /// `ferry outbox`: not part of this build.
+    struct Outbox: ParsableCommand {
+        static let configuration = CommandConfiguration(
+            abstract: "Looks after a store of records. Not part of this build: it needs the trait Records.")
+
+        @Argument(parsing: .captureForPassthrough) var arguments: [String] = []
+
+        func run() throws {
+            throw ValidationError(
+                "Stores are not part of this build. Build with the trait Records: swift run --traits Records ferry outbox ..."
+            )
+        }
+    }
+#endif

@@ -1,0 +1,61 @@
+#if Records
+    import ArgumentParser
+    import FerryRecords
+    import Foundation
+    import TestSupport
+    import Testing
+
+    @testable import FerryCommand
+
+    @Suite(.tags(.program, .records)) struct OutboxTests {
+        private func inFolder(_ body: (String) async throws -> Void) async throws {
+            let path = FileManager.default.temporaryDirectory.appendingPathComponent("outbox-\(UUID().uuidString)").path
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(atPath: path) }
+            try await body(path + "/store")
+        }
+
+        @Test func whatIsSentIsListedAndShown() async throws {
+            try await inFolder { path in
+                #expect(try await Outbox.Send.parse([path, "collector", "21.5", "--stream", "t"]).append() == 1)
+                #expect(
+                    try await Outbox.Send.parse([path, "collector", "bell\u{7}", "--stream", "t", "--priority", "3"])
+                        .append()
+                        == 1)
+                let list = try await Outbox.List.parse([path]).text().split(separator: "\n")
+                #expect(list.count == 2)
+                #expect(list[1].split(separator: " ") == ["collector", "t", "2", "9", "0"])
+                let shown = try await Outbox.Show.parse([path, "collector", "--stream", "t"]).text().split(
+                    separator: "\n")
+                #expect(shown.count == 3)
+                #expect(shown[1].hasPrefix("1 ") && shown[1].hasSuffix("21.5"))
+                #expect(shown[2].hasSuffix("bell\u{FFFD}"))
+            }
+        }
+
+        @Test func whatIsWrongIsTold() async throws {
+            try await inFolder { path in
+                let missing = await #expect(throws: CommandFailure.self) { try await Outbox.List.parse([path]).text() }
+                #expect(missing?.description.contains("There is no store") == true)
+                _ = try await Outbox.Send.parse([path, "p", "1"]).append()
+                let stranger = await #expect(throws: CommandFailure.self) {
+                    try await Outbox.Show.parse([path, "q"]).text()
+                }
+                #expect(stranger?.description.contains("no stream") == true)
+                let store = try RecordStore.open(path)
+                let busy = await #expect(throws: CommandFailure.self) { try await Outbox.List.parse([path]).text() }
+                #expect(busy?.description.contains("process \(ProcessInfo.processInfo.processIdentifier)") == true)
+                await store.close()
+            }
+            #expect(throws: (any Error).self) { try Outbox.Send.parse(["s", "p", "--priority", "4"]) }
+            #expect(throws: (any Error).self) { try Outbox.Send.parse(["s", "p", "--expires", "0"]) }
+            #expect(throws: (any Error).self) { try Outbox.Show.parse(["s", "p", "--limit", "0"]) }
+        }
+
+        @Test func previewsAreTextOrHexadecimal() {
+            #expect(Outbox.preview(Array("grün".utf8)) == "grün")
+            #expect(Outbox.preview([0xFF, 0x01]) == "ff01")
+            #expect(Outbox.preview([UInt8](repeating: 0x61, count: 61)) == String(repeating: "a", count: 60) + "...")
+        }
+    }
+#endif

@@ -1,0 +1,185 @@
+#if Records
+    import FerryTesting
+    import Foundation
+    import GRDB
+    import Synchronization
+    import TestSupport
+    import Testing
+
+    @testable import FerryRecords
+    @testable import RecordsWorker
+
+    /// Processes that are ended at any instant, and disks that fail at any call.
+    @Suite(.tags(.records, .recovery, .slow), .serialized) struct ProcessTests {
+        let folder: Folder
+
+        init() throws { folder = try Folder() }
+
+        private static var environment: [String: String] { ProcessInfo.processInfo.environment }
+
+        /// A worker, and what it has printed.
+        final class Worker: Sendable {
+            private let process = Process()
+            private let lines = Mutex<(rest: String, all: [String])>(("", []))
+            private let ended = DispatchSemaphore(value: 0)
+
+            init(_ arguments: [String], _ environment: [String: String] = [:]) throws {
+                // Beside the bundle of the tests.
+                let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
+                process.executableURL = URL(fileURLWithPath: bundle).deletingLastPathComponent()
+                    .appendingPathComponent("RecordsWorker")
+                process.arguments = arguments
+                process.environment = ProcessTests.environment.merging(environment) { $1 }
+                let output = Pipe()
+                process.standardOutput = output
+                process.standardError = FileHandle.nullDevice
+                try process.run()
+                Thread.detachNewThread { [self] in
+                    while case let data = output.fileHandleForReading.availableData, !data.isEmpty {
+                        lines.withLock { lines in
+                            var parts = (lines.rest + String(decoding: data, as: UTF8.self)).split(
+                                separator: "\n", omittingEmptySubsequences: false)
+                            lines.rest = String(parts.removeLast())
+                            lines.all += parts.map(String.init)
+                        }
+                    }
+                    ended.signal()
+                }
+            }
+
+            func has(_ line: String) -> Bool { lines.withLock { $0.all.contains(line) } }
+
+            /// Ends it as a crash does; returns the numbers that it printed.
+            func kill() -> [Int] {
+                Foundation.kill(process.processIdentifier, SIGKILL)
+                return wait().numbers
+            }
+
+            func wait() -> (status: Int32, numbers: [Int]) {
+                ended.wait()
+                process.waitUntilExit()
+                return (process.terminationStatus, lines.withLock { $0.all.compactMap { Int($0) } })
+            }
+        }
+
+        /// What the app of a store has, by stream: what it took, and then what still lies in the inbox.
+        private func arrived(_ path: String) async throws -> [String: [Int]] {
+            let store = try RecordStore.open(path)
+            let rows = try await store.read { database, _ -> [(String, Int)] in
+                var rows: [(String, Int)] = []
+                if try database.tableExists("taken") {
+                    rows += try Row.fetchAll(database, sql: "SELECT stream, number FROM taken ORDER BY id").map {
+                        ($0[0], $0[1])
+                    }
+                }
+                rows += try Row.fetchAll(
+                    database,
+                    sql: """
+                        SELECT name, record FROM ferry_arrived JOIN ferry_inbound ON id = stream
+                        ORDER BY stream, ferry_arrived.number
+                        """
+                ).map { ($0[0], Int(String(decoding: $0[1] as Data, as: UTF8.self)) ?? -1) }
+                return rows
+            }
+            await store.close()
+            return Dictionary(grouping: rows, by: \.0).mapValues { $0.map(\.1) }
+        }
+
+        /// Every accepted record once and in order; others, which the crash caught between disk and word, at most once.
+        private func check(_ accepted: [Int], _ path: String, _ what: String) async throws {
+            let arrived = try await arrived(path)
+            for (stream, numbers) in arrived {
+                let wrong = numbers.indices.dropFirst().first { numbers[$0 - 1] >= numbers[$0] }
+                let place = wrong.map { numbers[max(0, $0 - 8)..<min(numbers.count, $0 + 8)] }
+                #expect(wrong == nil, "\(what): stream \(stream) is out of order or doubled around \(place ?? [])")
+            }
+            let missing = Set(accepted).subtracting(arrived.values.joined())
+            #expect(missing.isEmpty, "\(what): \(missing.count) of \(accepted.count) accepted records are missing")
+        }
+
+        /// `FERRY_RECORD_KILLS` for more.
+        @Test func processesThatAreKilled() async throws {
+            let kills = Self.environment["FERRY_RECORD_KILLS"].flatMap(Int.init) ?? 40
+            let seed = UInt64.random(in: 0...UInt64.max)
+            var random = SplitMix64(seed: seed)
+            let (paths, socket) = ([folder.file("a"), folder.file("b")], folder.file("socket"))
+            let roles = ["listen", "connect"]
+            var (start, accepted): (Int, [[Int]]) = (0, [[], []])
+            func worker(_ side: Int) throws -> Worker {
+                start += 1_000_000
+                return try Worker(["run", paths[side], socket, roles[side], "\(start)"])
+            }
+            var workers = [try worker(0), try worker(1)]
+            for _ in 0..<kills {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 15...150, using: &random)))
+                let side = Int.random(in: 0...1, using: &random)
+                accepted[side] += workers[side].kill()
+                workers[side] = try worker(side)
+            }
+            for side in 0...1 {
+                accepted[side] += workers[side].kill()
+                workers[side] = try Worker(["drain", paths[side], socket, roles[side]])
+            }
+            let deadline = ContinuousClock.now + .seconds(60)
+            while ContinuousClock.now < deadline, !workers.allSatisfy({ $0.has("drained") }) {
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            #expect(workers.allSatisfy { $0.has("drained") }, "Something still waits.")
+            for worker in workers { _ = worker.kill() }
+            try await check(accepted[0], paths[1], "seed \(seed), from the first")
+            try await check(accepted[1], paths[0], "seed \(seed), from the second")
+            #expect(accepted[0].count > kills && accepted[1].count > kills)
+            print(
+                "\(kills) kills: \(accepted[0].count) and \(accepted[1].count) records were accepted, and arrived once")
+        }
+
+        struct Fault: Sendable {
+            let store: String
+            let kind: String
+        }
+
+        static let faults = ["a", "b"].flatMap { store in
+            ["EIO", "ENOSPC", "short"].map { Fault(store: store, kind: $0) }
+        }
+
+        /// The n-th call of a scenario that writes to a store's files fails, for each n; then the process ends. Needs the
+        /// library of Tests/RecordsWorker/faults.c, which `scripts/check records` builds.
+        @Test(.enabled(if: environment["FERRY_RECORD_FAULTS"] != nil), arguments: faults)
+        func callsThatFail(_ fault: Fault) async throws {
+            let library = try #require(Self.environment["FERRY_RECORD_FAULTS"])
+            var number = 0
+            var failed = 0
+            while true {
+                number += 1
+                let (a, b, mark) = (folder.file("a\(number)"), folder.file("b\(number)"), folder.file("mark\(number)"))
+                let worker = try Worker(
+                    ["scenario", a, b],
+                    [
+                        "LD_PRELOAD": library, "FAULT_PREFIX": folder.file("\(fault.store)\(number)"),
+                        "FAULT_NUMBER": "\(number)", "FAULT_KIND": fault.kind, "FAULT_MARK": mark,
+                    ])
+                let (status, accepted) = worker.wait()
+                failed += status == 0 ? 0 : 1
+                #expect(status == 0 || status == 3, "call \(number) of \(fault): the process ended with \(status)")
+                // Both sides go on without faults, until all is there.
+                let socket = folder.file("socket")
+                let rest = [try Worker(["drain", a, socket, "connect"]), try Worker(["drain", b, socket, "listen"])]
+                let deadline = ContinuousClock.now + .seconds(30)
+                while ContinuousClock.now < deadline, !rest.allSatisfy({ $0.has("drained") }) {
+                    try await Task.sleep(for: .milliseconds(5))
+                }
+                for worker in rest { _ = worker.kill() }
+                try await check(accepted, b, "call \(number) of \(fault)")
+                for path in [a, b] {
+                    for end in ["", "-wal", "-lock", "-journal"] {
+                        try? FileManager.default.removeItem(atPath: path + end)
+                    }
+                }
+                // Until no such call is left.
+                if !FileManager.default.fileExists(atPath: mark) || number == 2000 { break }
+            }
+            #expect((fault.kind == "short" || failed > 10) && number > 20 && number < 2000)
+            print("store \(fault.store), \(fault.kind): \(number) calls, \(failed) of which ended the process")
+        }
+    }
+#endif

@@ -1,0 +1,169 @@
+#if Records
+    import Ferry
+    import FerryRecords
+    import Foundation
+    import GRDB
+
+    /// A process that appends, exchanges and takes in records until it is ended, or does a fixed part of that.
+    ///
+    ///     records-worker run STORE SOCKET listen|connect START    # appends START, START + 1, ...; prints what was accepted
+    ///     records-worker drain STORE SOCKET listen|connect        # appends nothing; prints "drained" when nothing waits
+    ///     records-worker scenario STORE STORE                     # a little of everything in one process; prints what was accepted
+    @main struct RecordsWorker {
+        static func main() async throws {
+            let arguments = CommandLine.arguments
+            switch (arguments.dropFirst().first, arguments.count) {
+            case ("run", 6), ("drain", 5): try await run(arguments)
+            case ("scenario", 4): try await scenario(arguments[2], arguments[3])
+            default: fatalError("see Tests/RecordsWorker/RecordsWorker.swift")
+            }
+        }
+
+        static var configuration: RecordStore.Configuration {
+            var configuration = RecordStore.Configuration()
+            configuration.highWaterRecords = 200
+            configuration.lowWaterRecords = 100
+            configuration.largestRecord = 1000
+            configuration.inboxCapacity = 20_000
+            configuration.batchBytes = 100
+            return configuration
+        }
+
+        /// One write, so that a reader sees whole lines of a process that is ended.
+        static func say(_ text: String) { _ = (text + "\n").withCString { write(1, $0, strlen($0)) } }
+
+        static func stream(of number: Int) -> String { "s\(number % 3)" }
+
+        /// Takes a record into the app's own table.
+        static func take(_ record: ArrivedRecord) async throws {
+            let number = Int(String(decoding: record.bytes, as: UTF8.self)) ?? -1
+            try await record.done { database in
+                try database.execute(
+                    sql: "CREATE TABLE IF NOT EXISTS taken (id INTEGER PRIMARY KEY, stream TEXT, number INTEGER)")
+                try database.execute(
+                    sql: "INSERT INTO taken (stream, number) VALUES (?, ?)", arguments: [record.id.stream, number])
+            }
+        }
+
+        private static func run(_ arguments: [String]) async throws {
+            let store = try RecordStore.open(arguments[2], configuration: configuration)
+            let isRunning = arguments[1] == "run"
+            try await withThrowingTaskGroup { group in
+                group.addTask { for try await record in store.inbox { try await take(record) } }
+                group.addTask { try await exchange(store, arguments[3], listens: arguments[4] == "listen", isRunning) }
+                if isRunning {
+                    var number = Int(arguments[5]) ?? 0
+                    while true {
+                        try await store.append(Array("\(number)".utf8), to: "peer", stream: stream(of: number))
+                        say("\(number)")
+                        number += 1
+                    }
+                }
+                try await store.drained("peer", within: .seconds(60))
+                say("drained")
+                try await group.waitForAll()
+            }
+        }
+
+        /// One exchange after the other, each over a link that breaks soon while `breaks`.
+        private static func exchange(_ store: RecordStore, _ path: String, listens: Bool, _ breaks: Bool) async throws {
+            let listener = listens ? PacketLink.listen(path) : -1
+            while true {
+                guard let link = listens ? PacketLink.accept(listener) : PacketLink.connect(path) else {
+                    try await Task.sleep(for: .milliseconds(2))
+                    continue
+                }
+                let channel = try MessageChannel(over: link, codec: BytesCodec())
+                let breaking = Task {
+                    try await Task.sleep(for: .milliseconds(Int.random(in: 5...80)))
+                    if breaks { link.close() }
+                }
+                _ = try? await store.exchange(over: channel, with: "peer")
+                breaking.cancel()
+            }
+        }
+
+        /// Whatever fails ends the process.
+        private static func scenario(_ first: String, _ second: String) async throws {
+            do {
+                let (a, b) = (
+                    try RecordStore.open(first, configuration: configuration),
+                    try RecordStore.open(second, configuration: configuration)
+                )
+                for number in 0..<6 {
+                    try await a.append(Array("\(number)".utf8), to: "peer", stream: stream(of: number))
+                    say("\(number)")
+                }
+                try await a.append(contentsOf: (6..<60).map { Array("\($0)".utf8) }, to: "peer", stream: "s0")
+                for number in 6..<60 { say("\(number)") }
+                let (near, far) = PacketLink.pair()
+                let channels = (
+                    try MessageChannel(over: near, codec: BytesCodec()),
+                    try MessageChannel(over: far, codec: BytesCodec())
+                )
+                let here = Task { try await a.exchange(over: channels.0, with: "peer") }
+                let there = Task { try await b.exchange(over: channels.1, with: "peer") }
+                let ends = Task {
+                    for task in [here, there] { do { _ = try await task.value } catch { fail(error) } }
+                }
+                var count = 0
+                for try await record in b.inbox {
+                    try await take(record)
+                    count += 1
+                    if count == 60 { break }
+                }
+                try await a.drained("peer", within: .seconds(20))
+                try await b.compact()
+                ends.cancel()
+                _exit(0)
+            } catch { fail(error) }
+        }
+
+        private static func fail(_ error: any Error) -> Never {
+            FileHandle.standardError.write(Data("\(error)\n".utf8))
+            _exit(3)
+        }
+    }
+
+    extension PacketLink {
+        static func listen(_ path: String) -> Int32 {
+            unlink(path)
+            let descriptor = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+            guard withAddress(path, { bind(descriptor, $0, $1) }) == 0, Foundation.listen(descriptor, 4) == 0 else {
+                fatalError("cannot listen at \(path)")
+            }
+            _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+            return descriptor
+        }
+
+        static func accept(_ listener: Int32) -> PacketLink? {
+            let descriptor = Foundation.accept(listener, nil, nil)
+            return descriptor < 0 ? nil : PacketLink(descriptor, peer: PeerIdentity("peer", certainty: .address))
+        }
+
+        static func connect(_ path: String) -> PacketLink? {
+            let descriptor = socket(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0)
+            guard withAddress(path, { Foundation.connect(descriptor, $0, $1) }) == 0 else {
+                Foundation.close(descriptor)
+                return nil
+            }
+            return PacketLink(descriptor, peer: PeerIdentity("peer", certainty: .address))
+        }
+
+        private static func withAddress(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Int32) -> Int32
+        {
+            var address = sockaddr_un()
+            address.sun_family = sa_family_t(AF_UNIX)
+            withUnsafeMutableBytes(of: &address.sun_path) { target in
+                target.copyBytes(from: Array(path.utf8.prefix(target.count - 1)))
+            }
+            return withUnsafePointer(to: &address) { pointer in
+                pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    body($0, socklen_t(MemoryLayout<sockaddr_un>.size))
+                }
+            }
+        }
+    }
+#else
+    @main struct RecordsWorker { static func main() { print("Built without the trait Records.") } }
+#endif
