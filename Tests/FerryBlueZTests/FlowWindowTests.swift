@@ -1,10 +1,11 @@
 #if BlueZ
     @testable import FerryBlueZ
     import FerryTesting
+    import TestSupport
     import Testing
 
     /// How large the window of values on their way becomes, over links of different speeds.
-    struct FlowWindowTests {
+    @Suite(.tags(.adapter, .gatt)) struct FlowWindowTests {
         /// A link as bluetoothd uses it: a barrier is sent when everything else has been, and answered a little later.
         private struct Radio {
             /// Values a second.

@@ -1,6 +1,7 @@
 import Ferry
 import FerryJSON
 import FerryTesting
+import TestSupport
 import Testing
 
 #if canImport(FoundationEssentials)
@@ -43,7 +44,7 @@ private indirect enum Nested: Codable, Equatable, Sendable {
     }
 }
 
-struct JSONCodecTests {
+@Suite(.tags(.codec)) struct JSONCodecTests {
     private func refusal<M>(_ text: String, _ codec: JSONCodec<M>) throws -> FerryError {
         try #require(throws: FerryError.self) { _ = try codec.decode(Array(text.utf8)) }
     }

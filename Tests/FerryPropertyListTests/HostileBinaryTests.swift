@@ -1,9 +1,10 @@
 import Ferry
 import FerryPropertyList
+import TestSupport
 import Testing
 
 /// Binary property lists that no honest encoder writes.
-struct HostileBinaryTests {
+@Suite(.tags(.codec, .hostility)) struct HostileBinaryTests {
     /// Header, objects one after the other, a table of two-byte offsets, trailer.
     private func propertyList(_ objects: [[UInt8]], top: UInt64 = 0, referenceSize: UInt8 = 1) -> [UInt8] {
         var file = Array("bplist00".utf8)

@@ -1,5 +1,6 @@
 import Ferry
 import FerryPropertyList
+import TestSupport
 import Testing
 
 #if canImport(FoundationEssentials)
@@ -8,7 +9,7 @@ import Testing
     import Foundation
 #endif
 
-struct HostileXMLTests {
+@Suite(.tags(.codec, .hostility)) struct HostileXMLTests {
     @Test(arguments: [
         ("", "its end where an XML element was expected, at line 1, column 1 (byte 0 of 0)"),
         ("{ a = b; }", "'{' where an XML element was expected"),  // OpenStep

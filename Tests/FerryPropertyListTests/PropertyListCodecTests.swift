@@ -1,6 +1,7 @@
 import Ferry
 import FerryPropertyList
 import FerryTesting
+import TestSupport
 import Testing
 
 #if canImport(FoundationEssentials)
@@ -117,7 +118,7 @@ indirect enum Nested: Codable, Equatable, Sendable {
     }
 }
 
-struct PropertyListCodecTests {
+@Suite(.tags(.codec)) struct PropertyListCodecTests {
     @Test(arguments: [Plain.Format.binary, .xml])
     func conforms(format: Plain.Format) throws {
         let dictionaries = [Golden.card, [:], ["": ""], ["a\u{1F600}": "<&>\"']]>\u{FFFD}"]]

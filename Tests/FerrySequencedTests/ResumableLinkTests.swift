@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What a link that outlives its connections does with each of them.
-@Suite struct ResumableLinkTests {
+@Suite(.tags(.sequenced, .recovery)) struct ResumableLinkTests {
     private final class Witness: LinkReceiver {
         let calls = Mutex<[String]>([])
         func linkIsReady() {}

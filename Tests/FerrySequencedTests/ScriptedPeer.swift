@@ -133,3 +133,11 @@ private func written(_ capacity: Int, _ write: (inout ChunkWriter) -> Void) -> [
     }
     return Array(bytes[..<count])
 }
+
+/// The hello of a peer that has so many chunks of session `id`.
+func resuming(_ count: UInt32, hasMet: Bool = false, of id: UInt32 = 7) -> [UInt8] {
+    SequencedHello.fromPeer {
+        $0.known = .init(session: id, receivedCount: count)
+        $0.hasMet = hasMet
+    }
+}

@@ -1,8 +1,9 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
-struct CodecTests {
+@Suite(.tags(.core, .codec)) struct CodecTests {
     @Test func bytesConform() throws {
         try CodecConformance(BytesCodec(), samples: [[], [0], Array(0...255)], refusesForeignBytes: false).check()
     }

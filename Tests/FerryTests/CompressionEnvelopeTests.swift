@@ -1,4 +1,5 @@
 import Ferry
+import TestSupport
 import Testing
 
 /// Runs of one byte as (count, byte); counts above 255 take several.
@@ -48,7 +49,7 @@ private struct Untouched: Compression {
     }
 }
 
-struct CompressionEnvelopeTests {
+@Suite(.tags(.core, .compression)) struct CompressionEnvelopeTests {
     private func envelope(
         _ compression: any Compression = RunLength(), _ adjust: (inout Limits) -> Void = { _ in }
     ) -> CompressionEnvelope {

@@ -1,5 +1,6 @@
 import Ferry
 import FerryTesting
+import TestSupport
 import Testing
 
 /// Compresses nothing, and breaks one rule on demand: the kit must notice, or passing it means nothing.
@@ -26,7 +27,7 @@ private struct Identity: Compression {
     }
 }
 
-struct CompressionKitTests {
+@Suite(.tags(.core, .compression)) struct CompressionKitTests {
     @Test func passesWhatKeepsTheRules() throws {
         try CompressionConformance(Identity()).check()
     }

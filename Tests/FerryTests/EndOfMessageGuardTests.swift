@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// No data chunk equals the marker, so the plainest receiver gets every message.
-struct EndOfMessageGuardTests {
+@Suite(.tags(.core, .framing)) struct EndOfMessageGuardTests {
     /// The receiver of Apple's sample: it appends chunks until one equals the marker.
     private struct PlainReceiver {
         let marker: [UInt8]

@@ -20,7 +20,7 @@ struct GoldenVector: Sendable, CustomTestStringConvertible {
 }
 
 /// The bytes on the wire, written out: a round trip alone would not notice a wrong encoding.
-struct FramingGoldenTests {
+@Suite(.tags(.core, .framing)) struct FramingGoldenTests {
     static let endOfMessageVectors: [GoldenVector] = [
         GoldenVector("empty", atMost: 20, [""], ["45 4F 4D"]),
         GoldenVector("one byte", atMost: 20, ["00"], ["00", "45 4F 4D"]),

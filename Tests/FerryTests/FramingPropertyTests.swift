@@ -5,7 +5,7 @@ import Testing
 
 /// Every option of both framings at every chunk size, with refusals, changing sizes and links that cut anew: each message
 /// arrives byte for byte. 120 000 seeded cases; a failure prints the seed that repeats it alone.
-struct FramingPropertyTests {
+@Suite(.tags(.core, .framing)) struct FramingPropertyTests {
     private static let casesPerShard = 15_000
 
     @Test(arguments: 0..<8)

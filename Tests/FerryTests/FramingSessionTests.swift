@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What the two simple framings do besides carrying bytes: progress, taking back, limits, damage, silence.
-struct FramingSessionTests {
+@Suite(.tags(.core, .framing)) struct FramingSessionTests {
     private static let first = MessageID(rawValue: 1)
     private static let second = MessageID(rawValue: 2)
 

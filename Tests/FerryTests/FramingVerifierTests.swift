@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The verifier on both framings, and on framings with a fault that it must find.
-struct FramingVerifierTests {
+@Suite(.tags(.core, .framing)) struct FramingVerifierTests {
     static let messages: [[UInt8]] = [
         [], [0], [UInt8]("EOM".utf8), [UInt8](repeating: 0x45, count: 20), [], [UInt8](0...130),
         [UInt8]("..EOM".utf8),

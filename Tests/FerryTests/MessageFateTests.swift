@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What a sender is told of a message whose send has failed, and what a receiver gets before the end.
-@Suite struct MessageFateTests {
+@Suite(.tags(.core, .channel)) struct MessageFateTests {
     @Test func aMessageThatHasNotBegunIsTakenBackWithNothingSent() {
         let rig = ChannelRig(queueDepth: 1)
         rig.send(pattern(100))

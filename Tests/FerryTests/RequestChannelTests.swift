@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Requests find their answers, are cancelled, and end with their channel.
-@Suite(.timeLimit(.minutes(1))) struct RequestChannelTests {
+@Suite(.tags(.core, .channel), .timeLimit(.minutes(1))) struct RequestChannelTests {
     private typealias Channel = RequestChannel<String, String>
 
     private func link(_ link: any Link, _ handler: Channel.Handler? = nil, maximumServed: Int = 16) throws -> Channel {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Timers fire once, in order, and leave nothing behind when they are cancelled.
-@Suite struct TimerTests {
+@Suite(.tags(.core)) struct TimerTests {
     /// Random settings and cancellations against a plain sorted list.
     @Test(arguments: 0..<20) func theQueueAgreesWithASortedList(_ seed: Int) {
         var random = SplitMix64(seed: UInt64(seed))

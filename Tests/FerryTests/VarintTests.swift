@@ -3,7 +3,7 @@ import FerryTesting
 import TestSupport
 import Testing
 
-struct VarintTests {
+@Suite(.tags(.core, .framing)) struct VarintTests {
     @Test(
         arguments: [
             (0, "00"), (1, "01"), (127, "7F"), (128, "80 01"), (300, "AC 02"), (16_383, "FF 7F"), (16_384, "80 80 01"),

@@ -1,6 +1,7 @@
 import Ferry
 import FerryTesting
 import FerryZlib
+import TestSupport
 import Testing
 
 /// Raw deflate streams written by CPython 3.11's zlib module, an encoder and caller that nobody here wrote:
@@ -38,7 +39,7 @@ private func compress(
     return try compression.compress(plain.span.bytes, into: &output, budget: budget) ? output : nil
 }
 
-struct ZlibCompressionTests {
+@Suite(.tags(.compression)) struct ZlibCompressionTests {
     @Test func theIdentifierTellsDictionariesApart() {
         #expect(ZlibCompression().identifier == 1)
         let (a, b) = (ZlibCompression(dictionary: [1, 2, 3]), ZlibCompression(dictionary: [1, 2, 4]))
@@ -117,7 +118,7 @@ struct ZlibCompressionTests {
 }
 
 /// 1 KiB that would be 1 GiB, and its smaller kin.
-struct DecompressionBombTests {
+@Suite(.tags(.compression, .hostility)) struct DecompressionBombTests {
     /// A real bomb: zeros at deflate's best ratio. 1 MiB of them takes about 1 KiB.
     private let bomb: [UInt8]
     private let plainCount = 1 << 20

@@ -89,10 +89,13 @@ public struct EndOfMessageFraming: Framing {
 extension EndOfMessageFraming {
     /// The state of end-of-message framing on one link.
     public struct Session: FramingSession {
-        private let framing: EndOfMessageFraming
         private let marker: [UInt8]
         private let markerText: String
         private let maximumMessageSize: Int
+        private let isText: Bool
+        /// The least and the most bytes of a chunk.
+        private let minimumChunkSize: Int
+        private let chunkSizeLimit: Int
 
         private var outbound = OutboundQueue()
         private var acceptedBytes = 0
@@ -107,10 +110,12 @@ extension EndOfMessageFraming {
         @usableFromInline var events = EventQueue()
 
         init(framing: EndOfMessageFraming, limits: Limits) {
-            self.framing = framing
             marker = framing.marker
             markerText = String(decoding: framing.marker, as: UTF8.self)
             maximumMessageSize = max(limits.maximumMessageSize, 0)
+            isText = framing.content == .text
+            minimumChunkSize = framing.minimumChunkSize
+            chunkSizeLimit = framing.chunkSize ?? .max
             roomInMessage = maximumMessageSize
             assembler = MessageAssembler(bound: maximumMessageSize)
             stall = StallDetector(timeout: limits.inboundStallTimeout)
@@ -118,7 +123,7 @@ extension EndOfMessageFraming {
 
         /// The next thing that happened, oldest first.
         @inlinable
-        public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.next() }
+        public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }
 
@@ -132,7 +137,7 @@ extension EndOfMessageFraming.Session {
         guard payload.count <= maximumMessageSize else {
             throw .messageTooLarge(sending: payload.count, limit: maximumMessageSize)
         }
-        if framing.content == .text, let offset = UTF8Text.firstInvalidOffset(in: payload) {
+        if isText, let offset = UTF8Text.firstInvalidOffset(in: payload) {
             throw FerryError(
                 .notText,
                 "The message of \(payload.count) bytes is not UTF-8 at byte offset \(offset), and this end-of-message"
@@ -166,13 +171,13 @@ extension EndOfMessageFraming.Session {
     ) throws(FerryError) -> Transmission {
         guard !outbound.isEmpty else { return .idle }
         let maximumChunkSize = maximumSize()
-        let size = min(maximumChunkSize, framing.chunkSize ?? .max)
-        guard size >= framing.minimumChunkSize else {
+        let size = min(maximumChunkSize, chunkSizeLimit)
+        guard size >= minimumChunkSize else {
             throw FerryError(
                 .chunkSizeTooSmall,
                 "The link takes chunks of \(maximumChunkSize) bytes; end-of-message framing needs"
-                    + " \(framing.minimumChunkSize) for its marker of \(marker.count) bytes"
-                    + (framing.content == .text ? " and for whole scalars." : "."))
+                    + " \(minimumChunkSize) for its marker of \(marker.count) bytes"
+                    + (isText ? " and for whole scalars." : "."))
         }
         guard acceptedBytes < outbound.first.payload.count else {
             guard try offer(marker.span.bytes) else { return .refused }
@@ -181,27 +186,32 @@ extension EndOfMessageFraming.Session {
             acceptedBytes = 0
             return .accepted
         }
-        let length = try offerData(atMost: size, offer)
-        guard length > 0 else { return .refused }
+        // Most chunks: full, binary, and longer than the marker, so that there is nothing to compare.
+        if size > marker.count, !isText, outbound.first.payload.count &- acceptedBytes >= size {
+            guard try offerData(size, offer) else { return .refused }
+            acceptedBytes &+= size
+            events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
+            return .accepted
+        }
+        let length = chunkLength(from: acceptedBytes, atMost: size)
+        guard try offerData(length, offer) else { return .refused }
         acceptedBytes += length
         events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
         return .accepted
     }
 
-    /// Offers the next bytes of the first message; returns how many were accepted. Mutating only because the session would
-    /// be copied otherwise, for each chunk.
+    /// Offers the next bytes of the first message. Mutating only because the session would be copied otherwise, for each
+    /// chunk.
     private mutating func offerData(
-        atMost size: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
-    ) throws(FerryError) -> Int {
-        let start = acceptedBytes
-        let length = chunkLength(from: start, atMost: size)
-        return try offer(outbound.first.payload.span.bytes.extracting(start..<start + length)) ? length : 0
+        _ length: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Bool {
+        try offer(outbound.first.payload.span.bytes.extracting(acceptedBytes..<acceptedBytes + length))
     }
 
     /// How many of the remaining bytes the next chunk takes: as many as fit, unless they would equal the marker.
     private mutating func chunkLength(from start: Int, atMost size: Int) -> Int {
         let rest = outbound.first.payload.span.bytes.extracting(droppingFirst: start)
-        if framing.content == .text { return textChunkLength(of: rest, atMost: size) }
+        if isText { return textChunkLength(of: rest, atMost: size) }
         let length = min(size, rest.byteCount)
         guard length == marker.count, isMarker(rest.extracting(first: length)) else { return length }
         return length - 1

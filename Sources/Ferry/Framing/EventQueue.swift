@@ -3,44 +3,68 @@ import DequeModule
 /// What a session has to tell, oldest first, with at most one pending progress report per message.
 @usableFromInline
 struct EventQueue: Sendable {
-    /// Whether ``next()`` has nothing to tell: most often so, and then known without a call.
-    @usableFromInline private(set) var isEmpty = true
+    /// What ``next()`` has to tell. Most often nothing or a step of progress, and then it is known without a call, and the
+    /// caller's compiler knows what it gets.
+    @usableFromInline
+    enum Pending: Sendable { case nothing, progress, events, eventsThenProgress }
+
+    @usableFromInline var pending = Pending.nothing
     private var events = Deque<FramingEvent>()
-    /// The latest progress of the message being sent. It is told after `events`, and before the message's own end.
-    private var latestProgress: (id: MessageID, acceptedBytes: Int)?
+    /// The latest progress of the message being sent, where there is some. It is told after `events`, and before the
+    /// message's own end.
+    @usableFromInline var progressID = MessageID(rawValue: 0)
+    @usableFromInline var progressBytes = 0
 
-    mutating func received(_ message: [UInt8]) {
-        events.append(.received(message))
-        isEmpty = false
-    }
+    mutating func received(_ message: [UInt8]) { append(.received(message)) }
 
+    @inline(__always)
     mutating func progress(_ id: MessageID, acceptedBytes: Int) {
-        if let latest = latestProgress, latest.id != id { flushProgress() }
-        latestProgress = (id, acceptedBytes)
-        isEmpty = false
+        if pending == .nothing {
+            pending = .progress
+        } else if pending != .progress || progressID != id {
+            addProgress(of: id)
+        }
+        progressID = id
+        progressBytes = acceptedBytes
     }
 
     mutating func sent(_ id: MessageID) {
         flushProgress()
-        events.append(.sent(id))
-        isEmpty = false
+        append(.sent(id))
     }
 
-    @usableFromInline
+    @inlinable @inline(__always)
     mutating func next() -> FramingEvent? {
-        if let event = events.popFirst() {
-            isEmpty = events.isEmpty && latestProgress == nil
-            return event
+        switch pending {
+        case .nothing: return nil
+        case .progress:
+            pending = .nothing
+            return .progress(progressID, acceptedBytes: progressBytes)
+        case .events, .eventsThenProgress: return nextEvent()
         }
-        isEmpty = true
-        guard let latest = latestProgress else { return nil }
-        latestProgress = nil
-        return .progress(latest.id, acceptedBytes: latest.acceptedBytes)
+    }
+
+    @usableFromInline @inline(never)
+    mutating func nextEvent() -> FramingEvent? {
+        let event = events.popFirst()
+        if events.isEmpty { pending = pending == .events ? .nothing : .progress }
+        return event
+    }
+
+    @inline(never)
+    private mutating func addProgress(of id: MessageID) {
+        if progressID != id { flushProgress() }
+        pending = events.isEmpty ? .progress : .eventsThenProgress
+    }
+
+    private mutating func append(_ event: FramingEvent) {
+        pending = pending == .nothing || pending == .events ? .events : .eventsThenProgress
+        events.append(event)
     }
 
     private mutating func flushProgress() {
-        guard let latest = latestProgress else { return }
-        latestProgress = nil
-        events.append(.progress(latest.id, acceptedBytes: latest.acceptedBytes))
+        guard pending == .progress || pending == .eventsThenProgress else { return }
+        events.append(.progress(progressID, acceptedBytes: progressBytes))
+        pending = .events
     }
 }

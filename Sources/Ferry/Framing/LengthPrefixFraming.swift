@@ -50,6 +50,8 @@ extension LengthPrefixFraming {
         private var outbound = OutboundQueue()
         /// How many bytes of the first message, its prefix included, have been accepted.
         private var acceptedBytes = 0
+        /// How many of them are its prefix.
+        private var prefixCount = 0
         /// A chunk that is not simply a part of one payload is put together here.
         private var scratch: [UInt8] = []
 
@@ -72,7 +74,7 @@ extension LengthPrefixFraming {
 
         /// The next thing that happened, oldest first.
         @inlinable
-        public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.next() }
+        public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }
 
@@ -96,13 +98,18 @@ extension LengthPrefixFraming.Session {
                     + " \(prefix.maximumLength). Use a larger prefix on both sides.")
         }
         outbound.append(payload, as: id)
+        notePrefix()
     }
+
+    /// After each change of the first message.
+    private mutating func notePrefix() { prefixCount = prefix.encodedCount(outbound.first.payload.count) }
 
     /// Takes a message back if none of its bytes, its prefix included, has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
         guard !outbound.isEmpty, outbound.first.id == id else { return outbound.removeWaiting(id) }
         guard acceptedBytes == 0 else { return false }
         outbound.removeFirst()
+        notePrefix()
         return true
     }
 
@@ -124,13 +131,26 @@ extension LengthPrefixFraming.Session {
     ) throws(FerryError) -> Transmission {
         guard !outbound.isEmpty else { return .idle }
         let maximumChunkSize = maximumSize()
+        // Most chunks: full, with nothing but a part of one payload, which goes on.
+        let start = acceptedBytes &- prefixCount
+        if start >= 0, maximumChunkSize >= 1, outbound.first.payload.count &- start > maximumChunkSize {
+            guard try offerPayload(from: start, maximumChunkSize, offer) else { return .refused }
+            acceptedBytes &+= maximumChunkSize
+            events.progress(outbound.first.id, acceptedBytes: start &+ maximumChunkSize)
+            return .accepted
+        }
+        return try transmitUnusual(atMost: maximumChunkSize, offer)
+    }
+
+    /// Offers a chunk with a prefix, the end of a message, or several messages in it.
+    private mutating func transmitUnusual(
+        atMost maximumChunkSize: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission {
         guard maximumChunkSize >= 1 else {
             throw FerryError(
                 .chunkSizeTooSmall, "The link takes chunks of \(maximumChunkSize) bytes; at least 1 is needed.")
         }
-        let payloadCount = outbound.first.payload.count
-        let prefixCount = prefix.encodedCount(payloadCount)
-        let remaining = prefixCount + payloadCount - acceptedBytes
+        let remaining = prefixCount + outbound.first.payload.count - acceptedBytes
         let isPart = acceptedBytes >= prefixCount && (remaining >= maximumChunkSize || outbound.waitingCount == 0)
         if isPart {
             let length = min(remaining, maximumChunkSize)
@@ -180,7 +200,6 @@ extension LengthPrefixFraming.Session {
     private mutating func accepted(_ count: Int) {
         var count = count
         while count > 0 {
-            let prefixCount = prefix.encodedCount(outbound.first.payload.count)
             let total = prefixCount + outbound.first.payload.count
             let step = min(count, total - acceptedBytes)
             count -= step
@@ -191,6 +210,7 @@ extension LengthPrefixFraming.Session {
             guard acceptedBytes == total else { return }
             events.sent(outbound.first.id)
             outbound.removeFirst()
+            notePrefix()
             acceptedBytes = 0
         }
     }

@@ -1,10 +1,11 @@
 #if BlueZ
     @testable import FerryBlueZ
     import FerryBluetooth
+    import TestSupport
     import Testing
 
     /// The bytes of the kernel's management interface (BlueZ, doc/mgmt-api.txt: "Get Connection Information Command").
-    struct ManagementTests {
+    @Suite(.tags(.adapter, .l2cap)) struct ManagementTests {
         private let device = DeviceAddress(bytes: [0x42, 0, 0, 1, 0xAA, 0], isRandom: true)
 
         private func event(_ bytes: [UInt8]) -> Result<Int, BluetoothError>? { Management.answer(bytes, from: device) }
