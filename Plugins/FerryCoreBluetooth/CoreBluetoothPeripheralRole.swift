@@ -257,24 +257,29 @@ final class CoreBluetoothPeripheralRole: PeripheralRole, @unchecked Sendable {
     // MARK: The end
 
     func close() {
-        let (manager, waiting) = state { state -> (CBPeripheralManager?, [(BluetoothError) -> Void]) in
+        let (manager, waiting, asked) = state {
+            state -> (CBPeripheralManager?, [(BluetoothError) -> Void], [CBATTRequest]) in
             defer {
                 let power = state.power
                 state = State(events: nil)
                 state.isClosed = true
                 state.power = power
             }
-            return (state.power == .poweredOn ? state.manager : nil, state.waiting)
+            let asked = state.requests.sorted { $0.key.rawValue < $1.key.rawValue }.map(\.value)
+            return (state.power == .poweredOn ? state.manager : nil, state.waiting, asked)
         }
         delegate { $0 = nil }
         power.end()
         for fail in waiting { fail(.roleClosed) }
         guard let manager else { return }
-        let box = Unchecked(manager)
+        let box = Unchecked((manager, asked))
         queue.async {
-            box.value.stopAdvertising()
-            box.value.removeAllServices()
-            box.value.delegate = nil
+            let (manager, asked) = box.value
+            // Nobody is left to answer.
+            for request in asked { manager.respond(to: request, withResult: .unlikelyError) }
+            manager.stopAdvertising()
+            manager.removeAllServices()
+            manager.delegate = nil
         }
     }
 }
