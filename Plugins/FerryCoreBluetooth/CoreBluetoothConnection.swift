@@ -9,6 +9,15 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         case services, rssi, channel
         case included(AttributeID), characteristics(AttributeID), descriptors(AttributeID)
         case read(AttributeID), write(AttributeID), subscription(AttributeID)
+
+        var attribute: AttributeID? {
+            switch self {
+            case .services, .rssi, .channel: nil
+            case .included(let id), .characteristics(let id), .descriptors(let id), .read(let id), .write(let id),
+                .subscription(let id):
+                id
+            }
+        }
     }
 
     /// One request; they go one at a time, in the order of the calls, as ATT demands.
@@ -187,10 +196,11 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         return attribute
     }
 
-    /// Services are not valid any more; on the queue.
+    /// Services are not valid any more; on the queue. What was asked of them ends here: an answer would name what nobody knows.
     func forget(_ services: [CBService]) {
-        let (ids, events) = state { state in
+        let (ids, ended, next, events) = state { state in
             var ids: [AttributeID] = []
+            let known = state.attributes.keys
             for service in services {
                 guard let id = state.ids[ObjectIdentifier(service)] else { continue }
                 ids.append(id)
@@ -200,9 +210,20 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
                 }
                 state.forget(service)
             }
-            return (ids, state.events)
+            let gone = Set(known).subtracting(state.attributes.keys)
+            let running = state.isRunning ? state.requests.first?.key : nil
+            let ended = state.requests.filter { $0.key.attribute.map(gone.contains) ?? false }
+            state.requests.removeAll { $0.key.attribute.map(gone.contains) ?? false }
+            state.isRunning = state.isRunning && !state.requests.isEmpty
+            return (ids, ended, state.requests.first.flatMap { $0.key == running ? nil : $0 }, state.events)
+        }
+        for request in ended {
+            request.finish(
+                .failure(
+                    BluetoothError(.unknownAttribute, "The peripheral has withdrawn it. Discover its services again.")))
         }
         events?.peripheralDidModifyServices(ids)
+        if let next { run(next) }
     }
 
     // MARK: Discovery
