@@ -123,7 +123,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
             state.isEnded = true
             state.connection = nil
             state.commands = []
-            state.held = [:]
+            // What has arrived is delivered, though its subscription will not be reported any more.
+            for id in Array(state.held.keys) { release(id, &state) }
             state.attributes = [:]
             return state.isCancelled
         }
