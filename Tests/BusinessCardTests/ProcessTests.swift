@@ -97,8 +97,8 @@ import Testing
 
     @Test(arguments: [(SIGINT, Int32(130)), (SIGTERM, Int32(143))])
     func aSignalEndsItCleanly(_ signal: Int32, _ status: Int32) async throws {
-        // Two bytes each 50 ms: 6 s in all, which the signal cuts short.
-        let slow = ["--framing", "length", "--chunk", "1", "--interval", "50", "--log"]
+        // Two bytes each 500 ms: a minute in all, which the signal cuts short.
+        let slow = ["--framing", "length", "--chunk", "1", "--interval", "500", "--log"]
         let run = try await Program().run(slow, signal: signal, after: "sent")
         #expect(run.status == status)
         #expect(run.reason == .exit)
