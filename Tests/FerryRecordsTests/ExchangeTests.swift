@@ -221,7 +221,11 @@
             let b = try open("b") { $0.largestRecord = 100 }
             let large = try await a.append([UInt8](repeating: 0, count: 101), to: "b", stream: "large")
             try await a.append(bytes("small"), to: "b", stream: "small")
-            try await meet(a, b, times: 1)
+            // The large one waits for good, so that both meet until the small one is there, however slow the machine is.
+            for _ in 0..<50 {
+                try await meet(a, b, times: 1)
+                if try await leftOver(b) > 0 { break }
+            }
             #expect(try await take(1, from: b) == ["small"])
             #expect(try await a.receipt(of: large, to: "b") == .handedOver)
             // From now on it is known.
