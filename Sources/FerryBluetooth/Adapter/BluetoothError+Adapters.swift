@@ -21,7 +21,10 @@ extension BluetoothError {
 
     /// An adapter that is not powered on.
     ///
-    /// - Parameter advice: why, and what to do.
+    /// - Parameters:
+    ///   - adapter: the adapter's name.
+    ///   - state: the state that it is in.
+    ///   - advice: why, and what to do.
     public static func notPoweredOn(
         _ adapter: String, _ state: AdapterState, _ advice: String = "Wait until it is."
     ) -> BluetoothError {
@@ -63,7 +66,12 @@ extension BluetoothError {
 
     /// Checks a value that is queued to be written.
     ///
-    /// - Parameter maximum: the most bytes, as ``PeripheralConnection/maximumWriteLength(_:)`` has it.
+    /// - Parameters:
+    ///   - count: bytes of the value.
+    ///   - type: with or without response.
+    ///   - maximum: the most bytes, as ``PeripheralConnection/maximumWriteLength(_:)`` has it.
+    ///   - characteristic: whose value it is, for the message.
+    ///   - properties: what the characteristic offers.
     /// - Throws: `notSupported` or `valueTooLong`.
     public static func checkWrite(
         _ count: Int, _ type: WriteType, maximum: Int, to characteristic: AttributeID,

@@ -34,7 +34,9 @@ public enum ConnectionLife: Sendable {
 
     /// The end begins. Returns whether it had not before.
     ///
-    /// - Parameter isSilent: whether the owner has gone, and is not told; also when the end has begun before.
+    /// - Parameters:
+    ///   - reason: why, as the owner is told.
+    ///   - isSilent: whether the owner has gone, and is not told; also when the end has begun before.
     @discardableResult
     public mutating func beginEnding(_ reason: BluetoothError, isSilent: Bool = false) -> Bool {
         switch self {

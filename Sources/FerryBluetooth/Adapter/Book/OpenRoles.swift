@@ -13,7 +13,9 @@ public struct OpenRoles<Role: Sendable>: Sendable {
 
     /// A role was opened.
     ///
-    /// - Parameter id: the adapter's number of it, which no other role of the adapter ever has.
+    /// - Parameters:
+    ///   - id: the adapter's number of it, which no other role of the adapter ever has.
+    ///   - role: the role itself.
     public mutating func open(_ id: UInt64, _ role: Role) { entries.append((id, role)) }
 
     /// A role was closed; nil when it had been before.

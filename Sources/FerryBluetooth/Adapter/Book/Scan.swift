@@ -21,7 +21,10 @@ public struct Scan<Advertiser: Hashable & Sendable>: Sendable {
 
     /// Whether the owner is to be told of what was heard: it matches, and is new, unless duplicates are wanted.
     ///
-    /// - Parameter rssi: in dBm; nil when it is not known, which passes only windows that begin at -127.
+    /// - Parameters:
+    ///   - advertisement: what was heard.
+    ///   - rssi: in dBm; nil when it is not known, which passes only windows that begin at -127.
+    ///   - advertiser: by whom.
     public func wants(_ advertisement: AdvertisementData, rssi: Int?, from advertiser: Advertiser) -> Bool {
         guard request.allowsDuplicates || reported[advertiser] != advertisement else { return false }
         if let window = request.rssi, !(rssi.map(window.contains) ?? (window.lowerBound <= -127)) { return false }
