@@ -142,15 +142,18 @@
             ["EIO", "ENOSPC", "short"].map { Fault(store: store, kind: $0) }
         }
 
-        /// The n-th call of a scenario that writes to a store's files fails, for each n; then the process ends. Needs the
-        /// library of Tests/RecordsWorker/faults.c, which `scripts/check records` builds.
+        /// The n-th call of a scenario that writes to a store's files fails, for each n, or for one in so many
+        /// (`FERRY_RECORD_FAULTS_EVERY`); then the process ends. Needs the library of Tests/RecordsWorker/faults.c, which
+        /// `scripts/check records` builds.
         @Test(.enabled(if: environment["FERRY_RECORD_FAULTS"] != nil), arguments: faults)
         func callsThatFail(_ fault: Fault) async throws {
             let library = try #require(Self.environment["FERRY_RECORD_FAULTS"])
-            var number = 0
-            var failed = 0
+            let every = Self.environment["FERRY_RECORD_FAULTS_EVERY"].flatMap(Int.init) ?? 1
+            var number = Int.random(in: 1...every) - every
+            var (tried, failed) = (0, 0)
             while true {
-                number += 1
+                number += every
+                tried += 1
                 let (a, b, mark) = (folder.file("a\(number)"), folder.file("b\(number)"), folder.file("mark\(number)"))
                 let worker = try Worker(
                     ["scenario", a, b],
@@ -176,10 +179,12 @@
                     }
                 }
                 // Until no such call is left.
-                if !FileManager.default.fileExists(atPath: mark) || number == 2000 { break }
+                if !FileManager.default.fileExists(atPath: mark) || number >= 2000 { break }
             }
             #expect((fault.kind == "short" || failed > 10) && number > 20 && number < 2000)
-            print("store \(fault.store), \(fault.kind): \(number) calls, \(failed) of which ended the process")
+            print(
+                "store \(fault.store), \(fault.kind): \(tried) of \(number) calls, \(failed) of which ended the process"
+            )
         }
     }
 #endif
