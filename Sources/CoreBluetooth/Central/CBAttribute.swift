@@ -9,7 +9,7 @@ open class CBAttribute: NSObject {
 
     /// The attribute's type.
     open var uuid: CBUUID { type }
-    /// As ``description``.
+    /// As `description`.
     open override var debugDescription: String { description }
 }
 

@@ -87,7 +87,7 @@ open class CBPeer: NSObject, NSCopying {
 
     /// The object itself.
     open func copy(with zone: NSZone? = nil) -> Any { self }
-    /// As ``description``.
+    /// As `description`.
     open override var debugDescription: String { description }
 }
 

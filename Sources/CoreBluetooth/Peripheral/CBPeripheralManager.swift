@@ -53,7 +53,12 @@ open class CBPeripheralManager: CBManager {
 
     /// A manager on an adapter of the program's choice. Not part of Apple's API.
     ///
-    /// - Parameter quirks: what it shows; nil for ``CBAdapters/quirks``.
+    /// - Parameters:
+    ///   - delegate: who is told of what happens; held weakly.
+    ///   - queue: where callbacks come; nil for the main queue.
+    ///   - options: as with Apple's initializer.
+    ///   - adapter: what stands behind the manager.
+    ///   - quirks: what it shows; nil for ``CBAdapters/quirks``.
     public convenience init(
         delegate: (any CBPeripheralManagerDelegate)?, queue: DispatchQueue?, options: [String: Any]? = nil,
         adapter: any BluetoothAdapter, quirks: CBQuirks? = nil
