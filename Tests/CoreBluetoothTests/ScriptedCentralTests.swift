@@ -21,7 +21,7 @@ import Testing
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)
         try await side.journal.wait(for: "state poweredOn")
-        side.checked.queue.suspend()
+        side.checked.hold()
         side.manager.scanForPeripherals(withServices: nil)
         for _ in 0..<2_000 { adapter.central.discover() }
         side.checked.queue.resume()
@@ -37,7 +37,7 @@ import Testing
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)
         try await side.journal.wait(for: "state poweredOn")
-        side.checked.queue.suspend()
+        side.checked.hold()
         side.manager.scanForPeripherals(withServices: nil)
         for _ in 0..<10 { adapter.central.discover() }
         side.manager.stopScan()
@@ -352,7 +352,7 @@ import Testing
         let journal = adapter.journal
         side.onValue = { _ in journal.add("delivered") }
         let (_, _, connection) = try await connected(adapter, side)
-        side.checked.queue.suspend()
+        side.checked.hold()
         for _ in 0..<255 { connection.notify([1]) }
         #expect(journal.count("receiving") == 0)
         for _ in 0..<45 { connection.notify([1]) }
@@ -361,7 +361,7 @@ import Testing
         try await journal.wait(for: "delivered", 300)
         let lines = journal.all.filter { $0 == "delivered" || $0.hasPrefix("receiving t") }
         #expect(lines.firstIndex(of: "receiving true") == 300 - 64 - 1)
-        side.checked.queue.suspend()
+        side.checked.hold()
         for _ in 0..<256 { connection.notify([1]) }
         #expect(journal.count("receiving false") == 2)
         side.checked.queue.resume()
@@ -374,7 +374,7 @@ import Testing
         let journal = adapter.journal
         side.onValue = { _ in journal.add("delivered") }
         let (_, _, connection) = try await connected(adapter, side)
-        side.checked.queue.suspend()
+        side.checked.hold()
         let dropped = MisuseLog.count("a value was dropped") { for _ in 0..<8_200 { connection.notify([1]) } }
         #expect(dropped == 8)
         side.checked.queue.resume()

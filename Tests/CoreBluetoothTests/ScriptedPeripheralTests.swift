@@ -270,7 +270,7 @@ import Testing
         side.manager.add(side.service)
         try await side.journal.wait(for: "added \(testService) ok")
         let events = try some(adapter.peripheral.events.current)
-        side.checked.queue.suspend()
+        side.checked.hold()
         let value: [UInt8] = [1]
         func write() { events.peripheral(Self.central, didWrite: value.span.bytes, to: Self.characteristic) }
         for _ in 0..<255 { write() }
@@ -284,7 +284,7 @@ import Testing
         let lines = journal.all.filter { $0 == "delivered" || $0.hasPrefix("receiving t") }
         #expect(lines.firstIndex(of: "receiving true") == 300 - 64 - 1)
         // And again.
-        side.checked.queue.suspend()
+        side.checked.hold()
         for _ in 0..<256 { write() }
         #expect(journal.count("receiving false") == 2)
         side.checked.queue.resume()
@@ -300,7 +300,7 @@ import Testing
         side.manager.add(side.service)
         try await side.journal.wait(for: "added \(testService) ok")
         let events = try some(adapter.peripheral.events.current)
-        side.checked.queue.suspend()
+        side.checked.hold()
         let value: [UInt8] = [1]
         let dropped = MisuseLog.count("a write was dropped") {
             for _ in 0..<8_200 { events.peripheral(Self.central, didWrite: value.span.bytes, to: Self.characteristic) }

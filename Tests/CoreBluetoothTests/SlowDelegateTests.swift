@@ -14,7 +14,7 @@ import Testing
         let central = CentralSide(on: pair.far)
         _ = try await central.subscribe()
         try await peripheral.journal.wait(for: "subscribed")
-        central.checked.queue.suspend()
+        central.checked.hold()
 
         // Sends until no ready signal comes any more; the queue then stays full.
         let sent = Mutex(0)
@@ -47,7 +47,7 @@ import Testing
         try await peripheral.begin()
         let central = CentralSide(on: pair.far)
         let (peer, characteristic) = try await central.connect()
-        peripheral.checked.queue.suspend()
+        peripheral.checked.hold()
 
         let sent = Mutex(0)
         let send: @Sendable (CBPeripheral) -> Void = { peer in

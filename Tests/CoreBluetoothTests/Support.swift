@@ -34,6 +34,13 @@ struct CheckedQueue: Sendable {
     }
 
     var isCurrent: Bool { DispatchQueue.getSpecific(key: key) ?? false }
+
+    /// Holds callbacks back from now on, until `queue.resume()`. A queue that empties itself into this one does so to its end,
+    /// whatever is suspended meanwhile, so that is awaited first.
+    func hold() {
+        queue.sync {}
+        queue.suspend()
+    }
 }
 
 /// The lines that misuse has written since the first side was made; tests that run at the same time write theirs too.
