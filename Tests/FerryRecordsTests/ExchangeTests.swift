@@ -216,6 +216,36 @@
             await b.close()
         }
 
+        /// A full disk has no room for a large record, and room for the small ones behind it, which must not be taken for all.
+        @Test func aFullDiskLeavesNoGap() async throws {
+            let a = try open("a") { $0.batchBytes = 100 }
+            let b = try open("b") { $0.batchBytes = 100 }
+            try await a.append(bytes("first"), to: "b")
+            try await meet(a, b)
+            #expect(try await take(1, from: b) == ["first"])
+            for round in 1...8 {
+                // Larger each time, for the pages of the one before are free again.
+                try await allow(2, pagesMoreIn: b)
+                try await a.append([UInt8](repeating: 65, count: 30_000 * round), to: "b")
+                for number in 0..<5 { try await a.append(bytes("\(number)"), to: "b") }
+                await #expect(throws: FerryError.self) { try await meet(a, b, times: 1) }
+                try await allow(100_000, pagesMoreIn: b)
+                try await meet(a, b)
+                try #require(try await leftOver(b) == 6)
+                #expect(try await take(6, from: b).map(\.count) == [30_000 * round, 1, 1, 1, 1, 1])
+            }
+            await a.close()
+            await b.close()
+        }
+
+        /// Lets a store's file grow by so many pages; then the disk is full for it.
+        private func allow(_ count: Int, pagesMoreIn store: RecordStore) async throws {
+            try await store.read { database, _ in
+                let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+                _ = try Row.fetchOne(database, sql: "PRAGMA max_page_count = \(pages + count)")
+            }
+        }
+
         @Test func tooLargeForThePeerHoldsUpItsStreamAlone() async throws {
             let a = try open("a")
             let b = try open("b") { $0.largestRecord = 100 }

@@ -12,6 +12,8 @@
     @main struct RecordsWorker {
         static func main() async throws {
             let arguments = CommandLine.arguments
+            // Whoever reads may have gone; that is told by errors.
+            signal(SIGPIPE, SIG_IGN)
             switch (arguments.dropFirst().first, arguments.count) {
             case ("run", 6), ("drain", 5): try await run(arguments)
             case ("scenario", 4): try await scenario(arguments[2], arguments[3])

@@ -12,6 +12,8 @@
             /// The store's numbers of the peer's streams, by their index.
             var streams: [Int: Int64] = [:]
             var failure: FerryError?
+            /// The store has failed at something: what was asked of it after that would leave a gap, and must not be done.
+            var hasStoreFailed = false
             /// Since when nothing was to be done; nil while there is something.
             var idleSince: Timestamp?
             var committed = 0
@@ -237,8 +239,11 @@
                 }
             case .store(let index, let epoch, let items):
                 guard let number = state.streams[index], peer != nil, let last = items.last?.sequence else { return }
-                store.committer.submit { database, book in
-                    try store.store(items, epoch, in: number, database, &book)
+                store.committer.submit { [self] database, book in
+                    guard !self.state.withLock({ $0.hasStoreFailed }) else {
+                        throw FerryError(.closed, "The exchange ended before these records were stored.")
+                    }
+                    return try store.store(items, epoch, in: number, database, &book)
                 } finish: { [self] result in
                     let cost = items.reduce(0) { $0 + RecordsMessage.cost(of: $1.bytes.count) }
                     conclude(result) { state, kept in
@@ -292,7 +297,10 @@
         private func conclude<Value>(_ result: Result<Value, any Error>, _ body: (inout State, Value) -> Void) {
             switch result {
             case .success(let value): act { state in body(&state, value) }
-            case .failure(let error): fail(storeError(error, at: store.path))
+            case .failure(let error):
+                // On the writer's queue, before its next transaction.
+                state.withLock { $0.hasStoreFailed = true }
+                fail(storeError(error, at: store.path))
             }
         }
     }
