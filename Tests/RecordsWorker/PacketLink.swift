@@ -11,6 +11,8 @@
             var isReceiving = true
             var owesReady = false
             var reason: FerryError?
+            /// The files are closed, and their numbers may be others' by now.
+            var isGone = false
         }
 
         let peer: PeerIdentity
@@ -79,7 +81,11 @@
             ring()
         }
 
-        private func ring() { _ = write(bell.1, "!", 1) }
+        private func ring() {
+            state.withLock { state in
+                if !state.isGone { _ = write(bell.1, "!", 1) }
+            }
+        }
 
         private func end(_ reason: FerryError) {
             let receiver = state.withLock { state -> (any LinkReceiver)? in
@@ -123,9 +129,10 @@
                     }
                 }
             }
-            Foundation.close(descriptor)
-            Foundation.close(bell.0)
-            Foundation.close(bell.1)
+            state.withLock { state in
+                state.isGone = true
+                for file in [descriptor, bell.0, bell.1] { Foundation.close(file) }
+            }
         }
     }
 #endif
