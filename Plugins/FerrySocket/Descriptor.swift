@@ -12,6 +12,8 @@ import Ferry
 struct Descriptor: Sendable {
     let number: Int32
     let kind: Kind
+    /// Tells when it can be read or written.
+    let poller: Poller
 
     /// How chunks cross.
     enum Kind: Sendable {
@@ -39,14 +41,16 @@ struct Descriptor: Sendable {
         #else
             let type = kind == .packets ? SOCK_SEQPACKET : SOCK_STREAM
         #endif
+        let poller = try Poller.shared()
         let number = socket(family, type, 0)
         guard number >= 0 else { throw Problem() }
-        return Descriptor(owning: number, kind)
+        return Descriptor(owning: number, kind, poller)
     }
 
-    init(owning number: Int32, _ kind: Kind) {
+    init(owning number: Int32, _ kind: Kind, _ poller: Poller) {
         self.number = number
         self.kind = kind
+        self.poller = poller
         prepare()
     }
 

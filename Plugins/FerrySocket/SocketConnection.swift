@@ -1,4 +1,4 @@
-@preconcurrency import Dispatch
+import Dispatch
 import Ferry
 import Synchronization
 
@@ -25,16 +25,9 @@ final class SocketConnection: Sendable {
         /// Nothing more can be written, because of this; what has arrived is still read.
         var failure: FerryError?
         var hasSent = false
-        var sources: Sources?
+        /// Nil before it is needed, and at the end.
+        var watch: Watch?
         var linger: ScheduledTimer?
-    }
-
-    /// Both are cancelled before the descriptor is closed. A source is awake while its event is wanted.
-    private struct Sources {
-        let read: any DispatchSourceRead
-        let write: any DispatchSourceWrite
-        var isReading = false
-        var isWaitingForRoom = false
     }
 
     private let descriptor: Descriptor
@@ -61,8 +54,7 @@ final class SocketConnection: Sendable {
             case .idle:
                 state.phase = .open
                 state.receiver = receiver
-                if state.sources == nil { begin(&state) }
-                if state.isReceiving { wakeReading(&state) }
+                if state.isReceiving { watch(&state).want(.readable) }
                 return nil
             case .open: return nil
             case .lingering:
@@ -74,35 +66,31 @@ final class SocketConnection: Sendable {
         if let ended { queue.async { receiver.linkDidClose(ended) } }
     }
 
-    /// Makes the sources, asleep.
-    private func begin(_ state: inout State) {
-        let read = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
-        let write = DispatchSource.makeWriteSource(fileDescriptor: descriptor.number, queue: queue)
-        read.setEventHandler { [self] in self.read() }
-        write.setEventHandler { [self] in hasRoom() }
-        // The second of the two to be gone takes the descriptor with it.
-        let left = Counter(2)
-        let isGone: @Sendable () -> Void = { [descriptor] in if left.countDown() { descriptor.close() } }
-        read.setCancelHandler(handler: isGone)
-        write.setCancelHandler(handler: isGone)
-        state.sources = Sources(read: read, write: write)
+    private func watch(_ state: inout State) -> Watch {
+        if let watch = state.watch { return watch }
+        let watch = Watch(descriptor, on: queue) { [self] events in
+            if events.contains(.readable) { read() }
+            if events.contains(.writable) { hasRoom() }
+        }
+        state.watch = watch
+        return watch
     }
 
     func close() {
         let closed = FerryError(.closed, "This side closed the link.")
         state.withLock { state in
             switch state.phase {
-            case .idle where state.sources == nil && !state.hasSent:
+            case .idle where state.watch == nil && !state.hasSent:
                 // Nobody has heard of it here, and nothing is on its way.
                 state.phase = .ended(closed)
                 descriptor.close()
             case .idle, .open:
-                if state.sources == nil { begin(&state) }
+                let watch = watch(&state)
                 state.phase = .lingering
                 if state.failure != nil { return end(&state, closed) }
                 if state.rest.isEmpty { descriptor.finishWriting() }
                 // What the peer sends now is read and thrown away, until it ends the connection in its turn.
-                wakeReading(&state)
+                watch.want(.readable)
                 queue.async { [self] in read() }
                 state.linger = time.schedule(at: time.now + linger) { [weak self] in
                     self?.state.withLock { state in self?.end(&state, closed) }
@@ -121,13 +109,7 @@ final class SocketConnection: Sendable {
         state.linger?.cancel()
         state.linger = nil
         state.rest = []
-        if let sources = state.sources.take() {
-            sources.read.cancel()
-            sources.write.cancel()
-            // One that sleeps would never be gone.
-            if !sources.isReading { sources.read.resume() }
-            if !sources.isWaitingForRoom { sources.write.resume() }
-        }
+        state.watch.take()?.cancel { [descriptor] in descriptor.close() }
         guard let receiver = state.receiver.take() else { return }
         queue.async { receiver.linkDidClose(reason) }
     }
@@ -158,7 +140,7 @@ final class SocketConnection: Sendable {
                 keepRest(of: chunk, after: count, &state)
                 return .success(true)
             case .blocked:
-                waitForRoom(&state)
+                watch(&state).want(.writable)
                 return .success(false)
             case .failed(let problem):
                 state.failure = problem.ended
@@ -175,20 +157,13 @@ final class SocketConnection: Sendable {
         let (first, second) = ChunkStream.length(chunk.byteCount)
         let whole = [first, second] + chunk.withUnsafeBytes { Array($0) }
         state.rest = whole[count...]
-        waitForRoom(&state)
-    }
-
-    private func waitForRoom(_ state: inout State) {
-        if state.sources == nil { begin(&state) }
-        guard state.sources?.isWaitingForRoom == false else { return }
-        state.sources?.isWaitingForRoom = true
-        state.sources?.write.resume()
+        watch(&state).want(.writable)
     }
 
     /// The socket takes bytes again.
     private func hasRoom() {
         let receiver = state.withLock { state -> (any LinkReceiver)? in
-            guard state.sources != nil else { return nil }
+            guard let watch = state.watch else { return nil }
             while !state.rest.isEmpty {
                 switch state.rest.withUnsafeBytes({ descriptor.write($0) }) {
                 case .count(let count): state.rest = state.rest.dropFirst(count)
@@ -200,8 +175,7 @@ final class SocketConnection: Sendable {
             }
             state.rest = []
             if case .lingering = state.phase { descriptor.finishWriting() }
-            state.sources?.isWaitingForRoom = false
-            state.sources?.write.suspend()
+            watch.ignore(.writable)
             return state.receiver
         }
         receiver?.linkIsReady()
@@ -213,16 +187,10 @@ final class SocketConnection: Sendable {
         state.withLock { state in
             state.isReceiving = isReceiving
             guard isReceiving, case .open = state.phase else { return }
-            wakeReading(&state)
-            // What was read and not passed on does not make the source speak.
+            watch(&state).want(.readable)
+            // What was read and not passed on makes nobody speak.
             queue.async { [self] in read() }
         }
-    }
-
-    private func wakeReading(_ state: inout State) {
-        guard state.sources?.isReading == false else { return }
-        state.sources?.isReading = true
-        state.sources?.read.resume()
     }
 
     private enum Wish { case deliver(any LinkReceiver), discard, sleep, none }
@@ -235,17 +203,13 @@ final class SocketConnection: Sendable {
             case .lingering: return .discard
             case .open:
                 if state.isReceiving, let receiver = state.receiver { return .deliver(receiver) }
-                if state.sources?.isReading == true {
-                    state.sources?.isReading = false
-                    state.sources?.read.suspend()
-                }
+                state.watch?.ignore(.readable)
                 return .sleep
             }
         }
     }
 
-    /// Passes on what has arrived. Runs on the queue; so many reads at once, so that the writer has its turn. It goes on by
-    /// itself until nothing is left: on Linux a source tells of a connection that has hung up once, and never again.
+    /// Passes on what has arrived. Runs on the queue; so many reads at once, so that the writer has its turn.
     private func read() {
         var reads = 0
         while true {
@@ -261,7 +225,7 @@ final class SocketConnection: Sendable {
                 case .nothing: break
                 }
             }
-            guard reads < 64 else { return queue.async { [self] in read() } }
+            guard reads < 64 else { return }
             guard readOnce() else { return }
             reads += 1
         }
@@ -284,11 +248,4 @@ final class SocketConnection: Sendable {
         state.withLock { end(&$0, reason) }
         return false
     }
-}
-
-/// Counts down once from each of several threads.
-private final class Counter: Sendable {
-    private let left: Atomic<Int>
-    init(_ count: Int) { left = Atomic(count) }
-    func countDown() -> Bool { left.subtract(1, ordering: .acquiringAndReleasing).newValue == 0 }
 }

@@ -1,4 +1,4 @@
-@preconcurrency import Dispatch
+import Dispatch
 import Ferry
 import Synchronization
 
@@ -166,13 +166,11 @@ enum Readiness {
     static func wait(for descriptor: Descriptor, until deadline: Timestamp, _ time: any TimeSource) async -> Bool {
         let outcome = FirstOutcome<Bool>()
         let isGone = FirstOutcome<Bool>()
-        let source = DispatchSource.makeWriteSource(fileDescriptor: descriptor.number, queue: .global())
-        source.setEventHandler { outcome.set(true) }
-        source.setCancelHandler { isGone.set(true) }
-        source.resume()
+        let watch = Watch(descriptor, on: .global()) { _ in outcome.set(true) }
+        watch.want(.writable)
         let isReady = await outcome.value(until: deadline, time, otherwise: false)
-        source.cancel()
-        // The descriptor is not closed under the source's feet. This takes no time, and must not be cut short.
+        watch.cancel { isGone.set(true) }
+        // The descriptor is not closed under the poller's feet. This takes no time, and must not be cut short.
         _ = await isGone.value()
         return isReady
     }

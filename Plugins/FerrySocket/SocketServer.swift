@@ -1,11 +1,11 @@
-@preconcurrency import Dispatch
+import Dispatch
 import Ferry
 import Synchronization
 
 /// The sockets of a listener: accepts whoever connects.
 final class SocketServer: Sendable {
     private struct State {
-        var sources: [any DispatchSourceRead] = []
+        var watches: [Watch] = []
         var isClosed = false
         var accepted = 0
         /// Not kept: it ends with whoever took it.
@@ -36,11 +36,9 @@ final class SocketServer: Sendable {
             guard !state.isClosed else { return }
             state.listener = listener
             for descriptor in descriptors {
-                let source = DispatchSource.makeReadSource(fileDescriptor: descriptor.number, queue: queue)
-                source.setEventHandler { [self] in accept(from: descriptor, source) }
-                source.setCancelHandler { descriptor.close() }
-                state.sources.append(source)
-                source.resume()
+                let watch = Watch(descriptor, on: queue) { [self] _ in accept(from: descriptor) }
+                state.watches.append(watch)
+                watch.want(.readable)
             }
         }
     }
@@ -51,12 +49,13 @@ final class SocketServer: Sendable {
             state.isClosed = true
             // Before the socket is closed, so that whoever listens there next finds no file of ours.
             file?.remove()
-            for source in state.sources { source.cancel() }
-            state.sources = []
+            if state.watches.isEmpty { for descriptor in descriptors { descriptor.close() } }
+            for (watch, descriptor) in zip(state.watches, descriptors) { watch.cancel { descriptor.close() } }
+            state.watches = []
         }
     }
 
-    private func accept(from descriptor: Descriptor, _ source: any DispatchSourceRead) {
+    private func accept(from descriptor: Descriptor) {
         for _ in 0..<16 {
             guard let listener = state.withLock({ $0.isClosed ? nil : $0.listener }) else { return }
             do throws(Problem) {
@@ -66,16 +65,17 @@ final class SocketServer: Sendable {
                 if !listener.offer(link) { link.close() }
             } catch {
                 if error == .interrupted || error == .aborted { continue }
-                if error.isShortage { pause(source) }
+                if error.isShortage { pause() }
                 return
             }
         }
     }
 
     /// Connections wait while there are no descriptors for them.
-    private func pause(_ source: any DispatchSourceRead) {
-        source.suspend()
-        time.schedule(at: time.now + .milliseconds(100)) { source.resume() }
+    private func pause() {
+        let watches = state.withLock { $0.watches }
+        for watch in watches { watch.ignore(.readable) }
+        time.schedule(at: time.now + .milliseconds(100)) { for watch in watches { watch.want(.readable) } }
     }
 
     private func peer(of accepted: Descriptor) -> PeerIdentity {

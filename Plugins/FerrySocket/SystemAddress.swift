@@ -142,7 +142,7 @@ extension Descriptor {
             let accepted = Glibc.accept(number, nil, nil)
         #endif
         guard accepted >= 0 else { throw Problem() }
-        return Descriptor(owning: accepted, kind)
+        return Descriptor(owning: accepted, kind, poller)
     }
 
     /// Host and port of one end of a TCP connection or listener, in figures.

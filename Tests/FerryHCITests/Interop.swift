@@ -1,6 +1,7 @@
 #if HCI
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     extension Trait where Self == ConditionTrait {
@@ -81,9 +82,7 @@
                 let pipe = Pipe()
                 process.standardOutput = pipe
                 process.standardError = pipe
-                pipe.fileHandleForReading.readabilityHandler = { [weak self] handle in
-                    let data = handle.availableData
-                    if data.isEmpty { handle.readabilityHandler = nil }
+                pipe.readOnThread { [weak self] data in
                     self?.change { state in
                         if data.isEmpty { state.hasAllOutput = true }
                         if let end, state.output.contains(end) { return }

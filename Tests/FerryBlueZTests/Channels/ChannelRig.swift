@@ -5,6 +5,7 @@
     import Foundation
     import Glibc
     import Synchronization
+    import TestSupport
     import Testing
 
     /// What comes through a link.
@@ -164,11 +165,7 @@
             let pipe = Pipe()
             process.standardError = pipe
             process.standardOutput = pipe
-            pipe.fileHandleForReading.readabilityHandler = { [self] handle in
-                let news = String(decoding: handle.availableData, as: UTF8.self)
-                text.withLock { $0 += news }
-                if news.isEmpty { handle.readabilityHandler = nil }
-            }
+            pipe.readOnThread { [self] news in text.withLock { $0 += String(decoding: news, as: UTF8.self) } }
             try process.run()
         }
 
