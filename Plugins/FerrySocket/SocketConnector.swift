@@ -22,25 +22,33 @@ struct SocketConnector: Sendable {
 
     func connect(until deadline: Timestamp) async throws(FerryError) -> any Link {
         var pause = Duration.milliseconds(10)
+        var latest: FerryError?
         while true {
-            let latest: FerryError
-            switch try await attempt(until: deadline) {
-            case .connected(let descriptor):
-                if case .tcp = address.kind { descriptor.tuneTCP(configuration) }
-                let connection = SocketConnection(owning: descriptor, configuration, time)
-                let link = SocketLink(connection, peer: PeerIdentity(address.description, certainty: .address))
-                if Task.isCancelled {
-                    link.close()
-                    throw .connectingWasCancelled
+            do throws(FerryError) {
+                switch try await attempt(until: deadline) {
+                case .connected(let descriptor): return try link(over: descriptor)
+                case .failed(let error): throw error
+                case .mayPass(let error): latest = error
                 }
-                return link
-            case .failed(let error): throw error
-            case .mayPass(let error): latest = error
+            } catch {
+                // What the attempts before it met says more than that the time is over.
+                throw error.code == .timedOut ? latest ?? error : error
             }
-            guard time.now + pause < deadline else { throw latest }
+            if let latest, time.now + pause >= deadline { throw latest }
             do { try await time.sleep(for: pause) } catch { throw .connectingWasCancelled }
             pause = min(pause * 2, .milliseconds(500))
         }
+    }
+
+    private func link(over descriptor: Descriptor) throws(FerryError) -> any Link {
+        if case .tcp = address.kind { descriptor.tuneTCP(configuration) }
+        let connection = SocketConnection(owning: descriptor, configuration, time)
+        let link = SocketLink(connection, peer: PeerIdentity(address.description, certainty: .address))
+        if Task.isCancelled {
+            link.close()
+            throw .connectingWasCancelled
+        }
+        return link
     }
 
     private enum Outcome {

@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 
 /// State that outlives a manager, and the process.
-@Suite(.tags(.coreBluetooth, .recovery), .serialized, .timeLimit(.minutes(1))) final class RestorationTests {
+@Suite(.tags(.coreBluetooth, .recovery), .serialized, .exclusive, .timeLimit(.minutes(1)))
+final class RestorationTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("corebluetooth-\(UUID())")
 
     init() { CBAdapters.restorationDirectory = folder }

@@ -49,17 +49,17 @@ import Testing
     private func check(_ requirement: TransportConformance.Requirement, _ defect: Defect?) async throws {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(1)
-        let radio = try LoopbackRadio(configuration: configuration)
+        let time = VirtualTime()
+        let radio = try LoopbackRadio(time: time, configuration: configuration)
         let layout = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
         let shared = Shared()
         @Sendable func transport() -> DefectiveTransport {
             DefectiveTransport(
-                base: GATTTransport(adapter: radio.makeAdapter(), configuration: layout), defect: defect, shared: shared
-            )
+                base: GATTTransport(adapter: radio.makeAdapter(), configuration: layout, time: time), defect: defect,
+                shared: shared)
         }
-        let time = ConformanceTime(timeout: .seconds(defect == nil ? 30 : 1)) { try? await Task.sleep(for: $0) }
-        try await TransportConformance(time: time) {
+        try await TransportConformance(time: .virtual(time)) {
             .init(listening: transport()) { transport() }
         }.check(requirement)
         shared.state.withLock { $0 = Shared.State() }

@@ -56,7 +56,7 @@ import Testing
 
     @Test("A pipe through tar, over Unix sockets and TCP", arguments: ["unix:./s", "tcp:127.0.0.1:PORT"])
     func pipe(_ transport: String) async throws {
-        let port = String(20_000 + Int(ProcessInfo.processInfo.processIdentifier) % 30_000)
+        let port = String(20_000 + Int(ProcessInfo.processInfo.processIdentifier) % 12_000)
         let output = try await run(
             """
             mkdir -p src/d dst; seq 100000 > src/d/b
