@@ -1,10 +1,18 @@
 # Each of these works on a fresh Debian 12 with Swift 6.3 in PATH, and says what it does.
 
-.PHONY: run test verify mutants bench docs format lint setup
+.PHONY: run install uninstall test verify mutants bench docs format lint setup
 
 # A business card crosses a virtual Bluetooth LE radio. ARGS="..." is handed on: make run ARGS="--chunk 64 --log"
 run: setup
 	swift run business-card $(ARGS)
+
+# ferry and business-card with manual pages and completions, in /usr/local: make install PREFIX=$HOME/.local TRAITS=HCI,BlueZ
+install: setup
+	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" TRAITS="$(TRAITS)" scripts/install
+
+# Takes them away again.
+uninstall:
+	PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install --uninstall
 
 # What must hold before each commit: one build, all of its tests, a card over every transport. Minutes.
 test: setup

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FerryTransports
 
 /// `ferry`: carries files, measures what a link gives, advises on how to use it, and makes and reads captures.
 @main struct FerryCommand: AsyncParsableCommand {
@@ -6,5 +7,6 @@ import ArgumentParser
         commandName: "ferry",
         abstract:
             "Carries files and messages across small links, measures how they cross, and advises on how to send them.",
+        version: FerryVersion.text,
         subcommands: [Send.self, Receive.self, Bench.self, Advise.self, Trace.self, Capture.self, Outbox.self])
 }

@@ -15,6 +15,7 @@ struct BusinessCardCommand: AsyncParsableCommand {
 
             serve and receive are the two roles, one to a process. They need a transport that reaches another process.
             """,
+        version: FerryVersion.text,
         subcommands: [ServeCommand.self, ReceiveCommand.self])
 
     @OptionGroup var options: CardOptions
