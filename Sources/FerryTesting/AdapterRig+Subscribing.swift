@@ -75,9 +75,9 @@ extension AdapterRig {
         let central = try await subscribe(remote, to: remote.free, as: .notify)
         await time.pass(.milliseconds(200))
         let limit = updateLimit(remote, central)
-        let refusals = try await update(300, of: published.free, for: recipients(central)) { 1 + $0 % limit }
-        try await expectValues((0..<300).map { Self.numbered($0, size: 1 + $0 % limit) })
-        try require(refusals > 0 || deviations.contains(.neverFull), "300 values at once met no full queue")
+        let refusals = try await update(512, of: published.free, for: recipients(central)) { 1 + $0 % limit }
+        try await expectValues((0..<512).map { Self.numbered($0, size: 1 + $0 % limit) })
+        try require(refusals > 0 || deviations.contains(.neverFull), "512 values at once met no full queue")
     }
 
     func indicationsArriveInOrder() async throws {

@@ -100,7 +100,8 @@ extension AdapterRig {
 
     func writesWithoutResponseArriveInOrder() async throws {
         let (_, remote) = try await connect()
-        let total = 300
+        // As many as an attribute value has sizes.
+        let total = 512
         var index = 0
         var refusals = 0
         while index < total {

@@ -43,6 +43,7 @@ public struct CodecConformance<C: Codec> where C.Message: Equatable {
         for (index, sample) in samples.enumerated() {
             let payload = try checkRoundTrip(sample, index)
             try checkTruncation(sample, payload, index)
+            try checkExcess(sample, payload, index)
             checkDamage(payload, index)
         }
         try checkForeignBytes()
@@ -80,6 +81,16 @@ public struct CodecConformance<C: Codec> where C.Message: Equatable {
                     "A payload cut short is refused",
                     "sample \(index), cut to \(count) of \(payload.count) bytes, became \(decoded)")
             }
+        }
+    }
+
+    /// What follows a message in its payload is not passed over: two sides that disagree about it must notice.
+    private func checkExcess(_ sample: C.Message, _ payload: [UInt8], _ index: Int) throws(ConformanceFailure) {
+        for excess in [[0], [0x41], [0xFF], [0x5D, 0x7D], [0, 0, 0, 0], payload] where !excess.isEmpty {
+            guard let decoded = try? codec.decode(payload + excess), decoded == sample else { continue }
+            throw ConformanceFailure(
+                "Bytes after the message are refused",
+                "sample \(index) of \(payload.count) bytes, with \(excess.prefix(8)) after it, became the same message")
         }
     }
 

@@ -80,9 +80,11 @@ struct LinkRig: Sendable {
     func chunksArriveInOrder() async throws {
         activate()
         var sent: [[UInt8]] = []
-        for index in 0..<200 {
+        // Every size up to the longest attribute value's, each beside others; 200 chunks at least where links are small.
+        for index in 0..<max(200, 4 * min(512, near.maximumChunkSize) / 3) {
             // The size is asked for each time, as it may change.
-            let size = index % 3 == 0 ? near.maximumChunkSize : 1 + index % near.maximumChunkSize
+            let maximum = near.maximumChunkSize
+            let size = index % 4 == 3 ? maximum : 1 + (index - index / 4) % min(512, maximum)
             let chunk = numbered(index, size: size)
             try await send(chunk)
             sent.append(chunk)

@@ -25,7 +25,8 @@ import Testing
 
     /// What a link does wrong.
     enum Defect: String, CaseIterable, Sendable {
-        case takesEmptyChunks, takesLargeChunks, swapsBytes, callsFromWithin, closesTwice, dropsReady, sendsAfterTheEnd
+        case takesEmptyChunks, takesLargeChunks, swapsBytes, doublesSevens, callsFromWithin, closesTwice, dropsReady,
+            sendsAfterTheEnd
         /// What an ended link is asked goes to the next one of its side.
         case sendsOnTheNext, pausesTheNext, closesTheNext
         case forgetsItsPeer, isSomebodyElseEachTime
@@ -34,7 +35,7 @@ import Testing
             switch self {
             case .takesEmptyChunks: .emptyChunksAreRefused
             case .takesLargeChunks: .largeChunksAreRefused
-            case .swapsBytes: .chunksArriveInOrder
+            case .swapsBytes, .doublesSevens: .chunksArriveInOrder
             case .callsFromWithin: .eventsComeFromOutside
             case .closesTwice: .closingEndsBothSidesOnce
             case .dropsReady: .aFullQueueSaysFalseThenReady
@@ -138,6 +139,7 @@ private final class DefectiveLink: Link, LinkReceiver {
     }
     func linkDidReceive(_ chunk: RawSpan) {
         guard let receiver = receiver.withLock({ $0 }) else { return }
+        if defect == .doublesSevens, chunk.byteCount == 7 { receiver.linkDidReceive(chunk) }
         guard defect == .swapsBytes else { return receiver.linkDidReceive(chunk) }
         let swapped = Array(bytes(chunk).reversed())
         receiver.linkDidReceive(swapped.span.bytes)

@@ -30,6 +30,22 @@ import Testing
         #expect(failure.requirement == "A message survives the round trip")
     }
 
+    @Test func kitFindsACodecThatReadsNoFurther() throws {
+        struct Hasty: Codec {
+            func encode(_ message: [UInt8]) -> [UInt8] { [UInt8(message.count)] + message }
+            func decode(_ payload: [UInt8]) throws(FerryError) -> [UInt8] {
+                guard let count = payload.first, payload.count > Int(count) else {
+                    throw FerryError(.decodingFailed, "There are too few bytes.")
+                }
+                return Array(payload.dropFirst().prefix(Int(count)))
+            }
+        }
+        let failure = try #require(throws: ConformanceFailure.self) {
+            try CodecConformance(Hasty(), samples: [[1, 2]]).check()
+        }
+        #expect(failure.requirement == "Bytes after the message are refused")
+    }
+
     @Test func kitFindsACredulousCodec() throws {
         let failure = try #require(throws: ConformanceFailure.self) {
             try CodecConformance(BytesCodec(), samples: [[1, 2]], refusesForeignBytes: true).check()
