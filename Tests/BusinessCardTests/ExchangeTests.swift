@@ -221,7 +221,7 @@ import Testing
         let link = try await transport("client").connect(timeout: .seconds(30))
         let client = Party(role: "client", recipe: received, timeout: .milliseconds(500), console: console)
         let result: Result<Card, any Error>
-        do { result = .success(try await client.receive(over: link)) } catch { result = .failure(error) }
+        do { result = .success(try await client.receive(over: link).card) } catch { result = .failure(error) }
         _ = try await delivery
         _ = try result.get()
     }

@@ -25,6 +25,7 @@ enum CardFile {
     /// - Throws: ``CardError`` that names the file and what keeps it from being written.
     static func save(_ card: Card, to path: String) throws(CardError) {
         let format = try format(forSaving: path)
+        try checkReplaceable(path)
         let content: [UInt8]
         do { content = try format.write(card) } catch { throw CardError("\(path): \(error).") }
         do {
@@ -61,6 +62,19 @@ enum CardFile {
         guard FileManager.default.isWritableFile(atPath: folder) else {
             throw CardError("\(path) cannot be written: the folder \(folder) is not writable. Give another place.")
         }
+        try checkReplaceable(path)
+    }
+
+    /// A new file could take the place of one that may not be written to, which nobody has asked for.
+    private static func checkReplaceable(_ path: String) throws(CardError) {
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: resolved(path)) else { return }
+        guard attributes[.type] as? FileAttributeType == .typeRegular else {
+            throw CardError("\(path) cannot be written: it is not a regular file. Give another place.")
+        }
+        let mode = (attributes[.posixPermissions] as? NSNumber)?.intValue ?? 0o600
+        guard mode & 0o222 != 0, FileManager.default.isWritableFile(atPath: path) else {
+            throw CardError("\(path) cannot be written: it is there, and may not be changed. Give another place.")
+        }
     }
 
     private static func contents(of path: String) throws(CardError) -> [UInt8] {
@@ -92,6 +106,14 @@ enum CardFile {
         if let error = error as? CardError { return error.description }
         let outer = error as NSError
         let error = (outer.userInfo[NSUnderlyingErrorKey] as? any Error).map { $0 as NSError } ?? outer
-        return error.domain == NSPOSIXErrorDomain ? String(cString: strerror(Int32(error.code))) : "\(error)"
+        if error.domain == NSPOSIXErrorDomain { return String(cString: strerror(Int32(error.code))) }
+        switch CocoaError.Code(rawValue: error.code) {
+        case .fileNoSuchFile, .fileReadNoSuchFile: return "No such file or directory"
+        case .fileReadNoPermission, .fileWriteNoPermission: return "Permission denied"
+        case .fileWriteOutOfSpace: return "No space left on device"
+        case .fileWriteVolumeReadOnly: return "Read-only file system"
+        case .fileWriteInvalidFileName, .fileReadInvalidFileName: return "the name is not possible"
+        default: return "the system gives no reason (error \(error.code))"
+        }
     }
 }

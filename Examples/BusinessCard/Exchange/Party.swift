@@ -43,7 +43,7 @@ struct Party: Sendable {
             // `send` is done when the last chunk is queued. That the peer leaves says that it has them all.
             let deadline = time.now + timeout
             reading: while deadline > time.now {
-                switch try await nextArrival(on: channel, until: deadline) {
+                switch try await next(on: channel, until: deadline) {
                 case .card(let card) where expectsReply: reply = card
                 case .card: break
                 case .end, .nothing: break reading
@@ -55,19 +55,44 @@ struct Party: Sendable {
         }
     }
 
+    /// A card that has arrived, and why the one that was to be sent back could not be.
+    struct Arrival: Sendable {
+        var card: Card
+        var replyFailure: (any Error)?
+    }
+
     /// Receives a card over a new link, and leaves.
     ///
     /// - Parameter reply: a card to send back before.
-    func receive(over link: any Link, reply: Card? = nil) async throws -> Card {
+    func receive(over link: any Link, reply: Card? = nil) async throws -> Arrival {
         try await withChannel(over: link) { channel, _ in
-            switch try await nextArrival(on: channel, until: time.now + timeout) {
+            let deadline = time.now + timeout
+            // Whether chunks still came shortly before the deadline.
+            let early = Size()
+            let timer = time.schedule(at: time.now + timeout / 4 * 3) {
+                early.value.withLock { $0 = channel.statistics.bytesReceived }
+            }
+            defer { timer.cancel() }
+            switch try await next(on: channel, until: deadline) {
             case .card(let card):
-                if let reply { _ = try await send(reply, over: channel) }
-                return card
+                guard let reply else { return Arrival(card: card) }
+                do {
+                    _ = try await send(reply, over: channel)
+                    return Arrival(card: card)
+                } catch {
+                    // What has arrived is not lost with what could not be sent.
+                    return Arrival(card: card, replyFailure: error)
+                }
             case .end:
                 throw CardError(
                     "The peer left before a whole card had arrived. \(channel.closeReason?.message ?? "")")
             case .nothing:
+                let arrived = channel.statistics.bytesReceived
+                guard arrived == early.value.withLock({ $0 }) else {
+                    throw CardError(
+                        "The card was still arriving after \(timeout.forPeople): \(arrived) bytes so far. Wait longer with "
+                            + "--timeout.")
+                }
                 throw CardError(
                     "Connected, but no whole card arrived within \(timeout.forPeople). Check that both sides use the "
                         + "same --framing, --codec and --compress.")
@@ -87,7 +112,7 @@ struct Party: Sendable {
 
     private final class Size: Sendable { let value = Mutex(0) }
 
-    private enum Arrival: Sendable {
+    private enum Next: Sendable {
         case card(Card)
         /// The peer has left.
         case end
@@ -95,11 +120,10 @@ struct Party: Sendable {
         case nothing
     }
 
-    private func nextArrival(on channel: MessageChannel<Card, Card>, until deadline: Timestamp) async throws -> Arrival
-    {
+    private func next(on channel: MessageChannel<Card, Card>, until deadline: Timestamp) async throws -> Next {
         try await time.race(until: deadline) {
             var messages = channel.messages.makeAsyncIterator()
-            return try await messages.next().map(Arrival.card) ?? .end
+            return try await messages.next().map(Next.card) ?? .end
         } ?? .nothing
     }
 

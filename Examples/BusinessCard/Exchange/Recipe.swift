@@ -35,6 +35,9 @@ enum FramingChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
         }
     }
 
+    /// Whether the peer says that it has the message.
+    var acknowledges: Bool { self == .sequenced }
+
     /// The most bytes in a chunk, or nil for what the link takes. Those who use a marker use 20, the value that fits
     /// every Bluetooth LE connection.
     func chunkBound(_ chosen: Int?) -> Int? { chosen ?? (self == .eom ? 20 : nil) }

@@ -1,4 +1,5 @@
 import Ferry
+import FerryBluetooth
 import FerryTransports
 
 /// What the three commands do, apart from their arguments.
@@ -41,7 +42,7 @@ struct Roles: Sendable {
             }
             group.addTask {
                 let link = try await makeTransport("client").connect(timeout: timeout)
-                return .received(try await party("client", stopwatch).receive(over: link))
+                return .received(try await party("client", stopwatch).receive(over: link).card)
             }
             return try await Self.both(&group)
         }
@@ -81,31 +82,34 @@ struct Roles: Sendable {
         defer { listener.close() }
         console.line("Waiting for visitors until none has come for \(timeout.forPeople).")
         console.line()
-        let visits = try await withThrowingTaskGroup(of: Bool.self) { group in
+        let visits = Visits(time: time, patience: timeout) { listener.close() }
+        visits.wait()
+        // Forgets each visit when it is over.
+        await withDiscardingTaskGroup { group in
             var visitors = 0
-            while let link = try await nextVisitor(listener) {
+            for await link in listener.links {
                 visitors += 1
+                visits.begin()
                 group.addTask { [visitors] in
-                    await visit(visitors, card, over: link, savingTo: path)
+                    visits.end(wasServed: await visit(visitors, card, over: link, savingTo: path))
                 }
             }
-            return try await group.reduce(into: (served: 0, failed: 0)) { counts, wasServed in
-                if wasServed { counts.served += 1 } else { counts.failed += 1 }
-            }
         }
-        console.line("\(visits.served) visitor\(visits.served == 1 ? "" : "s") served, \(visits.failed) failed.")
-        guard visits.served > 0 else {
+        try Task.checkCancellation()
+        let (served, failed) = visits.counts
+        console.line("\(served) visitor\(served == 1 ? "" : "s") served, \(failed) failed.")
+        guard visits.isOver else {
+            throw CardError(
+                "The transport has stopped listening. Is the adapter still there, and the service that runs it?")
+        }
+        guard failed == 0 else {
+            throw CardError("\(failed) visit\(failed == 1 ? "" : "s") failed; the reasons are above.")
+        }
+        guard served > 0 else {
             throw CardError(
                 "No visitor took the card within \(timeout.forPeople). Start `business-card receive` on the other "
                     + "side, or wait longer with --timeout.")
         }
-    }
-
-    private func nextVisitor(_ listener: LinkListener) async throws -> (any Link)? {
-        try await time.race(until: time.now + timeout) {
-            var links = listener.links.makeAsyncIterator()
-            return await links.next()
-        } ?? nil
     }
 
     /// One visitor's failure is told and the others go on.
@@ -114,11 +118,20 @@ struct Roles: Sendable {
             var party = party("server")
             party.sendingTitle = "Sending to visitor \(number)"
             let delivery = try await party.handOver(card, over: link, expectsReply: path != nil)
-            console.line("Visitor \(number) took the card.")
+            // Only an acknowledgement says that the visitor has it.
+            console.line(
+                recipe.framing.acknowledges
+                    ? "Visitor \(number) acknowledged the card."
+                    : "Visitor \(number) was sent the card; with --framing \(recipe.framing) nothing confirms that it arrived."
+            )
             report.delivery(delivery)
+            if path != nil, delivery.reply == nil { console.line("Visitor \(number) sent no card back.") }
             if let reply = delivery.reply {
                 report.card("Card from visitor \(number)", reply)
-                try save(reply, to: path)
+                do { try save(reply, to: path) } catch {
+                    console.line("The card of visitor \(number) is not saved: \(explanation(of: error))")
+                    return false
+                }
             }
             return true
         } catch {
@@ -135,10 +148,13 @@ struct Roles: Sendable {
         console.line("Looking for a server for at most \(timeout.forPeople).")
         console.line()
         let link = try await transport.connect(timeout: timeout)
-        let received = try await party("client").receive(over: link, reply: reply)
-        report.card("Card that arrived", received)
-        if let reply { report.card("Card sent back", reply) }
-        try save(received, to: path)
+        let arrival = try await party("client").receive(over: link, reply: reply)
+        report.card("Card that arrived", arrival.card)
+        if let reply, arrival.replyFailure == nil { report.card("Card sent back", reply) }
+        try save(arrival.card, to: path)
+        if let failure = arrival.replyFailure {
+            throw CardError("The card has arrived; yours could not be sent back: \(explanation(of: failure))")
+        }
     }
 
     private func save(_ card: Card, to path: String?) throws {
@@ -150,7 +166,12 @@ struct Roles: Sendable {
 
 /// What went wrong, in the words of the layer that noticed and of those below it.
 func explanation(of error: any Error) -> String {
+    if let error = error as? BluetoothError { return error.message }
     guard let error = error as? FerryError else { return "\(error)" }
-    guard let cause = error.cause else { return error.message }
-    return "\(error.message) \(explanation(of: cause))"
+    // Other causes are for programs: dumps of the system's.
+    guard let cause = error.cause, cause is FerryError || cause is BluetoothError || cause is CardError else {
+        return error.message
+    }
+    let below = explanation(of: cause)
+    return error.message.contains(below) ? error.message : "\(error.message) \(below)"
 }

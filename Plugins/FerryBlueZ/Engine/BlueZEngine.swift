@@ -230,7 +230,7 @@
                 guard bus != nil, meeting == meetings else { return }
                 let advice =
                     error.isAccessDenied
-                    ? "\(BusError.accessAdvice) (\(error))"
+                    ? BusError.accessAdvice
                     : "bluetoothd does not answer on the bus (\(error)). Install and start it: apt-get install bluez; "
                         + "systemctl start bluetooth"
                 change(to: error.isAccessDenied ? .unauthorized : .resetting, advice)

@@ -25,8 +25,7 @@
             case "org.bluez.Error.InvalidArguments", "org.freedesktop.DBus.Error.InvalidArgs": code = .invalidArgument
             case "org.bluez.Error.NotConnected": code = .notConnected
             case "org.freedesktop.DBus.Error.AccessDenied":
-                code = .notSupported
-                advice = " " + Self.accessAdvice
+                return BluetoothError(.notSupported, "\(what). \(Self.accessAdvice)")
             case _ where isTimeout: code = .timedOut
             case _ where isUnknownObject: code = .unknownAttribute
             default: code = .connectionFailed
