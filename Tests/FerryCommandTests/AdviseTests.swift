@@ -46,6 +46,27 @@ import Testing
         #expect(advice.reasons.contains { $0.contains("still misses the 1 ms") })
     }
 
+    @Test("A latency is asked for all messages, not for most") func largest() throws {
+        let advice = try advice("60:97,50000:3", peer: "ios", within: 100)
+        #expect(advice.isWithin == false)
+        #expect(try #require(advice.predictions.last).p99 > 100)
+        #expect(try self.advice("60", peer: "ios", within: 500).isWithin == true)
+        #expect(try self.advice("60", peer: "ios").isWithin == nil)
+        #expect(advice.text().hasPrefix("To ios, ATT_MTU 185, LE 1M, controller "))
+    }
+
+    @Test("Only intervals that the peer grants are advised") func granted() throws {
+        var device = try Peer(named: "ios", controller: ControllerSettings(.ideal))
+        try device.choose(from: [50, 30, 7.5])
+        #expect(device.intervals == [30])
+        #expect(device.remark.hasSuffix("Left out, because it does not grant them: 7.5, 50 ms."))
+        let error = #expect(throws: FerryError.self) { try device.choose(from: [7.5]) }
+        #expect(error?.message == "--interval 7.5: the peer ios grants multiples of 15 ms only. Give one of those.")
+        var custom = try Peer(named: "custom", controller: ControllerSettings(.ideal))
+        try custom.choose(from: [50, 7.5])
+        #expect(custom.intervals == [7.5, 50])
+    }
+
     @Test("Every profile that advice leans on meets its published figure") func figures() throws {
         for figure in PublishedFigure.all {
             let simulated = try figure.simulated()

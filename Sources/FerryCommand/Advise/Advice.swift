@@ -2,6 +2,8 @@
 struct Advice: Codable, Sendable {
     var peer: String
     var remark: String
+    /// The profile of the controller that was simulated.
+    var controller: String
     var attMTU: Int
     var phy: String
     var chunkSize: Int
@@ -9,6 +11,8 @@ struct Advice: Codable, Sendable {
     var compression: CompressionChoice
     /// In ms.
     var interval: Double
+    /// Whether the latency that was asked for is kept, by messages of every size; nil where none was.
+    var isWithin: Bool?
     var reasons: [String]
     var predictions: [Prediction]
     var check: Check?
@@ -36,7 +40,8 @@ struct Advice: Codable, Sendable {
 
     func text() -> String {
         var lines = [
-            "To \(peer == "custom" ? "a device of your own" : peer), ATT_MTU \(attMTU), LE \(phy):", "",
+            "To \(peer == "custom" ? "a device of your own" : peer), ATT_MTU \(attMTU), LE \(phy), controller \(controller):",
+            "",
             "chunk        \(chunkSize) bytes", "framing      \(framing.rawValue)",
             "compression  \(compression.rawValue)", "interval     \(short(interval)) ms", "",
         ]

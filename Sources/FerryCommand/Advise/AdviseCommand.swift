@@ -43,7 +43,11 @@ struct Advise: AsyncParsableCommand {
     @Option(name: .long, help: "Who sends: notify (the peripheral), write (the central).")
     var direction = "notify"
 
-    @Option(name: .long, help: ArgumentHelp("Latency to stay within, for 99 % of large messages.", valueName: "ms"))
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Latency to stay within, for 99 % of the messages of each size. Ends with 1 where no interval does.",
+            valueName: "ms"))
     var within: Double?
 
     @Option(name: .long, help: "Seed of damage and pauses.")
@@ -63,6 +67,7 @@ struct Advise: AsyncParsableCommand {
         do {
             let advice = try adviser().advise()
             print(json ? try JSONFile.text(advice) : advice.text(), terminator: "")
+            if advice.isWithin == false { throw ExitCode.failure }
         } catch let error as FerryError {
             throw CommandFailure(error.message)
         }
@@ -71,7 +76,7 @@ struct Advise: AsyncParsableCommand {
     private func adviser() throws(FerryError) -> Adviser {
         var device = try Peer(named: peer, controller: controller.settings())
         if let mtu { device.attMTU = mtu }
-        if let interval { device.intervals = interval.elements.sorted() }
+        if let interval { try device.choose(from: interval.elements) }
         guard let way = DirectionChoice(rawValue: direction) else {
             throw FerryError(.invalidConfiguration, "The direction '\(direction)' is not known: notify, write.")
         }

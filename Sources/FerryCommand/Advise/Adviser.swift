@@ -29,7 +29,9 @@ struct Adviser {
         (chosen.compression, compressionReason) = chooseCompression(chunk, typical, large)
         // What compression leaves of a message is what crosses; the sizes below are those that are sent.
         let factor = chosen.compression == .zlib ? sizes.compressionRatio ?? 1 : 1
-        let (interval, intervalReason) = try chooseInterval(chosen, sent(large, factor))
+        // A latency that is asked for is for all messages.
+        let judged = deadline == nil ? large : sizes.quantile(1)
+        let (interval, isWithin, intervalReason) = try chooseInterval(chosen, judged, sent(judged, factor))
         chosen.interval = interval
         var predictions: [Advice.Prediction] = []
         for (name, size) in [("typical", typical), ("large", large), ("largest", sizes.quantile(1))]
@@ -37,8 +39,9 @@ struct Adviser {
             predictions.append(try predict(name, size, sent(size, factor), chosen))
         }
         return Advice(
-            peer: peer.name, remark: peer.remark, attMTU: chosen.attMTU, phy: chosen.phy, chunkSize: chunk,
-            framing: framing, compression: chosen.compression, interval: interval,
+            peer: peer.name, remark: peer.remark, controller: peer.profile.name, attMTU: chosen.attMTU, phy: chosen.phy,
+            chunkSize: chunk, framing: framing, compression: chosen.compression, interval: interval,
+            isWithin: deadline == nil ? nil : isWithin,
             reasons: [chunkReason, framingReason, compressionReason, intervalReason], predictions: predictions,
             check: try check(chosen))
     }
@@ -109,7 +112,11 @@ struct Adviser {
         )
     }
 
-    private func chooseInterval(_ settings: BenchSettings, _ size: Int) throws -> (Double, String) {
+    /// - Parameters:
+    ///   - judged: the size of the messages that the latency is for.
+    ///   - size: what crosses of them.
+    private func chooseInterval(_ settings: BenchSettings, _ judged: Int, _ size: Int) throws -> (Double, Bool, String)
+    {
         var outcomes: [(interval: Double, latency: Double)] = []
         for interval in peer.intervals {
             var candidate = settings
@@ -120,17 +127,17 @@ struct Adviser {
         let limit = deadline ?? best.latency * (1 + Self.tolerance)
         let fitting = outcomes.filter { $0.latency <= limit }.max { $0.interval < $1.interval }
         let list = outcomes.map { "\(short($0.interval)) ms: \(number($0.latency, 1))" }.joined(separator: ", ")
-        let table = "99th percentile for a large message in ms at each interval: \(list)."
+        let table = "99th percentile for a message of \(judged) bytes in ms at each interval: \(list)."
         guard let fitting else {
             return (
-                best.interval,
+                best.interval, false,
                 "An interval of \(short(best.interval)) ms is the quickest, and still misses the \(short(limit)) ms asked "
                     + "for. \(table)"
             )
         }
         let why = deadline == nil ? "within a tenth of the quickest" : "within the \(short(limit)) ms asked for"
         return (
-            fitting.interval,
+            fitting.interval, true,
             "An interval of \(short(fitting.interval)) ms is the longest, and so the kindest to batteries, that stays "
                 + "\(why). \(table)"
         )

@@ -9,6 +9,8 @@ struct Peer {
     var attMTU: Int
     /// Connection intervals in ms that it grants.
     var intervals: [Double]
+    /// Where it grants multiples of something only, of what, in ms.
+    var intervalStep: Double?
     /// Bytes of ATT_MTU that a value must leave free: 3, or more where the peer cuts longer values.
     var reserve = 3
     /// What to mention.
@@ -23,6 +25,7 @@ struct Peer {
             profile = ControllerSettings(.ios)
             attMTU = 185
             intervals = [15, 30, 45, 60, 90]
+            intervalStep = 15
             remark =
                 "iOS grants intervals of 15 ms and more, in steps of 15 ms; ATT_MTU 185 on older devices, up to 527 seen."
         case "android":
@@ -46,5 +49,23 @@ struct Peer {
                 .invalidConfiguration,
                 "The peer '\(name)' is not known. Choose from: \(Self.names.joined(separator: ", ")).")
         }
+    }
+
+    /// Chooses among these intervals, as far as the peer grants them.
+    ///
+    /// - Throws: `invalidConfiguration` when it grants none of them.
+    mutating func choose(from wanted: [Double]) throws(FerryError) {
+        intervals = wanted.sorted()
+        guard let step = intervalStep else { return }
+        let granted = intervals.filter { $0 >= step && ($0 / step).rounded() * step == $0 }
+        let refused = intervals.filter { !granted.contains($0) }.map(short).joined(separator: ", ")
+        guard !granted.isEmpty || intervals.isEmpty else {
+            throw FerryError(
+                .invalidConfiguration,
+                "--interval \(refused): the peer \(name) grants multiples of \(short(step)) ms only. Give one of those."
+            )
+        }
+        intervals = granted
+        if !refused.isEmpty { remark += " Left out, because it does not grant them: \(refused) ms." }
     }
 }
