@@ -8,5 +8,9 @@ import FerryTransports
         abstract:
             "Carries files and messages across small links, measures how they cross, and advises on how to send them.",
         version: FerryVersion.text,
-        subcommands: [Send.self, Receive.self, Bench.self, Advise.self, Trace.self, Capture.self, Outbox.self])
+        subcommands: [
+            Send.self, Receive.self, Scan.self, Inspect.self, Watch.self, Read.self, Write.self, Bench.self,
+            Advise.self,
+            Trace.self, Capture.self, Outbox.self,
+        ])
 }

@@ -1,46 +1,11 @@
-import Dispatch
 import Foundation
 import TestSupport
 import Testing
 
 /// `ferry send` and `ferry receive` as people run them: two processes, a shell between them.
 @Suite("ferry send and receive", .tags(.program), .timeLimit(.minutes(3))) struct TransferProgramTests {
-    /// Runs a script in a folder of its own, with `$FERRY` and `$T`, the transport's option; `both RECEIVER SENDER` runs the
-    /// two arguments and prints how each has ended.
     private func run(_ script: String, transport: String = "unix:./s") async throws -> String {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
-            "ferry-\(UUID().uuidString.prefix(8))")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let bundle = try #require(
-            CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executableURL?.path)
-        let program = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("ferry")
-        try #require(FileManager.default.isExecutableFile(atPath: program.path), "\(program.path) has not been built")
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/bash")
-        process.currentDirectoryURL = folder
-        process.environment = ProcessInfo.processInfo.environment.merging([
-            "FERRY": "timeout 60 \(program.path)", "PROGRAM": program.path, "T": "--transport \(transport)",
-        ]) { $1 }
-        let helpers = """
-            both() { eval "$1" & local r=$!; eval "$2"; echo "sent $?"; wait $r; echo "received $?"; }
-            until_size() { for i in $(seq 600); do [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt $2 ] && return; sleep 0.05; done; }
-
-            """
-        process.arguments = ["-c", helpers + script]
-        let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        let output = await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
-                let data = pipe.fileHandleForReading.readDataToEndOfFile()
-                process.waitUntilExit()
-                continuation.resume(returning: String(decoding: data, as: UTF8.self))
-            }
-        }
-        return output
+        try await ProgramShell.run(script, ["T": "--transport \(transport)"])
     }
 
     @Test("A folder crosses whole, with its permissions") func folder() async throws {

@@ -1,17 +1,20 @@
-import Ferry
+package import Ferry
 import Synchronization
 
 /// Waits for an adapter to be powered on, fed by a role's state events.
-struct PowerWait: Sendable {
+package struct PowerWait: Sendable {
     private(set) var state: AdapterState?
     private var waiter: (@Sendable (AdapterState?) -> Void)?
+
+    package init() {}
 
     /// States that will change by themselves soon.
     private static func isPassing(_ state: AdapterState?) -> Bool {
         state == nil || state == .unknown || state == .resetting
     }
 
-    mutating func note(_ newState: AdapterState) {
+    /// What a role's state event says.
+    package mutating func note(_ newState: AdapterState) {
         state = newState
         if !Self.isPassing(newState) { settle() }
     }
@@ -34,7 +37,7 @@ private let patience = Duration.seconds(10)
 /// Returns once the adapter is on.
 ///
 /// - Throws: `transportUnavailable` with what to do, when it is off, missing or forbidden, or does not say within 10 s.
-func waitForPower(
+package func waitForPower(
     of name: String, _ time: any TimeSource,
     _ access: @escaping @Sendable ((inout PowerWait) -> Void) -> Void
 ) async throws(FerryError) {

@@ -126,35 +126,11 @@ func explanation(of error: any Error) -> String { (error as? FerryError)?.messag
 /// Runs a transfer: signals, the words at the end, and the exit status.
 enum TransferRun {
     static func run(_ report: TransferReport, _ body: @escaping @Sendable () async throws -> Void) async throws {
-        // Whoever reads our output may go; writing says so then.
-        signal(SIGPIPE, SIG_IGN)
-        let task = Task { try await body() }
-        let caught = Mutex<Int32?>(nil)
-        let sources = [SIGINT, SIGTERM].map { number in
-            signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler {
-                let isSecond = caught.withLock { caught in
-                    defer { caught = number }
-                    return caught != nil
-                }
-                if isSecond { exit(128 + number) }
-                task.cancel()
-                // A read that waits for somebody to type cannot be called off.
-                DispatchQueue.global().asyncAfter(deadline: .now() + 3) {
-                    report.clearLine()
-                    exit(128 + number)
-                }
-            }
-            source.resume()
-            return source
-        }
-        defer { for source in sources { source.cancel() } }
-        let result = await task.result
-        if let number = caught.withLock({ $0 }) {
+        let (result, signal) = await Interruptible.run(beforeExit: { report.clearLine() }, body)
+        if let signal {
             report.end("interrupted")
             note("ferry: interrupted; the same command goes on where it was.")
-            throw ExitCode(128 + number)
+            throw ExitCode(128 + signal)
         }
         switch result {
         case .success:

@@ -1,0 +1,45 @@
+import Dispatch
+import Foundation
+import Testing
+
+/// `ferry` as people run it: by a shell.
+enum ProgramShell {
+    /// Runs a script in a folder of its own, with `$FERRY` (which ends after a minute), `$PROGRAM` (for signals) and the
+    /// variables; `both RECEIVER SENDER` runs the two arguments and prints how each has ended.
+    ///
+    /// - Returns: what it and its programs have printed.
+    static func run(_ script: String, _ variables: [String: String] = [:]) async throws -> String {
+        let folder = FileManager.default.temporaryDirectory.appendingPathComponent(
+            "ferry-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let bundle = try #require(
+            CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executableURL?.path)
+        let program = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("ferry")
+        try #require(FileManager.default.isExecutableFile(atPath: program.path), "\(program.path) has not been built")
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/bin/bash")
+        process.currentDirectoryURL = folder
+        process.environment = ProcessInfo.processInfo.environment.merging([
+            "FERRY": "timeout 60 \(program.path)", "PROGRAM": program.path,
+        ]) { $1 }.merging(variables) { $1 }
+        let helpers = """
+            both() { eval "$1" & local r=$!; eval "$2"; echo "sent $?"; wait $r; echo "received $?"; }
+            until_size() { for i in $(seq 600); do [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt $2 ] && return; sleep 0.05; done; }
+
+            """
+        process.arguments = ["-c", helpers + script]
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        process.standardError = pipe
+        process.standardInput = FileHandle.nullDevice
+        try process.run()
+        return await withCheckedContinuation { continuation in
+            DispatchQueue.global().async {
+                let data = pipe.fileHandleForReading.readDataToEndOfFile()
+                process.waitUntilExit()
+                continuation.resume(returning: String(decoding: data, as: UTF8.self))
+            }
+        }
+    }
+}
