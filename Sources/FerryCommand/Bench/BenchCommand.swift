@@ -2,7 +2,9 @@ import ArgumentParser
 import Ferry
 import FerryBluetooth
 import FerrySimulator
+import FerryTransports
 import Foundation
+import Synchronization
 
 /// `ferry bench`: measures every combination of settings.
 struct Bench: AsyncParsableCommand {
@@ -17,9 +19,26 @@ struct Bench: AsyncParsableCommand {
             limit beside it is only a comparison. BlueZ chooses ATT_MTU, 517, and the interval itself.
 
             Options that take a list measure every combination: --mtu 23,185,247 --interval 15,30.
+
+            Between two processes or machines, one role in each:
+
+            ferry bench --serve --transport unix:/tmp/ferry                      # until Ctrl-C
+            ferry bench --connect --transport unix:/tmp/ferry --message-size 100,4096
+
+            There --direction notify is from the serving side to the connecting one, --framing is the same on both, \
+            --message-size, --direction and --seconds are the connecting side's, and what is counted is what has arrived. \
+            The transports are \(pairForms).
             """)
 
+    private static let pairForms = NamedTransport.forms { $0.name != "loopback" }.joined(separator: ", ")
+
     @OptionGroup var sweep: SweepOptions
+
+    @Flag(name: .long, help: "Be one side of a measurement between two processes: wait for --connect.")
+    var serve = false
+
+    @Flag(name: .long, help: "Be the other side: connect, measure, and print.")
+    var connect = false
 
     @Option(
         name: .long,
@@ -51,7 +70,9 @@ struct Bench: AsyncParsableCommand {
 
     func validate() throws {
         if json && csv { throw ValidationError("Choose one of --json and --csv.") }
+        if serve && connect { throw ValidationError("Choose one of --serve and --connect.") }
         do {
+            if serve || connect { return try checkPair() }
             let points = try self.points()
             for point in points { try transport.check(point) }
             if let report { try JSONFile.checkFolder(of: report) }
@@ -61,11 +82,49 @@ struct Bench: AsyncParsableCommand {
 
     func run() async throws {
         if speed { return try SimulatorSpeed.measure() }
+        if serve || connect { return try await runPair() }
         do {
             try await measure()
         } catch let error as FerryError {
             throw CommandFailure(error.message)
         }
+    }
+
+    private func checkPair() throws(FerryError) {
+        guard case .side = transport else {
+            throw FerryError(
+                .invalidConfiguration,
+                "--serve and --connect need one transport that reaches another process. Use one of: \(Self.pairForms).")
+        }
+        guard report == nil, compare == nil, !csv else {
+            throw FerryError(
+                .invalidConfiguration,
+                "--report, --compare and --csv are for sweeps in one process; here there is --json.")
+        }
+        if let mtu = sweep.mtu?.elements.first, !(23...517).contains(mtu) {
+            throw FerryError(.invalidConfiguration, "--mtu is \(mtu); give 23 to 517 bytes.")
+        }
+        guard let interval = sweep.interval.elements.first, (7.5...4000).contains(interval) else {
+            throw FerryError(.invalidConfiguration, "--interval needs one value, 7.5 to 4000 ms.")
+        }
+        _ = try sweep.pairRuns()
+    }
+
+    /// One side of a measurement between two processes. 0, 1 with the reason, 130 after Ctrl-C.
+    private func runPair() async throws {
+        guard case .side(let named) = transport else { return }
+        let (framing, runs) = try sweep.pairRuns()
+        var radio = RadioOptions()
+        radio.attMTU = sweep.mtu?.elements.first
+        radio.connectionInterval = sweep.interval.elements.first.map { .microseconds(Int64(($0 * 1_000).rounded())) }
+        radio.onAdvice = { note($0) }
+        let pair = PairBench(transport: named, radio: radio, framing: framing, runs: runs, isJSON: json)
+        let serves = serve
+        let (result, signal) = await Interruptible.run {
+            if serves { try await pair.serve() } else { try await pair.connect(timeout: .seconds(30)) }
+        }
+        if let signal { throw ExitCode(128 + signal) }
+        if case .failure(let error) = result { throw CommandFailure(explanation(of: error)) }
     }
 
     private func points() throws(FerryError) -> [BenchSettings] {
@@ -75,30 +134,64 @@ struct Bench: AsyncParsableCommand {
     private func measure() async throws {
         let points = try self.points()
         let started = (ContinuousClock.now, cpuSeconds())
-        var result = BenchReport(transport: transport.name, results: try await results(of: points))
+        let sweep = SweepResults()
+        // What is measured when somebody interrupts is printed; a point may take a while to end.
+        let (ended, signal) = await Interruptible.run(grace: 60) { try await measure(points, sweep) }
+        try Self.throwUnlessInterrupted(ended, signal)
+        var result = BenchReport(transport: transport.name, results: sweep.results)
         let elapsed = started.0.duration(to: .now) / .seconds(1)
-        note("\(points.count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
-        if let report {
-            try addPictures(to: &result)
-            try JSONFile.write(ReportPage(report: result).html(), to: report)
+        let count =
+            result.results.count == points.count ? "\(points.count)" : "\(result.results.count) of \(points.count)"
+        note("\(count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
+        if !result.results.isEmpty {
+            if let report {
+                try addPictures(to: &result)
+                try JSONFile.write(ReportPage(report: result).html(), to: report)
+            }
+            try print(result)
         }
-        try print(result)
+        if let signal { throw ExitCode(128 + signal) }
+        if sweep.failures > 0 {
+            throw CommandFailure(
+                "\(sweep.failures) of \(points.count) points could not be measured; they are named above.")
+        }
     }
 
-    private func results(of points: [BenchSettings]) async throws -> [BenchResult] {
+    private static func throwUnlessInterrupted(_ ended: Result<Void, any Error>, _ signal: Int32?) throws {
+        if signal == nil { try ended.get() }
+    }
+
+    /// What a sweep has measured so far.
+    private final class SweepResults: Sendable {
+        private let state = Mutex<(results: [BenchResult], failures: Int)>(([], 0))
+
+        var results: [BenchResult] { state.withLock { $0.results } }
+        var failures: Int { state.withLock { $0.failures } }
+        func add(_ result: BenchResult) { state.withLock { $0.results.append(result) } }
+        func fail() { state.withLock { $0.failures += 1 } }
+    }
+
+    private func measure(_ points: [BenchSettings], _ sweep: SweepResults) async throws {
         let progress = ProgressBar(total: points.count)
         defer { progress.finish() }
-        var results: [BenchResult] = []
-        for point in points {
-            progress.show(results.count)
+        for (index, point) in points.enumerated() {
+            try Task.checkCancellation()
+            progress.show(index)
             let before = cpuSeconds()
-            var result = try await measure(point).result
-            if cpu || !transport.isSimulated {
-                result.processor = BenchResult.Processor(total: cpuSeconds() - before, chunks: result.chunks)
+            do {
+                var result = try await measure(point).result
+                if cpu || !transport.isSimulated {
+                    result.processor = BenchResult.Processor(total: cpuSeconds() - before, chunks: result.chunks)
+                }
+                sweep.add(result)
+            } catch let error as FerryError {
+                try Task.checkCancellation()
+                sweep.fail()
+                progress.finish()
+                // The others may well be measured.
+                note("ferry: \(ResultTable.name(of: point, among: points)): \(error.message)")
             }
-            results.append(result)
         }
-        return results
     }
 
     private func measure(_ point: BenchSettings) async throws -> BenchOutcome {
@@ -106,6 +199,7 @@ struct Bench: AsyncParsableCommand {
         case .sim: try BenchRun.simulate(point)
         case .loopback: try await BenchRun.loopback(point)
         case .adapters(let adapters): try await BenchRun.adapters(point, adapters)
+        case .side(let adapter): try await BenchRun.adapters(point, [adapter])  // says what is missing
         }
     }
 
@@ -124,7 +218,7 @@ struct Bench: AsyncParsableCommand {
     }
 
     private func print(_ report: BenchReport) throws {
-        let table = ResultTable(results: report.results)
+        let table = ResultTable(results: report.results, isSimulated: transport.isSimulated)
         if json {
             Swift.print(try JSONFile.text(report), terminator: "")
         } else if csv {

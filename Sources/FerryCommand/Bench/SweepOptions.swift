@@ -33,8 +33,10 @@ struct SweepOptions: ParsableArguments {
     @Option(name: .long, help: "Centrals that share the air, 1 to 20.")
     var centrals = CommaList([1])
 
-    @Option(name: .long, help: "Who sends: notify (the peripheral), write (the centrals).")
-    var direction = CommaList(["notify"])
+    @Option(
+        name: .long,
+        help: "Who sends: notify (the peripheral), write (the centrals). (default: notify; with --connect both)")
+    var direction: CommaList<String>?
 
     @Option(name: .long, help: "Probability that a packet is damaged, 0 to 1.")
     var errorRate = CommaList([0.0])
@@ -56,12 +58,13 @@ struct SweepOptions: ParsableArguments {
     /// Every combination, checked.
     func points(defaultSeconds: Double, defaultMTUs: [Int]) throws(FerryError) -> [BenchSettings] {
         let mtus = mtu?.elements ?? defaultMTUs
+        let directions = direction?.elements ?? [DirectionChoice.notify.rawValue]
         let counts = [
             ("mtu", mtus.count), ("interval", interval.elements.count), ("phy", phy.elements.count),
             ("data-length", dataLength.elements.count), ("framing", framing.elements.count),
             ("compression", compression.elements.count), ("message-size", messageSize.elements.count),
             ("queue-depth", queueDepth.elements.count), ("centrals", centrals.elements.count),
-            ("direction", direction.elements.count), ("error-rate", errorRate.elements.count),
+            ("direction", directions.count), ("error-rate", errorRate.elements.count),
         ]
         if let empty = counts.first(where: { $0.1 == 0 }) {
             throw FerryError(
@@ -87,7 +90,7 @@ struct SweepOptions: ParsableArguments {
                                 for size in messageSize.elements {
                                     for depth in queueDepth.elements {
                                         for count in centrals.elements {
-                                            for direction in direction.elements {
+                                            for direction in directions {
                                                 for rate in errorRate.elements {
                                                     points.append(
                                                         BenchSettings(
@@ -113,6 +116,35 @@ struct SweepOptions: ParsableArguments {
         }
         for point in points { try point.validate() }
         return points
+    }
+
+    /// What to measure between two processes, checked.
+    func pairRuns() throws(FerryError) -> (framing: FramingChoice, runs: [PairMessage.Run]) {
+        guard let name = framing.elements.first, framing.elements.count == 1 else {
+            throw FerryError(
+                .invalidConfiguration, "Both sides use one framing: give --framing one value, the same on both.")
+        }
+        let time = seconds ?? 5
+        guard PairMessage.Run.times.contains(time) else {
+            throw FerryError(.invalidConfiguration, "--seconds is \(time); between two processes give 0.1 to 3600.")
+        }
+        var runs: [PairMessage.Run] = []
+        for direction in direction?.elements ?? DirectionChoice.allCases.map(\.rawValue) {
+            let direction: DirectionChoice = try Self.choice(direction, "direction")
+            for size in messageSize.elements {
+                guard PairMessage.Run.sizes.contains(size) else {
+                    throw FerryError(
+                        .invalidConfiguration,
+                        "--message-size is \(size); between two processes give 1 to 1048576 bytes.")
+                }
+                runs.append(PairMessage.Run(direction: direction, messageSize: size, seconds: time))
+            }
+        }
+        guard !runs.isEmpty else {
+            throw FerryError(
+                .invalidConfiguration, "There is nothing to measure: --direction or --message-size names no value.")
+        }
+        return (try Self.choice(name, "framing"), runs)
     }
 
     private static func choice<Choice: RawRepresentable<String> & CaseIterable>(_ name: String, _ option: String)

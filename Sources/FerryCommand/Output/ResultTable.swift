@@ -1,6 +1,8 @@
 /// A sweep's results as text for people, and as comma-separated values for programs.
 struct ResultTable {
     let results: [BenchResult]
+    /// Whether the link is simulated, and heeds every setting.
+    var isSimulated = true
 
     /// A column: its heading, whether it says something about the settings, and its text for a result.
     private struct Column: Sendable {
@@ -9,32 +11,43 @@ struct ResultTable {
         var text: @Sendable (BenchResult) -> String
     }
 
-    private static let columns: [Column] = [
-        Column(heading: "phy", isSetting: true) { $0.settings.phy },
-        Column(heading: "interval ms", isSetting: true) { short($0.settings.interval) },
-        Column(heading: "mtu", isSetting: true) { "\($0.settings.attMTU)" },
-        Column(heading: "data length", isSetting: true) { "\($0.settings.dataLength)" },
-        Column(heading: "framing", isSetting: true) { $0.settings.framing.rawValue },
-        Column(heading: "compression", isSetting: true) { $0.settings.compression.rawValue },
-        Column(heading: "message B", isSetting: true) { "\($0.settings.messageSize)" },
-        Column(heading: "queue", isSetting: true) { "\($0.settings.queueDepth)" },
-        Column(heading: "centrals", isSetting: true) { "\($0.settings.centrals)" },
-        Column(heading: "direction", isSetting: true) { $0.settings.direction.rawValue },
-        Column(heading: "error rate", isSetting: true) { "\($0.settings.packetErrorRate)" },
-        Column(heading: "controller", isSetting: true) { $0.settings.profile.name },
-        Column(heading: "goodput kbps") { number($0.goodput, 1) },
-        Column(heading: "of limit %") { number($0.shareOfLimit * 100, 1) },
-        Column(heading: "chunks/msg") { number(ratio($0.chunks, $0.messages), 2) },
-        Column(heading: "overhead B/msg") { number($0.overheadPerMessage, 1) },
-        Column(heading: "waits") { "\($0.waiting.count)" },
-        Column(heading: "waiting %") { number($0.waiting.share * 100, 1) },
-        Column(heading: "depth mean") { number($0.queue.mean, 1) },
-        Column(heading: "p50 ms") { number($0.latency.median, 1) },
-        Column(heading: "p99 ms") { number($0.latency.p99, 1) },
-        Column(heading: "max ms") { number($0.latency.maximum, 1) },
-        Column(heading: "fairness") { number($0.fairness.jainIndex, 3) },
-        Column(heading: "cpu us/chunk") { $0.processor.map { number($0.perChunk, 2) } ?? "" },
+    /// A point by the settings in which it differs from others of its sweep, or by the first ones.
+    static func name(of point: BenchSettings, among points: [BenchSettings]) -> String {
+        let settings = settingColumns.filter { $0.text(point) != "" }
+        let varied = settings.filter { column in points.contains { column.text($0) != column.text(point) } }
+        return (varied.isEmpty ? Array(settings.prefix(3)) : varied)
+            .map { "\($0.heading) \($0.text(point))" }.joined(separator: ", ")
+    }
+
+    private static let settingColumns: [(heading: String, text: @Sendable (BenchSettings) -> String)] = [
+        ("phy", { $0.phy }), ("interval ms", { short($0.interval) }), ("mtu", { "\($0.attMTU)" }),
+        ("data length", { "\($0.dataLength)" }), ("framing", { $0.framing.rawValue }),
+        ("compression", { $0.compression.rawValue }), ("message B", { "\($0.messageSize)" }),
+        ("queue", { "\($0.queueDepth)" }), ("centrals", { "\($0.centrals)" }),
+        ("direction", { $0.direction.rawValue }), ("error rate", { "\($0.packetErrorRate)" }),
+        ("controller", { $0.profile.name }),
     ]
+
+    /// Settings that only a simulated link heeds.
+    private static let simulatedOnly = ["phy", "data length", "error rate", "controller"]
+
+    private static let columns: [Column] =
+        settingColumns.map { column in
+            Column(heading: column.heading, isSetting: true) { column.text($0.settings) }
+        } + [
+            Column(heading: "goodput kbps") { number($0.goodput, 1) },
+            Column(heading: "of limit %") { number($0.shareOfLimit * 100, 1) },
+            Column(heading: "chunks/msg") { number(ratio($0.chunks, $0.messages), 2) },
+            Column(heading: "overhead B/msg") { number($0.overheadPerMessage, 1) },
+            Column(heading: "waits") { "\($0.waiting.count)" },
+            Column(heading: "waiting %") { number($0.waiting.share * 100, 1) },
+            Column(heading: "depth mean") { number($0.queue.mean, 1) },
+            Column(heading: "p50 ms") { number($0.latency.median, 1) },
+            Column(heading: "p99 ms") { number($0.latency.p99, 1) },
+            Column(heading: "max ms") { number($0.latency.maximum, 1) },
+            Column(heading: "fairness") { number($0.fairness.jainIndex, 3) },
+            Column(heading: "cpu us/chunk") { $0.processor.map { number($0.perChunk, 2) } ?? "" },
+        ]
 
     private static func ratio(_ a: Int, _ b: Int) -> Double { b > 0 ? Double(a) / Double(b) : 0 }
 
@@ -53,16 +66,19 @@ struct ResultTable {
     private var fixed: [Column] {
         guard let first = results.first else { return [] }
         return Self.columns.filter { column in
-            column.isSetting && results.allSatisfy { column.text($0) == column.text(first) }
+            column.isSetting && heeds(column) && results.allSatisfy { column.text($0) == column.text(first) }
         }
     }
+
+    /// Whether the link heeds this setting, where it is one.
+    private func heeds(_ column: Column) -> Bool { isSimulated || !Self.simulatedOnly.contains(column.heading) }
 
     /// Headings and then results, without the columns that say nothing.
     func rows() -> [[String]] {
         let fixed = fixed.map(\.heading)
         let isSingle = results.allSatisfy { $0.settings.centrals == 1 }
         let shown = Self.columns.filter { column in
-            !fixed.contains(column.heading) && !(isSingle && column.heading == "fairness")
+            heeds(column) && !fixed.contains(column.heading) && !(isSingle && column.heading == "fairness")
                 && results.contains { !column.text($0).isEmpty }
         }
         return [shown.map(\.heading)] + results.map { result in shown.map { $0.text(result) } }

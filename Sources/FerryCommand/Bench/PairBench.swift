@@ -1,0 +1,237 @@
+import ArgumentParser
+import Ferry
+import FerryBluetooth
+import FerrySequenced
+import FerryTransports
+import Synchronization
+
+/// One side of a measurement between two processes, or two machines: `ferry bench --serve` and `--connect`.
+struct PairBench: Sendable {
+    let transport: NamedTransport
+    var radio = RadioOptions()
+    let framing: FramingChoice
+    let runs: [PairMessage.Run]
+    let isJSON: Bool
+
+    /// How long the other side may take to answer.
+    private static let patience = Duration.seconds(30)
+
+    /// E07F0AE8-00BB-47F5-94F4-4A7174EA3060 and ...3061: what is measured where links are laid over GATT.
+    private static let layout = GATTConfiguration(
+        service: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3060 as UInt128),
+        characteristic: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3061 as UInt128))
+
+    /// What `--json` prints, one a line.
+    struct Line: Encodable {
+        var event: String
+        var direction: DirectionChoice?
+        var messageSize: Int?
+        var seconds: Double?
+        var goodput: Double?
+        var messages: Int?
+        var bytes: Int?
+        var roundTrip: Double?
+        var peer: String?
+        var chunkSize: Int?
+        var reason: String?
+    }
+
+    // MARK: Serving
+
+    /// Answers whoever connects, one after the other, until the task is cancelled.
+    func serve() async throws {
+        let listener = try await transport.open(Self.layout, radio)("server").listen()
+        defer { listener.close() }
+        if !isJSON { note("ferry: waiting for ferry bench --connect on \(transport)") }
+        for await link in listener.links {
+            let channel = try PairChannel(over: link, framing)
+            do {
+                try say(Line(event: "visit", peer: "\(link.peer)", chunkSize: link.maximumChunkSize)) {
+                    "\(link.peer) is here; chunks of \(link.maximumChunkSize) bytes"
+                }
+                try await withTaskCancellationHandler {
+                    while let message = try await channel.next(within: Self.patience) {
+                        switch message {
+                        case .ping: try await channel.send(.ping)
+                        case .run(let run): try await answer(run, channel)
+                        case .data, .end, .result: throw Self.outOfTurn
+                        }
+                    }
+                } onCancel: {
+                    channel.close()
+                }
+            } catch let error as FerryError {
+                try Task.checkCancellation()
+                if error.code != .disconnected && error.code != .closed {
+                    try say(Line(event: "failed", reason: error.message)) { "The visit has failed: \(error.message)" }
+                }
+            }
+            channel.close()
+        }
+        try Task.checkCancellation()
+        throw FerryError(.transportUnavailable, "\(transport) has stopped listening.")
+    }
+
+    private func answer(_ run: PairMessage.Run, _ channel: PairChannel) async throws {
+        switch run.direction {
+        case .write:
+            let result = try await receive(run, channel)
+            try await channel.send(.result(result))
+            try summarize(run, result)
+        case .notify:
+            try await send(run, channel)
+            guard case .result(let result) = try await channel.next(within: Self.patience) else { throw Self.outOfTurn }
+            try summarize(run, result)
+        }
+    }
+
+    // MARK: Connecting
+
+    /// Measures one after the other what was asked for.
+    func connect(timeout: Duration) async throws {
+        let link = try await transport.open(Self.layout, radio)("client").connect(timeout: timeout)
+        let channel = try PairChannel(over: link, framing)
+        defer { channel.close() }
+        try await withTaskCancellationHandler {
+            try say(Line(event: "connected", peer: "\(link.peer)", chunkSize: link.maximumChunkSize)) {
+                "connected to \(link.peer); chunks of \(link.maximumChunkSize) bytes"
+            }
+            let trip = try await roundTrip(channel)
+            try say(Line(event: "roundTrip", roundTrip: trip * 1000)) {
+                "round trip of one byte: \(number(trip * 1000, 2)) ms, the median of 9"
+            }
+            for run in runs {
+                try await channel.send(.run(run))
+                switch run.direction {
+                case .write:
+                    try await send(run, channel)
+                    guard case .result(let result) = try await channel.next(within: Self.patience) else {
+                        throw Self.outOfTurn
+                    }
+                    try summarize(run, result)
+                case .notify:
+                    let result = try await receive(run, channel)
+                    try await channel.send(.result(result))
+                    try summarize(run, result)
+                }
+            }
+            await channel.finish()
+        } onCancel: {
+            channel.close()
+        }
+    }
+
+    private func roundTrip(_ channel: PairChannel) async throws -> Double {
+        var trips: [Double] = []
+        for _ in 0..<9 {
+            let start = channel.time.now
+            try await channel.send(.ping)
+            guard try await channel.next(within: Self.patience) == .ping else { throw Self.outOfTurn }
+            trips.append((channel.time.now - start) / .seconds(1))
+        }
+        return trips.sorted()[4]
+    }
+
+    // MARK: Both
+
+    private static let outOfTurn = FerryError(
+        .decodingFailed,
+        "The other side has said something out of turn, or has left. Run the same version on both sides.")
+
+    private func send(_ run: PairMessage.Run, _ channel: PairChannel) async throws {
+        let filler = SampleText.bytes(count: run.messageSize, seed: 1)
+        let message = PairMessage.data(count: run.messageSize).encoded(filler: filler)
+        let start = channel.time.now
+        var meter = PairMeter(start: start)
+        while channel.time.now < start + .seconds(run.seconds) {
+            try await channel.send(encoded: message)
+            meter.take(message.count, at: channel.time.now)
+            try tell(meter.line(at: channel.time.now), run, "sent")
+        }
+        try await channel.send(.end)
+    }
+
+    private func receive(_ run: PairMessage.Run, _ channel: PairChannel) async throws -> PairMessage.Result {
+        var meter = PairMeter(start: channel.time.now)
+        while true {
+            // A message may take long on a slow link.
+            switch try await channel.next(within: Self.patience + .seconds(run.seconds)) {
+            case .data(let count):
+                meter.take(count, at: channel.time.now)
+                try tell(meter.line(at: channel.time.now), run, "received")
+            case .end: return meter.result
+            default: throw Self.outOfTurn
+            }
+        }
+    }
+
+    private func tell(_ progress: PairProgress?, _ run: PairMessage.Run, _ what: String) throws {
+        guard let progress else { return }
+        try say(
+            Line(
+                event: what, direction: run.direction, messageSize: run.messageSize, seconds: progress.seconds,
+                goodput: progress.goodput, messages: progress.messages)
+        ) { progress.text(what) }
+    }
+
+    private func summarize(_ run: PairMessage.Run, _ result: PairMessage.Result) throws {
+        try say(
+            Line(
+                event: "result", direction: run.direction, messageSize: run.messageSize, seconds: result.seconds,
+                goodput: result.goodput, messages: result.messages, bytes: result.bytes)
+        ) {
+            "\(run.direction.rawValue), messages of \(run.messageSize) bytes: \(number(result.goodput, 1)) kbps, "
+                + "\(result.messages) messages in \(number(result.seconds, 2)) s"
+        }
+    }
+
+    private func say(_ line: Line, _ text: () -> String) throws {
+        if isJSON { try Output.line(line) } else { try Output.print(text() + "\n") }
+    }
+}
+
+/// A channel of messages of ``PairMessage``, whose waits end.
+private final class PairChannel: Sendable {
+    private let channel: MessageChannel<[UInt8], [UInt8]>
+    private let isOverdue = Atomic(false)
+    let time = SystemTime()
+
+    init(over link: any Link, _ framing: FramingChoice) throws(FerryError) {
+        channel =
+            switch framing {
+            case .length: try Self.open(link, LengthPrefixFraming())
+            case .eom: try Self.open(link, EndOfMessageFraming())
+            case .classicEOM: try Self.open(link, EndOfMessageFraming(chunkSize: 20))
+            case .sequenced: try Self.open(link, SequencedFraming())
+            }
+    }
+
+    private static func open(
+        _ link: any Link, _ framing: some Framing
+    ) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
+        try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
+    }
+
+    func send(_ message: PairMessage) async throws(FerryError) { try await channel.send(message.encoded()) }
+    func send(encoded message: [UInt8]) async throws(FerryError) { try await channel.send(message) }
+
+    /// The next message; nil when the other side has closed the channel.
+    ///
+    /// - Throws: `timedOut`, or why the channel has ended.
+    func next(within timeout: Duration) async throws(FerryError) -> PairMessage? {
+        let timer = time.schedule(at: time.now + timeout) { [self] in
+            isOverdue.store(true, ordering: .relaxed)
+            channel.close()
+        }
+        defer { timer.cancel() }
+        var messages = channel.messages.makeAsyncIterator()
+        guard let bytes = try await messages.next() else {
+            guard isOverdue.load(ordering: .relaxed) else { return nil }
+            throw FerryError(.timedOut, "The other side has said nothing for \(timeout).")
+        }
+        return try PairMessage(bytes)
+    }
+
+    func finish() async { try? await channel.closeAfterSending(timeout: .seconds(10)) }
+    func close() { channel.close() }
+}
