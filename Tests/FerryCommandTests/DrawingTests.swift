@@ -25,7 +25,8 @@ import Testing
         let rows = ResultTable(results: [result(50), result(60) { $0.attMTU = 247 }]).rows()
         #expect(
             rows[0] == [
-                "mtu", "goodput kbps", "of limit %", "chunks/msg", "overhead B/msg", "waits", "waiting %", "depth mean",
+                "mtu", "goodput kbit/s", "of limit %", "chunks/msg", "overhead B/msg", "waits", "waiting %",
+                "depth mean",
                 "p50 ms", "p99 ms", "max ms",
             ])
         #expect(rows[1] == ["185", "50.0", "25.0", "3.00", "2.0", "5", "25.0", "4.0", "10.0", "20.0", "30.0"])
@@ -37,6 +38,33 @@ import Testing
         several.processor = .init(total: 0.03, chunks: 30)
         #expect(ResultTable(results: [several]).rows()[1].last == "1000.00")
         #expect(ResultTable(results: [several, result(5)]).rows()[2].last == "")
+    }
+
+    @Test("What compression takes away counts for nothing of the link's limit") func compressedShare() {
+        var compressed = result(400) { $0.compression = .zlib }
+        compressed.chunkBytes = 1_000
+        #expect(compressed.shareOfLimit == 0.5)
+        compressed.chunkBytes = 5_000
+        #expect(compressed.shareOfLimit == 2)  // what crosses is never counted above the message itself
+        #expect(result(400).shareOfLimit == 2)
+    }
+
+    @Test("Every setting that was varied is drawn, and names its points") func variedSettings() {
+        let results = [
+            result(50), result(60) { $0.framing = .eom }, result(70) { $0.compression = .zlib },
+            result(80) { $0.direction = .write },
+        ]
+        let page = ReportPage(report: BenchReport(transport: "sim", results: results)).html()
+        for heading in ["By framing", "By compression", "By direction"] {
+            #expect(page.contains("<h3>\(heading)</h3>"))
+        }
+        #expect(!page.contains("By centrals"))
+        #expect(page.contains("<th scope=\"row\">eom</th><td>60.0</td>"))
+        #expect(page.contains("highest goodput<br>") && page.contains("direction write</span>"))
+        #expect(page.contains("zlib leaves "))
+        #expect(page.contains("notifications and writes"))
+        let one = ReportPage(report: BenchReport(transport: "sim", results: [result(50)])).html()
+        #expect(!one.contains("What else was varied"))
     }
 
     // MARK: Lines
@@ -56,7 +84,8 @@ import Testing
             .init(name: "limit", points: points, colour: 6, isDashed: true),
         ])
         #expect(count("<polyline", two) == 2)
-        #expect(count("<circle", two) == 3)
+        // Three points, and one in the legend.
+        #expect(count("<circle", two) == 4)
         #expect(count("legend", two) == 1)
         #expect(two.contains("line s6 dashed"))
         #expect(chart([.init(name: "a", points: [], colour: 0)]).contains("Nothing to show."))
@@ -109,7 +138,7 @@ import Testing
         let one = page([result(50)])
         #expect(!one.contains("What a longer interval costs"))
         #expect(!one.contains("Fairness between"))
-        #expect(one.contains("1 combinations"))
+        #expect(one.contains("One point with messages of "))
         let intervals = page([result(50), result(40) { $0.interval = 15 }])
         #expect(intervals.contains("What a longer interval costs"))
         let centrals = page([result(50), result(40) { $0.centrals = 3 }])

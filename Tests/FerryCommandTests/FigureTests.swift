@@ -189,7 +189,7 @@ private func result(
                 after: BenchReport(transport: "sim", results: [result(goodput: b)])
             ).text()
         }
-        #expect(text(100, 150).contains("goodput kbps 100.000 -> 150.000 (+50.0 %)"))
+        #expect(text(100, 150).contains("goodput kbit/s 100.000 -> 150.000 (+50.0 %)"))
         #expect(text(100, 50).contains("(-50.0 %)"))
         #expect(text(0, 50).contains("(from zero)"))
         let two = BenchReport(transport: "sim", results: [result(), result { $0.seed = 2 }])

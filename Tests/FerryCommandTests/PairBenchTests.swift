@@ -49,7 +49,7 @@ import Testing
         #expect(PairMeter(start: at(10)).result.goodput == 0)
         #expect(
             PairProgress(seconds: 3, goodput: 1234.56, messages: 7).text("received")
-                == "    3.0 s  received      1234.6 kbps  7 messages")
+                == "    3.0 s  received      1234.6 kbit/s  7 messages")
     }
 }
 
@@ -84,12 +84,12 @@ import Testing
             for what in ["notify", "write"] {
                 for size in [100, 4096] {
                     #expect(
-                        side.contains(try Regex("(?m)^\(what), messages of \(size) bytes: [1-9][0-9.]* kbps, [1-9]")),
+                        side.contains(try Regex("(?m)^\(what), messages of \(size) bytes: [1-9][0-9.]* kbit/s, [1-9]")),
                         "\(output)")
                 }
             }
-            #expect(side.contains(#/(?m)^ +1\.\d s  received +\d+\.\d kbps  \d+ messages$/#), "\(output)")
-            #expect(side.contains(#/(?m)^ +1\.\d s  sent +\d+\.\d kbps  \d+ messages$/#), "\(output)")
+            #expect(side.contains(#/(?m)^ +1\.\d s  received +\d+\.\d kbit\/s  \d+ messages$/#), "\(output)")
+            #expect(side.contains(#/(?m)^ +1\.\d s  sent +\d+\.\d kbit\/s  \d+ messages$/#), "\(output)")
         }
         #expect(sides[0].contains(#/(?m)^round trip of one byte: \d+\.\d\d ms, the median of 9$/#), "\(output)")
     }

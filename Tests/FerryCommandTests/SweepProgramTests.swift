@@ -8,7 +8,7 @@ import Testing
             """
             $FERRY bench --mtu 23 --message-size 4000000,20 --seconds 0.1 2> errors; echo "status $?"; cat errors
             """)
-        #expect(output.contains("message B 20, ") && output.contains("goodput kbps"), "\(output)")
+        #expect(output.contains("message B 20, ") && output.contains("goodput kbit/s"), "\(output)")
         #expect(output.contains("\nferry: message B 4000000: No message of 4000000 bytes arrived"), "\(output)")
         #expect(output.contains("status 1\n"), "\(output)")
         #expect(output.contains("1 of 2 points in "), "\(output)")
@@ -29,7 +29,7 @@ import Testing
         #expect(output.hasPrefix("status 130\n"), "\(output)")
         // What is the same everywhere stands above, an empty line, headings, and two points at least.
         #expect(output.split(separator: "\n").count >= 5, "\(output)")
-        #expect(output.contains("goodput kbps"), "\(output)")
+        #expect(output.contains("goodput kbit/s"), "\(output)")
         // What only the simulated link heeds is not told of another one.
         for setting in ["phy", "data length", "error rate", "controller"] { #expect(!output.contains(setting)) }
     }

@@ -18,8 +18,14 @@ struct BenchResult: Codable, Sendable {
     /// Nil for simulated points unless it was asked for, so that their output stays the same.
     var processor: Processor?
 
-    /// What part of the link's limit arrived, 0 to 1.
-    var shareOfLimit: Double { linkLimit > 0 ? goodput / linkLimit : 0 }
+    /// What part of the link's limit crossed, 0 to 1: of compressed messages what is left of them.
+    var shareOfLimit: Double { linkLimit > 0 ? goodput * remainder / linkLimit : 0 }
+
+    /// What compression leaves of a message's bytes, 0 to 1; 1 without.
+    private var remainder: Double {
+        guard settings.compression != .none, messageBytes > 0 else { return 1 }
+        return min(1, Double(chunkBytes) / Double(messageBytes))
+    }
 
     /// Framing bytes per message byte sent, compression counted in its favour.
     var overheadPerMessage: Double {

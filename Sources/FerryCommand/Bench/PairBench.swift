@@ -180,7 +180,7 @@ struct PairBench: Sendable {
                 event: "result", direction: run.direction, messageSize: run.messageSize, seconds: result.seconds,
                 goodput: result.goodput, messages: result.messages, bytes: result.bytes)
         ) {
-            "\(run.direction.rawValue), messages of \(run.messageSize) bytes: \(number(result.goodput, 1)) kbps, "
+            "\(run.direction.rawValue), messages of \(run.messageSize) bytes: \(number(result.goodput, 1)) kbit/s, "
                 + "\(result.messages) messages in \(number(result.seconds, 2)) s"
         }
     }

@@ -135,6 +135,6 @@ struct PairProgress: Encodable, Equatable, Sendable {
         let time = number(seconds, 1)
         let rate = number(goodput, 1)
         return String(repeating: " ", count: max(0, 7 - time.count)) + time + " s  \(what)  "
-            + String(repeating: " ", count: max(0, 10 - rate.count)) + rate + " kbps  \(messages) messages"
+            + String(repeating: " ", count: max(0, 10 - rate.count)) + rate + " kbit/s  \(messages) messages"
     }
 }

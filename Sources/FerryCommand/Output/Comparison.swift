@@ -34,7 +34,7 @@ struct Comparison {
 
     private static func figures(_ a: BenchResult, _ b: BenchResult) -> [(String, Double, Double)] {
         [
-            ("goodput kbps", a.goodput, b.goodput), ("link limit kbps", a.linkLimit, b.linkLimit),
+            ("goodput kbit/s", a.goodput, b.goodput), ("link limit kbit/s", a.linkLimit, b.linkLimit),
             ("overhead B/msg", a.overheadPerMessage, b.overheadPerMessage),
             ("waiting %", a.waiting.share * 100, b.waiting.share * 100), ("mean depth", a.queue.mean, b.queue.mean),
             ("p50 ms", a.latency.median, b.latency.median), ("p99 ms", a.latency.p99, b.latency.p99),

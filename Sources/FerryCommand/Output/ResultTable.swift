@@ -19,6 +19,22 @@ struct ResultTable {
             .map { "\($0.heading) \($0.text(point))" }.joined(separator: ", ")
     }
 
+    /// The settings in which a point differs from others, but for some of them.
+    static func names(of point: BenchSettings, among points: [BenchSettings], without left: [String]) -> String {
+        settingColumns
+            .filter { column in
+                !left.contains(column.heading) && points.contains { column.text($0) != column.text(point) }
+            }
+            .map { "\($0.heading) \($0.text(point))" }.joined(separator: ", ")
+    }
+
+    /// The settings that were varied, with what each point has of them.
+    static func varied(
+        in points: [BenchSettings]
+    ) -> [(heading: String, text: @Sendable (BenchSettings) -> String)] {
+        settingColumns.filter { column in Set(points.map(column.text)).count > 1 }
+    }
+
     private static let settingColumns: [(heading: String, text: @Sendable (BenchSettings) -> String)] = [
         ("phy", { $0.phy }), ("interval ms", { short($0.interval) }), ("mtu", { "\($0.attMTU)" }),
         ("data length", { "\($0.dataLength)" }), ("framing", { $0.framing.rawValue }),
@@ -35,7 +51,7 @@ struct ResultTable {
         settingColumns.map { column in
             Column(heading: column.heading, isSetting: true) { column.text($0.settings) }
         } + [
-            Column(heading: "goodput kbps") { number($0.goodput, 1) },
+            Column(heading: "goodput kbit/s") { number($0.goodput, 1) },
             Column(heading: "of limit %") { number($0.shareOfLimit * 100, 1) },
             Column(heading: "chunks/msg") { number(ratio($0.chunks, $0.messages), 2) },
             Column(heading: "overhead B/msg") { number($0.overheadPerMessage, 1) },

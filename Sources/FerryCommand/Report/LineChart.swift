@@ -23,7 +23,7 @@ struct LineChart {
     private static let height = 320.0
 
     func html() -> String {
-        let legend = series.map { "<span><i class=\"c\($0.colour)\"></i>\(escaped($0.name))</span>" }.joined()
+        let legend = series.map { "<span>\(Self.mark($0))\(escaped($0.name))</span>" }.joined()
         return """
             <figure class="card"><figcaption><h3>\(escaped(title))</h3><p>\(escaped(caption))</p></figcaption>
             \(svg())
@@ -70,11 +70,35 @@ struct LineChart {
         guard !line.isDashed else { return result }
         for point in line.points {
             let hint = "\(line.name): \(xTickText(point.x)), \(number(point.y, 1))"
-            result +=
-                "<circle class=\"f\(line.colour)\" cx=\"\(text(x.place(point.x)))\" cy=\"\(text(y.place(point.y)))\" r=\"4\">"
-                + "<title>\(escaped(hint))</title></circle>"
+            result += Self.shape(line.colour, x.place(point.x), y.place(point.y), hint)
         }
         return result
+    }
+
+    /// A line and its points as in the chart, for the legend.
+    private static func mark(_ line: Series) -> String {
+        let dashes = line.isDashed ? " dashed" : ""
+        return "<svg class=\"mark\" viewBox=\"0 0 34 12\" aria-hidden=\"true\">"
+            + "<path class=\"line s\(line.colour)\(dashes)\" d=\"M0 6H34\"/>"
+            + (line.isDashed ? "" : shape(line.colour, 17, 6, line.name)) + "</svg>"
+    }
+
+    /// A point's shape tells its line as well as the colour does.
+    private static func shape(_ colour: Int, _ x: Double, _ y: Double, _ hint: String) -> String {
+        let title = "<title>\(escaped(hint))</title>"
+        func polygon(_ corners: [(Double, Double)]) -> String {
+            let points = corners.map { "\(text(x + $0.0)),\(text(y + $0.1))" }.joined(separator: " ")
+            return "<polygon class=\"f\(colour)\" points=\"\(points)\">\(title)</polygon>"
+        }
+        switch colour {
+        case 1: return polygon([(-4, -4), (4, -4), (4, 4), (-4, 4)])
+        case 2: return polygon([(0, -5), (5, 4), (-5, 4)])
+        case 3: return polygon([(0, -6), (6, 0), (0, 6), (-6, 0)])
+        case 4: return polygon([(0, 5), (5, -4), (-5, -4)])
+        case 5: return polygon([(-5, -2), (5, -2), (5, 2), (-5, 2)])
+        default:
+            return "<circle class=\"f\(colour)\" cx=\"\(text(x))\" cy=\"\(text(y))\" r=\"4\">\(title)</circle>"
+        }
     }
 
     /// Leaves out ticks whose texts would touch.

@@ -7,7 +7,10 @@ struct ReportFindings {
     func sentences() -> [String] { [best(), spill(), phys(), intervals()].compactMap { $0 } }
 
     private func place(_ settings: BenchSettings) -> String {
-        "LE \(settings.phy) at \(short(settings.interval)) ms with ATT_MTU \(settings.attMTU)"
+        let others = ResultTable.names(
+            of: settings, among: results.map(\.settings), without: ["phy", "interval ms", "mtu"])
+        let more = others.isEmpty ? "" : ", \(others)"
+        return "LE \(settings.phy) at \(short(settings.interval)) ms with ATT_MTU \(settings.attMTU)\(more)"
     }
 
     private func goodput(_ result: BenchResult) -> String { "\(number(result.goodput, 0)) kbit/s" }

@@ -1,3 +1,5 @@
+import FerryZlib
+
 /// A sweep's results as one self-contained page: no script, nothing to load.
 struct ReportPage {
     let report: BenchReport
@@ -17,21 +19,21 @@ struct ReportPage {
         return """
             <!doctype html>
             <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-            <title>ferry bench: choosing an ATT_MTU</title><style>\(ReportStyle.sheet)</style></head>
+            <title>ferry bench: \(escaped(title))</title><style>\(ReportStyle.sheet)</style></head>
             <body><main>
-            <h1>Which ATT_MTU, which interval?</h1>
+            <h1>\(escaped(title))</h1>
             <p class="lead">\(escaped(lead(reference)))</p>
             \(keys())
             \(findings(reference))
-            <h2>Goodput against ATT_MTU</h2><div class="grid2">
-            \(goodputCharts(reference))</div>
+            \(goodputCharts(reference))
+            \(barCharts(reference))
             <h2>Backpressure</h2><div class="grid2">
             \(depthCharts())</div>
             \(report.timeline.map { TimelineChart(timeline: $0).html() } ?? "")
             <h2>Latency</h2><div class="grid2">
             \(latencyChart(reference))\(intervalChart(reference))\(fairnessChart())</div>
             <h2>Every point</h2><div class="card scroll">\(table())</div>
-            <footer>\(escaped(method))</footer>
+            <footer>\(escaped(content)) \(escaped(method))</footer>
             </main></body></html>
 
             """
@@ -39,11 +41,27 @@ struct ReportPage {
 
     // MARK: Words
 
+    /// What the sweep asks.
+    private var title: String {
+        let varied = ResultTable.varied(in: results.map(\.settings)).map(\.heading)
+        switch (varied.contains("mtu"), varied.contains("interval ms")) {
+        case (true, true): return "Which ATT_MTU, which interval?"
+        case (true, false): return "Which ATT_MTU?"
+        case (false, true): return "Which interval?"
+        case (false, false):
+            return varied.isEmpty ? "What the link carries" : "Which \(varied.joined(separator: ", which "))?"
+        }
+    }
+
     private func lead(_ reference: BenchSettings) -> String {
-        let what = reference.direction == .notify ? "notifications" : "writes without response"
+        let directions = Set(results.map(\.settings.direction))
+        let what =
+            directions.count > 1
+            ? "notifications and writes" : reference.direction == .notify ? "notifications" : "writes without response"
+        let sizes = unique(results.map(\.settings.messageSize)).sorted().map(String.init).joined(separator: ", ")
         return
-            "\(results.count) combinations, each with messages of \(reference.messageSize) bytes sent as \(what) for "
-            + "\(short(reference.seconds)) s of \(report.transport == "sim" ? "simulated" : "real") time through real "
+            "\(results.count == 1 ? "One point" : "\(results.count) combinations, each") with messages of \(sizes) bytes "
+            + "sent as \(what) for \(short(reference.seconds)) s of \(report.transport == "sim" ? "simulated" : "real") time through real "
             + "channels; controller profile \(reference.profile.name), "
             + "\(reference.isEncrypted ? "encrypted" : "not encrypted")."
     }
@@ -59,6 +77,19 @@ struct ReportPage {
                 : "Measured over HCI controllers in real time; the link's limit is the simulated link's."
     }
 
+    /// What the messages are, without which no figure of compression means anything.
+    private var content: String {
+        let sizes = results.map(\.settings.messageSize).filter { $0 > 0 }
+        guard let size = sizes.min() else { return "" }
+        let text = SampleText.bytes(count: size, seed: results.first?.settings.seed ?? 1)
+        var compressed: [UInt8] = []
+        let isSmaller = (try? ZlibCompression().compress(text.span.bytes, into: &compressed, budget: size)) ?? false
+        let share = isSmaller ? Double(compressed.count) / Double(size) * 100 : 100
+        return
+            "The messages are text, names and numbers as in JSON; zlib leaves \(number(share, 0)) % of \(size) bytes. "
+            + "Parts of the link's limit count what crosses, after compression."
+    }
+
     private func keys() -> String {
         guard let fastest = results.max(by: { $0.goodput < $1.goodput }),
             let quickest = results.min(by: { $0.latency.p99 < $1.latency.p99 }),
@@ -66,7 +97,11 @@ struct ReportPage {
         else { return "" }
         func key(_ value: String, _ what: String, _ result: BenchResult) -> String {
             let settings = result.settings
-            let at = "\(settings.phy), \(short(settings.interval)) ms, MTU \(settings.attMTU)"
+            let others = ResultTable.names(
+                of: settings, among: results.map(\.settings), without: ["phy", "interval ms", "mtu"])
+            let at =
+                "\(settings.phy), \(short(settings.interval)) ms, MTU \(settings.attMTU)"
+                + (others.isEmpty ? "" : ", \(others)")
             return "<div class=\"card\"><b>\(escaped(value))</b><span>\(escaped(what))<br>\(escaped(at))</span></div>"
         }
         return "<div class=\"keys\">"
@@ -102,8 +137,10 @@ struct ReportPage {
             expected.interval = other.interval
             expected.attMTU = other.attMTU
         }
+        // One point is a figure, and stands above.
+        guard shown.count > 1 else { return "" }
         let top = shown.map { max($0.goodput, $0.linkLimit) }.max() ?? 1
-        return unique(shown.map(\.settings.phy)).map { phy in
+        let charts = unique(shown.map(\.settings.phy)).map { phy in
             let own = shown.filter { $0.settings.phy == phy }
             var series = unique(own.map(\.settings.interval)).prefix(5).enumerated().map { index, interval in
                 LineChart.Series(
@@ -122,6 +159,32 @@ struct ReportPage {
                 yMaximum: top, series: series
             ).html()
         }.joined()
+        return "<h2>Goodput against ATT_MTU</h2><div class=\"grid2\">\(charts)</div>"
+    }
+
+    /// The other settings that were varied, each by itself with everything else as in the reference: bars with their figures.
+    private func barCharts(_ reference: BenchSettings) -> String {
+        let charts = ResultTable.varied(in: results.map(\.settings))
+            .filter { !["phy", "interval ms", "mtu"].contains($0.heading) }
+            .map { column -> String in
+                let others = ResultTable.varied(in: results.map(\.settings)).filter { $0.heading != column.heading }
+                let shown = results.filter { result in
+                    others.allSatisfy { $0.text(result.settings) == $0.text(reference) }
+                }
+                let top = max(shown.map(\.goodput).max() ?? 1, 1e-9)
+                let rows = shown.map { result in
+                    "<tr><th scope=\"row\">\(escaped(column.text(result.settings)))</th><td>\(number(result.goodput, 1))</td>"
+                        + "<td>\(number(result.latency.p99, 1))</td><td class=\"bar\"><i style=\"width:"
+                        + "\(number(result.goodput / top * 100, 1))%\"></i></td></tr>"
+                }
+                return "<figure class=\"card\"><figcaption><h3>By \(escaped(column.heading))</h3></figcaption><table>"
+                    + "<thead><tr><th scope=\"col\">\(escaped(column.heading))</th><th scope=\"col\">kbit/s</th>"
+                    + "<th scope=\"col\">p99 ms</th><th scope=\"col\"></th></tr></thead><tbody>\(rows.joined())</tbody></table></figure>"
+            }
+        guard !charts.isEmpty else { return "" }
+        let at = "\(reference.phy), \(short(reference.interval)) ms, MTU \(reference.attMTU)"
+        return "<h2>What else was varied</h2><p>Each by itself, the rest as at \(escaped(at)).</p><div class=\"grid2\">"
+            + charts.joined() + "</div>"
     }
 
     private func goodputCaption(_ results: [BenchResult]) -> String {
@@ -217,7 +280,7 @@ struct ReportPage {
     private func table() -> String {
         let rows = ResultTable(results: results).rows()
         let best = results.indices.max { results[$0].goodput < results[$1].goodput }
-        let head = rows[0].map { "<th>\(escaped($0))</th>" }.joined()
+        let head = rows[0].map { "<th scope=\"col\">\(escaped($0))</th>" }.joined()
         let body = rows.dropFirst().enumerated().map { index, row in
             "<tr\(index == best ? " class=\"best\"" : "")>" + row.map { "<td>\(escaped($0))</td>" }.joined() + "</tr>"
         }

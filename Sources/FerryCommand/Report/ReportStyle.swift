@@ -36,6 +36,7 @@ enum ReportStyle {
         .s5{stroke:var(--c5)}.s6{stroke:var(--soft)}
         .f0{fill:var(--c0)}.f1{fill:var(--c1)}.f2{fill:var(--c2)}.f3{fill:var(--c3)}.f4{fill:var(--c4)}.f5{fill:var(--c5)}
         .legend{display:flex;flex-wrap:wrap;gap:4px 18px;font-size:13px;color:var(--soft)}
+        svg.mark{width:34px;height:12px;margin-right:7px;vertical-align:middle}
         .legend i{display:inline-block;width:14px;height:3px;border-radius:2px;margin-right:7px;vertical-align:middle}
         .c0{background:var(--c0)}.c1{background:var(--c1)}.c2{background:var(--c2)}.c3{background:var(--c3)}
         .c4{background:var(--c4)}.c5{background:var(--c5)}
@@ -44,6 +45,10 @@ enum ReportStyle {
         table{border-collapse:collapse;width:100%;font-size:12.5px;font-variant-numeric:tabular-nums}
         th,td{padding:5px 7px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
         th{color:var(--soft);font-weight:600}
+        td.bar{width:40%;min-width:60px}td.bar i{display:block;height:10px;border-radius:3px;background:var(--c0)}
+        .s1{stroke-dasharray:10 4}.s2{stroke-dasharray:3 4}.s3{stroke-dasharray:10 4 3 4}.s4{stroke-dasharray:1 5}
+        .s5{stroke-dasharray:16 5}
+        @media (max-width:520px){main{padding:24px 12px 40px}.card{padding:14px 12px}svg text{font-size:17px}}
         tr.best td{font-weight:700}
         footer{margin-top:40px;font-size:13.5px;color:var(--soft);max-width:85ch}
         """
