@@ -38,13 +38,15 @@ import Testing
         try await withFolder { folder in
             let program = try Program()
             let socket = "unix:\(folder)/s"
-            async let serving = program.run(["serve", "--transport", socket, "--timeout", "5"])
+            // It would wait for others as long as a busy machine needs for the first.
+            async let serving = program.run(
+                ["serve", "--transport", socket, "--timeout", "30"], signal: SIGINT,
+                after: "Visitor 1 was sent the card")
             let received = try await program.run([
                 "receive", "--transport", socket, "--timeout", "30", "--save", folder + "/card.json",
             ])
             let served = try await serving
-            #expect(received.status == 0 && served.status == 0, "\(received.errors) \(served.errors)")
-            #expect(served.output.contains("1 visitor served, 0 failed."))
+            #expect(received.status == 0 && served.status == 130, "\(received.errors) \(served.errors)")
             #expect(try CardFile.load(folder + "/card.json") == .example)
         }
     }
