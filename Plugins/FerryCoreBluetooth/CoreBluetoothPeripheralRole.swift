@@ -129,6 +129,13 @@ final class CoreBluetoothPeripheralRole: PeripheralRole, @unchecked Sendable {
     // MARK: Advertising
 
     func startAdvertising(_ advertisement: Advertisement) async throws(BluetoothError) -> AdvertisingReport {
+        guard advertisement == Advertisement(localName: advertisement.localName, services: advertisement.services)
+        else {
+            throw BluetoothError(
+                .notSupported,
+                "Core Bluetooth advertises a local name and services, connectable, and nothing else; leave out the rest."
+            )
+        }
         try await power.pass(queue)
         let manager = try powered()
         let report = advertisement.fitted(to: .coreBluetooth)

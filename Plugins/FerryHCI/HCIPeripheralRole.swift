@@ -95,9 +95,9 @@
             -> FerryBluetooth.AdvertisingReport
         {
             let waiter = Waiter<Void>()
-            let report = advertisement.fitted(to: .legacy)
-            let packets = try report.encoded(for: .legacy)
-            let payload = AdvertisingPayload(data: packets.advertising, scanResponse: packets.scanResponse)
+            let budget: AdvertisingBudget = advertisement.isExtended ? .extended : .legacy
+            let report = advertisement.fitted(to: budget)
+            let payload = try Self.payload(advertisement, try report.encoded(for: budget))
             try engine.change { [id] state, now throws(BluetoothError) in
                 _ = try state.peripherals.required(id)
                 try state.requirePower()
@@ -109,11 +109,25 @@
                 state.advertisingOwner = id
                 state.advertisingWaiter = waiter
                 guard state.host.advertise(payload, at: now) else {
-                    throw BluetoothError(.advertisingFailed, "The advertisement does not fit two times 31 bytes.")
+                    throw BluetoothError(.advertisingFailed, "The advertisement is longer than a packet.")
                 }
             }
             try await waiter.wait()
             return report
+        }
+
+        private static func payload(
+            _ advertisement: Advertisement, _ packets: AdvertisingPackets
+        ) throws(BluetoothError) -> AdvertisingPayload {
+            var payload = AdvertisingPayload(data: packets.advertising, scanResponse: packets.scanResponse)
+            payload.isConnectable = advertisement.isConnectable
+            payload.isExtended = advertisement.isExtended
+            if let interval = try advertisement.validInterval {
+                // In units of 0.625 ms.
+                func units(_ duration: Duration) -> UInt16 { UInt16(clamping: Int64(duration / .microseconds(625))) }
+                payload.interval = units(interval.lowerBound)...units(interval.upperBound)
+            }
+            return payload
         }
 
         func stopAdvertising() {

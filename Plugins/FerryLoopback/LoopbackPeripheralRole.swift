@@ -35,11 +35,14 @@ final class LoopbackPeripheralRole: PeripheralRole {
     }
 
     func startAdvertising(_ advertisement: Advertisement) async throws(BluetoothError) -> AdvertisingReport {
-        let report = advertisement.fitted(to: .coreBluetooth)
+        let budget: AdvertisingBudget = advertisement.isExtended ? .extended : .coreBluetooth
+        let report = advertisement.fitted(to: budget)
+        _ = try report.encoded(for: budget)
+        let interval = try advertisement.validInterval
         try radio.locked { (radio) throws(BluetoothError) in
             let owner = try radio.openPeripheral(id)
             try radio.nodes[node].requirePower()
-            radio.advertise(report.advertised, owner)
+            radio.advertise(report.advertised, every: interval?.lowerBound, owner)
         }
         return report
     }

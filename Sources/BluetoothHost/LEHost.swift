@@ -46,6 +46,9 @@ public struct HostConfiguration: Sendable {
     public var connectionInterval: ClosedRange<UInt16> = 12...24
     /// Connection events that a peripheral may leave out.
     public var latency: UInt16 = 0
+    /// Whether to look for peers and connect to them on the LE Coded physical layer too, for distance (Vol 6, Part B, 3.3). Where the
+    /// controller has it; it takes half of the time from listening on LE 1M, and connections stay on the layer they are made on.
+    public var usesCodedPHY = false
     /// Silence after which a connection is lost, in units of 10 ms. Default 5 s.
     public var supervisionTimeout: UInt16 = 500
     /// What to ask of centrals, as peripheral: they can read it, and those that chose otherwise are asked once, 5 s after they
@@ -123,6 +126,7 @@ public struct LEHost: ~Copyable, Sendable {
     /// others (GAP's bondable mode, Core Specification 5.4, Vol 3, Part C, 9.4).
     public var isPairable = true
     var backoff = PairingBackoff()
+    var outOfBand = OutOfBand()
 
     var pending = EventBatch()
     var lastID: UInt64 = 0

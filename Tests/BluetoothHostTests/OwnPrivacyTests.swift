@@ -68,6 +68,38 @@ import VirtualControllers
         #expect(!pair.log[1].contains { if case .connectionFailed = $0 { true } else { false } })
     }
 
+    /// A central came just before advertising was stopped for the change, and the controller tells it just after: pairing goes by
+    /// the address that the central knows. What comes once the new address is on the air is of that.
+    @Test(arguments: [false, true])
+    func aConnectionMadeAtTheMomentOfTheChangeIsOfTheOldAddress(isAdvertisingAgain: Bool) throws {
+        var pair = makePair(privateSides: [0])
+        pair.start()
+        #expect(pair.host(0) { $0.advertise(AdvertisingPayload(data: [2, 1, 6]), at: $1) })
+        pair.settle()
+        let old = address(pair, 0)
+        pair.now += 900_000_000_000
+        pair.host(0) { $0.wake(at: $1) }
+        var packet: [UInt8] = []
+        while packet.prefix(3) != [0x01, 0x05, 0x20] {
+            packet = []
+            try #require(pair.host(0) { $0.nextPacket(into: &packet, at: $1) }, "it never asks for another address")
+            pair.controllers.receive(packet, from: 0)
+            let answers = pair.controllers.toHost[0]
+            pair.controllers.toHost[0] = []
+            for answer in answers { pair.host(0) { $0.receive(answer.span.bytes, at: $1) } }
+        }
+        if isAdvertisingAgain { pair.settle() }
+        // LE Connection Complete: handle 0x0040, peripheral (Core Specification 5.4, Vol 4, Part E, 7.7.65.1).
+        let event: [UInt8] =
+            [0x04, 0x3E, 19, 0x01, 0x00, 0x40, 0x00, 0x01, 0x01] + Self.identities[1].bytes
+            + [24, 0, 0, 0, 0xF4, 0x01, 0x00]
+        pair.host(0) { $0.receive(event.span.bytes, at: $1) }
+        let local = pair.host(0) { host, _ in host.connections.first?.local }
+        let new = pair.host(0) { host, _ in host.address }
+        #expect(new != old)
+        #expect(local == (isAdvertisingAgain ? new : old))
+    }
+
     @Test func rotationIsWithinBounds() {
         for (wanted, expected) in [(0, 1), (Int64.max, 3_600), (60_000_000_000, 60)] as [(Int64, Int64)] {
             var pair = makePair { _, configuration in configuration.privacy?.rotation = wanted }

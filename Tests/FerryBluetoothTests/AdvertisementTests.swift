@@ -155,8 +155,8 @@ private let wideService = BluetoothUUID(0x1234_5678 as UInt32)
             serviceData: [.battery: [0x64], wideService: []])
         #expect(
             try data.encoded().advertising == [
-                0x02, 0x01, 0x06, 0x03, 0x03, 0x0F, 0x18, 0x02, 0x0A, 0xFC, 0x04, 0x16, 0x0F, 0x18, 0x64,
-                0x05, 0x20, 0x78, 0x56, 0x34, 0x12, 0x04, 0xFF, 0xFF, 0xFF, 0x01, 0x02, 0x09, 0x46,
+                0x02, 0x01, 0x06, 0x03, 0x03, 0x0F, 0x18, 0x04, 0x16, 0x0F, 0x18, 0x64, 0x05, 0x20, 0x78, 0x56, 0x34,
+                0x12, 0x04, 0xFF, 0xFF, 0xFF, 0x01, 0x02, 0x0A, 0xFC, 0x02, 0x09, 0x46,
             ])
         for (data, place) in [
             (AdvertisementData(manufacturerData: Array(repeating: 0, count: 30)), "the manufacturer's data (30 bytes)"),
@@ -166,11 +166,52 @@ private let wideService = BluetoothUUID(0x1234_5678 as UInt32)
                 AdvertisementData(services: [cardService, otherService, BluetoothUUID(1 as UInt128)]),
                 "service 00000000-"
             ),
+            (AdvertisementData(manufacturerData: [0x4C]), "1 bytes; they begin with the company identifier"),
             (AdvertisementData(txPower: 128), "128 dBm"), (AdvertisementData(txPower: .min), "dBm"),
         ] {
             let error = #expect(throws: BluetoothError.self) { try data.encoded() }
             #expect(error?.code == .invalidArgument)
             #expect(error?.message.contains(place) == true, "\(error?.message ?? "")")
+        }
+    }
+
+    @Test("Data of services and of the manufacturer go before services and names, and are never cut")
+    func dataComeFirst() throws {
+        var advertisement = Advertisement(
+            localName: "A name of twenty-nine letters", services: [cardService, otherService],
+            manufacturerData: [0xFF, 0xFF, 1, 2], serviceData: [.battery: [100]], isConnectable: false)
+        let report = advertisement.fitted(to: .legacy)
+        #expect(report.advertised.manufacturerData == [0xFF, 0xFF, 1, 2])
+        #expect(report.advertised.serviceData == [.battery: [100]])
+        #expect(!report.advertised.isConnectable)
+        #expect(report.omittedServices == [otherService])
+        let packets = try report.encoded(for: .legacy)
+        #expect(
+            packets.advertising
+                == [0x02, 0x01, 0x06, 0x04, 0x16, 0x0F, 0x18, 100, 0x05, 0xFF, 0xFF, 0xFF, 1, 2]
+                + packets.advertising[14...])
+        #expect(packets.scanResponse == [0x11, 0x06] + cardBytes + packets.scanResponse[18...])
+        advertisement.manufacturerData = [UInt8](repeating: 1, count: 30)
+        let error = #expect(throws: BluetoothError.self) {
+            try advertisement.fitted(to: .legacy).encoded(for: .legacy)
+        }
+        #expect(error?.code == .invalidArgument)
+        #expect(error?.message.contains("the manufacturer's data (30 bytes)") == true)
+        advertisement.manufacturerData = [UInt8](repeating: 1, count: 200)
+        let long = try advertisement.fitted(to: .extended).encoded(for: .extended)
+        #expect(long.advertising.count <= 245 && long.scanResponse.isEmpty)
+        #expect(AdvertisementData(parsing: long.advertising).manufacturerData?.count == 200)
+    }
+
+    @Test("Intervals are those that controllers know") func intervals() throws {
+        #expect(try Advertisement().validInterval == nil)
+        let widest = Duration.milliseconds(20) ... .milliseconds(10_240)
+        #expect(try Advertisement(interval: widest).validInterval == widest)
+        for wrong in [.milliseconds(19) ... .seconds(1), .seconds(1) ... .milliseconds(10_241)]
+            as [ClosedRange<Duration>]
+        {
+            let error = #expect(throws: BluetoothError.self) { try Advertisement(interval: wrong).validInterval }
+            #expect(error?.code == .invalidArgument)
         }
     }
 }

@@ -9,7 +9,7 @@
 
     @testable import FerryHCI
 
-    /// Adapters whose addresses change: two over controllers in a process of their own, which do not resolve addresses.
+    /// Adapters whose addresses change, over controllers that resolve addresses and such that do not.
     @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(1)))
     struct AddressTests {
         private func rotate(_ configuration: inout HCIConfiguration) {
@@ -22,8 +22,9 @@
             try await journal.wait(for: "another address") { $0.count { $0.contains("is called") } > count }
         }
 
-        @Test func bondedPeersKnowEachOtherUnderEveryAddressAndInEveryRun() async throws {
-            let radio = try await Radio.start(.virtualControllers)
+        @Test(arguments: RadioKind.here(RadioKind.two))
+        func bondedPeersKnowEachOtherUnderEveryAddressAndInEveryRun(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let file = Interop.file("private-bonds")
             let open = {
@@ -66,6 +67,24 @@
             client.close()
             other.close()
             second.close()
+        }
+
+        /// Bumble's host resolves the address that the adapter has by then.
+        @Test(.withOthers, arguments: RadioKind.two)
+        func bumbleKnowsTheAdapterAgain(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let (adapter, server) = try await Server.open(radio.channels[0], rotate)
+            let secret = "read=\(Layout.secretText)"
+            let central = try Interop.Script(
+                "peer.py", ["central", radio.peers[1], "pair", secret, "sleep=2", "rejoin", secret])
+            #expect(await central.exitStatus() == 0, "\(central.output)")
+            #expect(central.output.contains("C: rejoined True private = True"), "\(central.output)")
+            #expect(central.lines.count { $0 == "C: read 30 match = True" } == 2, "\(central.output)")
+            #expect(central.lines.count { $0.hasPrefix("C: paired") } == 1)
+            #expect(adapter.bondedPeers.count == 1)
+            server.close()
+            adapter.close()
         }
 
         /// The key in the file is the one that peers were given, also where addresses do not change any more.

@@ -1,9 +1,10 @@
 import Ferry
 import FerryBluetooth
-import FerryLoopback
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import FerryLoopback
 
 /// Range, power, pairing, timeouts and owners.
 @Suite(.tags(.adapter)) struct LifecycleTests {
@@ -77,6 +78,40 @@ import Testing
         try world.central.startScan(ScanRequest(services: [services[3]]))
         world.time.advance(by: .seconds(1))
         #expect(world.centralOwner.journal.count("discovered") == 1)
+    }
+
+    /// A beacon is heard with its data, at its own interval, and not connected to.
+    @Test func beaconsAreHeard() async throws {
+        let world = try World()
+        var advertisement = Advertisement(
+            manufacturerData: [0xFF, 0xFF, 7], serviceData: [.battery: [99]], isConnectable: false,
+            interval: .milliseconds(500) ... .seconds(1))
+        let peripheral = world.peripheral
+        _ = try await world.run { [advertisement] in try await peripheral.startAdvertising(advertisement) }
+        try world.central.startScan(ScanRequest(allowsDuplicates: true))
+        world.time.advance(by: .seconds(10))
+        let heard = world.centralOwner.found.withLock { $0 }
+        #expect(heard.count == 20)
+        let data = try #require(heard.first?.advertisement)
+        #expect(data.manufacturerData == [0xFF, 0xFF, 7] && data.serviceData == [.battery: [99]])
+        #expect(!data.isConnectable)
+        let (central, peer) = (world.central, world.client.identifier(of: world.server))
+        let connecting = Task { try await central.connect(to: peer, events: ConnectionOwner()) }
+        while world.radio.locked({ $0.attempts[0].isEmpty }) { await Task.yield() }
+        world.time.advance(by: .seconds(10))
+        #expect(world.radio.locked { $0.attempts[0].count } == 1)
+        connecting.cancel()
+        await #expect(throws: BluetoothError.self) { try await connecting.value }
+
+        advertisement.manufacturerData = [UInt8](repeating: 0, count: 40)
+        let tooLong = advertisement
+        let error = await #expect(throws: BluetoothError.self) { try await peripheral.startAdvertising(tooLong) }
+        #expect(error?.code == .invalidArgument)
+        advertisement.isExtended = true
+        world.centralOwner.found.withLock { $0 = [] }
+        _ = try await world.run { [advertisement] in try await peripheral.startAdvertising(advertisement) }
+        world.time.advance(by: .seconds(1))
+        #expect(world.centralOwner.found.withLock { $0.last?.advertisement.manufacturerData?.count } == 40)
     }
 
     @Test func powerOffEndsEverything() async throws {

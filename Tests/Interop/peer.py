@@ -3,11 +3,15 @@
 usage: peer.py central TRANSPORT [options] ACTION...      does the actions one after the other, then disconnects
        peer.py peripheral TRANSPORT [options]             serves until it is ended
 options: --io 0..4 (IO capability)  --mitm  --legacy (no Secure Connections)  --no-bond  --wrong (says that numbers differ)
+         --oob (prints its out-of-band data, reads CONFIRM:RANDOM of the other side or -)  --tk HEX (the same for --legacy)
          --enhanced (uses a request for several channels itself)
+         --ways (as peripheral: reads a line IO:SC before each connection, and has no keys of earlier ones)
          --address F0:..  --name NAME (which peripheral to look for)  --snoop FILE
 actions: mtu=N  read  read=UUID  write=N  command=N  notify=N  indicate=N (N bytes expected)  pair  encrypt  coc=PSM:N (echo)
          ecoc=PSM:N:COUNT (the same through channels opened by one request)
          hash (the Database Hash, against one made of what is found)  features=N (Client Supported Features)
+         try=IO:SC (pairs with that capability, SC 1 for Secure Connections; reads a line before and one after)
+         rejoin (disconnects, looks for the bonded peer by its key, whatever its address is now, and encrypts)
          hold (until the connection ends)  sleep=S  reconnect  line (waits for a line on standard input)
 Values of N bytes are i*31 & 0xFF for i in 0..<N. A passkey to enter is read from standard input."""
 import argparse, asyncio, sys
@@ -18,6 +22,7 @@ from bumble.gatt import Characteristic, CharacteristicValue, Service
 from bumble.hci import Address
 from bumble.keys import MemoryKeyStore
 from bumble.pairing import PairingConfig, PairingDelegate
+from bumble.smp import OobContext, OobLegacyContext, OobSharedData
 from bumble.snoop import BtSnooper
 from bumble.transport import open_transport
 
@@ -30,25 +35,48 @@ ap.add_argument('role'); ap.add_argument('transport'); ap.add_argument('actions'
 ap.add_argument('--io', type=int, default=3); ap.add_argument('--mitm', action='store_true')
 ap.add_argument('--legacy', action='store_true'); ap.add_argument('--no-bond', action='store_true')
 ap.add_argument('--wrong', action='store_true'); ap.add_argument('--address'); ap.add_argument('--name')
-ap.add_argument('--snoop'); ap.add_argument('--enhanced', action='store_true')
+ap.add_argument('--oob', action='store_true'); ap.add_argument('--tk'); ap.add_argument('--ways', action='store_true'); ap.add_argument('--snoop'); ap.add_argument('--enhanced', action='store_true')
 opt = ap.parse_intermixed_args()
 P = 'C:' if opt.role == 'central' else 'P:'
 def say(*a): print(P, *a, flush=True)
 def pattern(n): return bytes(i * 31 & 0xFF for i in range(n))
 async def line(): return (await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)).strip()
 
+way = -1  # which of several pairings this is, where it matters
+def which(): return '' if way < 0 else f'{way} '
+
 class Delegate(PairingDelegate):
     async def compare_numbers(self, number, digits):
-        say(f'compares {number:06}'); return not opt.wrong
+        say(f'compares {which()}{number:06}'); return not opt.wrong
     async def get_number(self):
-        say('asks for the passkey'); return int(await line())
-    async def display_number(self, number, digits): say(f'shows {number:06}')
+        say(f'asks {which()}for the passkey'); return int(await line())
+    async def display_number(self, number, digits): say(f'shows {which()}{number:06}')
+
+own, theirs = OobContext(), None
+
+# Most significant octet first, as the specification writes them; Bumble has them the other way round.
+async def trade(dev):
+    global theirs
+    data = own.share()
+    say('shares', dev.random_address, data.c[::-1].hex(), data.r[::-1].hex())
+    text = await line()
+    if text != '-': theirs = OobSharedData(*(bytes.fromhex(part)[::-1] for part in text.split(':')))
+
+def oob():
+    if opt.tk: return PairingConfig.OobConfig(None, None, OobLegacyContext(bytes.fromhex(opt.tk)[::-1]))
+    return PairingConfig.OobConfig(own, theirs, None) if opt.oob else None
+
+async def set_way(dev, text):
+    global way
+    io, sc = map(int, text.split(':'))
+    opt.io, opt.legacy, opt.mitm, way = io, not sc, io != 3, way + 1
+    await dev.keystore.delete_all()
 
 def device(t, address):
     dev = Device.with_hci('peer', Address(opt.address or address), t.source, t.sink)
     dev.keystore = MemoryKeyStore()
     dev.pairing_config_factory = lambda c: PairingConfig(
-        sc=not opt.legacy, mitm=opt.mitm, bonding=not opt.no_bond, delegate=Delegate(PairingDelegate.IoCapability(opt.io)))
+        sc=not opt.legacy, mitm=opt.mitm, bonding=not opt.no_bond, oob=oob(), delegate=Delegate(PairingDelegate.IoCapability(opt.io)))
     if opt.snoop: dev.host.snooper = BtSnooper(open(opt.snoop, 'wb', buffering=0))
     return dev
 
@@ -145,6 +173,11 @@ async def act(dev, conn, gone, action, found):
     if verb == 'hash': await check_hash(found['peer']); return
     if verb == 'features': await set_features(found['peer'], int(arg)); return
     if verb == 'pair': await conn.pair(); return
+    if verb == 'try':
+        await line(); await set_way(dev, arg)
+        try: await conn.pair(); say('tried', arg, 'encrypted =', conn.is_encrypted)
+        except ProtocolError as e: say('tried', arg, e)
+        await line(); return
     if verb == 'encrypt': await conn.encrypt(); return
     if verb == 'hold': await gone.wait(); return
     if verb == 'sleep': await asyncio.sleep(float(arg)); return
@@ -190,6 +223,13 @@ async def central(dev):
             await conn.disconnect(); await gone.wait()
             conn, gone = await connect(dev); found = {'peer': Peer(conn)}
             continue
+        if action == 'rejoin':
+            await conn.disconnect(); await gone.wait()
+            (_, identity), = await dev.keystore.get_resolving_keys()
+            conn = await dev.connect(identity, timeout=20)
+            gone, found = watch(conn), {'peer': Peer(conn)}
+            say('rejoined', conn.peer_address == identity, 'private =', conn.peer_resolvable_address is not None)
+            await conn.encrypt(); continue
         try: await act(dev, conn, gone, action, found)
         except ProtocolError as e: say(f'{action} failed: {e}')
         if gone.is_set(): break
@@ -234,11 +274,17 @@ async def peripheral(dev):
         (AdvertisingData.FLAGS, bytes([6])), (AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS, SVC.to_bytes())]))
     await dev.start_advertising(auto_restart=True)
     say('advertising')
+    while opt.ways:
+        gone = asyncio.Event()
+        dev.once('connection', lambda conn: conn.on('disconnection', lambda _: gone.set()))
+        await set_way(dev, await line()); say('ready')
+        await gone.wait()
     await asyncio.get_running_loop().create_future()
 
 async def main():
     async with await open_transport(opt.transport) as t:
         dev = device(t, 'F0:F0:F0:F0:F0:F0' if opt.role == 'central' else 'F1:F1:F1:F1:F1:F1')
+        if opt.oob: await trade(dev)
         await (central if opt.role == 'central' else peripheral)(dev)
     import os; os._exit(0)  # a thread may still wait for standard input
 asyncio.run(main())

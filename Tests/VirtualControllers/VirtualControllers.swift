@@ -19,6 +19,7 @@ package struct VirtualControllers: Sendable {
         package var echoesReason = false
         /// Commands that are never answered, although they are among those that are known.
         package var deafTo: Set<UInt16> = []
+        package var hasCodedPHY = false
         /// Peers that the resolving list holds; 0 for none. It needs ``hash``.
         package var resolvingListSize = 0
         /// The function ah of a key, most significant octet first, and 24 bits (Core Specification 5.4, Vol 3, Part H, 2.2.2).
@@ -55,6 +56,8 @@ package struct VirtualControllers: Sendable {
         package var isAdvertising = false
         /// What is advertised, by the types of legacy PDUs: 0 connectable, 2 scannable, 3 neither.
         package var advertisingType: UInt8 = 0
+        /// Whether the packets are those of extended advertising.
+        package var isExtendedPacket = false
         package var data: [UInt8] = []
         package var response: [UInt8] = []
         package var isScanning = false
@@ -94,7 +97,7 @@ package struct VirtualControllers: Sendable {
     }
 
     package static let extendedCommands: [(Int, Int)] = [
-        (36, 1), (36, 2), (36, 3), (36, 4), (36, 5), (37, 5), (37, 6), (37, 7),
+        (36, 1), (36, 2), (36, 3), (36, 4), (36, 5), (37, 0), (37, 5), (37, 6), (37, 7),
     ]
     package static let legacyCommands: [(Int, Int)] = [(25, 5), (25, 7), (26, 0), (26, 1), (26, 2), (26, 3), (26, 4)]
 
@@ -162,6 +165,7 @@ package struct VirtualControllers: Sendable {
             var features: UInt64 = 1
             if sides[side].options.hasDataLength { features |= 1 << 5 }
             if sides[side].options.isExtended { features |= 1 << 12 }
+            if sides[side].options.hasCodedPHY { features |= 1 << 11 }
             var bytes: [UInt8] = [0]
             bytes.append(u64: features)
             complete(opcode, bytes, to: side)
@@ -205,6 +209,13 @@ package struct VirtualControllers: Sendable {
             }
             if opcode == 0x2006 { sides[side].advertisingType = p[4] }
             if opcode == 0x2036 { sides[side].advertisingType = p[1] & 1 == 1 ? 0 : p[1] & 2 == 2 ? 2 : 3 }
+            if opcode == 0x2036 {
+                let isExtendedPacket = p[1] & 0x10 == 0
+                if isExtendedPacket != sides[side].isExtendedPacket, !sides[side].data.isEmpty {
+                    faults.append("a set with data becomes one of the other kind")
+                }
+                sides[side].isExtendedPacket = isExtendedPacket
+            }
             if opcode == 0x200B { sides[side].scansByList = p[6] == 1 }
             if opcode == 0x2041 { sides[side].scansByList = p[1] == 1 }
             complete(opcode, known(opcode, side) ? (opcode == 0x2036 ? [0, 0] : [0]) : [1], to: side)
@@ -214,6 +225,11 @@ package struct VirtualControllers: Sendable {
         case 0x2009, 0x2038:
             sides[side].response = opcode == 0x2009 ? Array(p[1..<1 + Int(p[0])]) : Array(p[4...])
             complete(opcode, known(opcode, side) ? [0] : [1], to: side)
+        case 0x203C where known(opcode, side):
+            if sides[side].isAdvertising { faults.append("a set is removed while it is in use") }
+            sides[side].data = []
+            sides[side].response = []
+            complete(opcode, [0], to: side)
         case 0x200A, 0x2039:
             let isKnown = known(opcode, side)
             complete(opcode, isKnown ? [0] : [1], to: side)
@@ -281,14 +297,17 @@ package struct VirtualControllers: Sendable {
     package mutating func meet() {
         for side in 0...1 where sides[1 - side].isAdvertising {
             let peer = sides[1 - side]
+            // Nobody from before Bluetooth 5 hears it.
+            guard !peer.isExtendedPacket || sides[side].options.isExtended else { continue }
             let address = peer.options.isExtended && !peer.setAddress.isEmpty ? peer.setAddress : peer.random
             let (type, named) = name(of: address, on: side)
             let isListed = sides[side].list.contains([type & 1] + named) && !sides[side].options.ignoresList
             if sides[side].isScanning, isListed || !sides[side].scansByList {
                 let kind = peer.advertisingType
-                let extendedType: UInt8 = kind == 0 ? 0x13 : kind == 2 ? 0x12 : 0x10
-                var reports = [(kind, extendedType, peer.data)]
-                if kind != 3 { reports.append((4, extendedType | 0x08, peer.response)) }
+                let legacyType: UInt8 = kind == 0 ? 0x13 : kind == 2 ? 0x12 : 0x10
+                let extendedType = peer.isExtendedPacket ? legacyType & 0x01 : legacyType
+                var reports = pieces(of: peer.data, extendedType).map { (kind, $0.type, $0.data) }
+                if kind != 3, !peer.isExtendedPacket { reports.append((4, extendedType | 0x08, peer.response)) }
                 for (legacy, extended, data) in reports {
                     if sides[side].options.isExtended {
                         event(
@@ -314,6 +333,12 @@ package struct VirtualControllers: Sendable {
                 }
             }
         }
+    }
+
+    /// Data that do not fit an event are told in pieces (Vol 4, Part E, 7.7.65.13).
+    private func pieces(of data: [UInt8], _ type: UInt8) -> [(type: UInt8, data: [UInt8])] {
+        guard data.count > 100 else { return [(type, data)] }
+        return [(type | 0x20, Array(data[..<100])), (type, Array(data[100...]))]
     }
 
     private func legacyReport(_ type: UInt8, _ address: [UInt8], _ data: [UInt8]) -> [UInt8] {

@@ -91,12 +91,7 @@
                     )
                 ]
             case .advertisement(let advertisement, _):
-                var properties: ObjectTree.Properties = [
-                    "Type": .string("peripheral"), "ServiceUUIDs": .strings(advertisement.services.map(\.longString)),
-                    "Discoverable": .bool(true),
-                ]
-                if let name = advertisement.localName { properties["LocalName"] = .string(name) }
-                return [("org.bluez.LEAdvertisement1", properties)]
+                return [("org.bluez.LEAdvertisement1", advertisement.bluezProperties)]
             }
         }
 
@@ -174,6 +169,32 @@
             case .success(let value): bus?.reply(to: request.call, request.isRead ? [.bytes(value)] : [])
             case .failure(let error): bus?.fail(request.call, error.bluez)
             }
+        }
+    }
+
+    extension Advertisement {
+        /// As `org.bluez.LEAdvertisement1` has them.
+        var bluezProperties: ObjectTree.Properties {
+            var properties: ObjectTree.Properties = [
+                "Type": .string(isConnectable ? "peripheral" : "broadcast"),
+                "ServiceUUIDs": .strings(services.map(\.longString)),
+            ]
+            if isConnectable { properties["Discoverable"] = .bool(true) }
+            if let localName { properties["LocalName"] = .string(localName) }
+            // It is longer than its company identifier: what is not has been refused.
+            if let data = manufacturerData, data.count >= 2 {
+                let company = UInt16(data[0]) | UInt16(data[1]) << 8
+                let entry = BusEntry(key: .uint16(company), value: .variant(.bytes(Array(data[2...]))))
+                properties["ManufacturerData"] = .dictionary("q", "v", [entry])
+            }
+            if !serviceData.isEmpty {
+                properties["ServiceData"] = .dictionary(
+                    "s", "v",
+                    serviceData.sorted { $0.key.value < $1.key.value }.map {
+                        BusEntry(key: .string($0.key.longString), value: .variant(.bytes($0.value)))
+                    })
+            }
+            return properties
         }
     }
 #endif

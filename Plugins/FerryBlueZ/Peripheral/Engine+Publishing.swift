@@ -142,13 +142,22 @@
             // BlueZ puts services into the advertising packet and the name into the scan response.
             let budget = AdvertisingBudget(
                 advertisingBytes: 31, scanResponseBytes: 31, scanResponseIsForName: true)
+            guard !advertisement.isExtended, advertisement.interval == nil else {
+                throw BluetoothError(
+                    .notSupported,
+                    "bluetoothd chooses advertising intervals and the kind of packets itself; leave `interval` and `isExtended` out."
+                )
+            }
             let report = advertisement.fitted(to: budget)
+            _ = try report.encoded(for: budget)
             // What is being withdrawn still has its place.
             await withdrawing?.value
             heldBack[owner.id] = nil
             await withdrawAdvertisement(owner)
-            try await place(
-                Advertisement(localName: report.advertised.localName, services: report.advertised.services), owner)
+            var shown = advertisement
+            shown.localName = report.advertised.localName
+            shown.services = report.advertised.services
+            try await place(shown, owner)
             reviewAdvertising(of: owner)
             return report
         }

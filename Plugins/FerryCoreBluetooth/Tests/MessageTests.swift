@@ -12,6 +12,24 @@ import Testing
 @Suite(.tags(.adapter, .coreBluetooth), .timeLimit(.minutes(3))) struct MessageTests {
     enum Sides: CaseIterable { case centralIsCoreBluetooth, peripheralIsCoreBluetooth, both }
 
+    /// What Apple's framework cannot advertise is refused, and not left out in silence.
+    @Test func whatCoreBluetoothCannotAdvertiseIsRefused() async throws {
+        final class Deaf: PeripheralRoleEvents, Sendable {
+            func peripheralAdapterDidChange(_ state: AdapterState) {}
+        }
+        let role = overCoreBluetooth(LoopbackRadio().makeAdapter()).openPeripheral(Deaf())
+        for beyond in [
+            Advertisement(manufacturerData: [0xFF, 0xFF]),
+            Advertisement(serviceData: [BluetoothUUID(0xFE01 as UInt16): [1]]),
+            Advertisement(isConnectable: false), Advertisement(interval: .seconds(1) ... .seconds(2)),
+            Advertisement(isExtended: true),
+        ] {
+            let error = await #expect(throws: BluetoothError.self) { try await role.startAdvertising(beyond) }
+            #expect(error?.code == .notSupported)
+        }
+        role.close()
+    }
+
     private static func layout() throws -> GATTConfiguration {
         try GATTConfiguration(service: BluetoothUUID("FE01"), characteristic: BluetoothUUID("FE02"))
     }

@@ -54,6 +54,40 @@
             set { engine.state.withLock { $0.host.isPairable = newValue } }
         }
 
+        /// Data to give a peer by another way than the radio, such as NFC or a code to scan, so that no number is needed to pair
+        /// with it (LE Secure Connections). They are good for one pairing, in place of those made before; nil when pairing is
+        /// switched off. With ``HCIConfiguration/privacy`` the address in them changes with the adapter's.
+        public func makeOutOfBandData() -> OutOfBandData? {
+            engine.state.withLock { $0.host.makeOutOfBandData() }
+        }
+
+        /// Takes the data that a peer has made, for the next pairing with it, and returns its name. 16 peers' are kept.
+        ///
+        /// - Throws: `invalidArgument` when they are not of 16 bytes each.
+        public func useOutOfBandData(_ data: OutOfBandData) throws(BluetoothError) -> PeerID {
+            try engine.state.withLock { state throws(BluetoothError) in
+                guard state.host.useOutOfBandData(data) else {
+                    throw BluetoothError(
+                        .invalidArgument, "Out-of-band data have a confirm value and a random value of 16 bytes each.")
+                }
+                return state.peerID(data.address)
+            }
+        }
+
+        /// Takes a key that both sides have by another way than the radio, for the next pairing with a peer from before Bluetooth
+        /// 4.2, and returns the peer's name. Other peers pair more safely by ``useOutOfBandData(_:)``. 16 peers' keys are kept.
+        ///
+        /// - Throws: `invalidArgument` when it has not 16 bytes, most significant octet first.
+        public func useTemporaryKey(_ key: [UInt8], of address: Address) throws(BluetoothError) -> PeerID {
+            try engine.state.withLock { state throws(BluetoothError) in
+                guard state.host.useTemporaryKey(key, of: address) else {
+                    throw BluetoothError(
+                        .invalidArgument, "A temporary key has 16 bytes; \(key.count) were given.")
+                }
+                return state.peerID(address)
+            }
+        }
+
         /// How strong the connection to a peer is now; nil when there is none.
         public func security(of peer: PeerID) -> LinkSecurity? { engine.security(of: peer) }
 

@@ -48,7 +48,8 @@ extension RadioState {
     mutating func kickAdvertising(_ owner: PeripheralOwner) {
         guard !owner.isAdvertisingTimerSet, hasListener(owner) else { return }
         owner.isAdvertisingTimerSet = true
-        setTimer(after: configuration.advertisingInterval, .advertising(peripheral: owner.id))
+        setTimer(
+            after: owner.advertisingInterval ?? configuration.advertisingInterval, .advertising(peripheral: owner.id))
     }
 
     /// The same for all advertisers, after a listener or the surroundings have changed.
@@ -62,7 +63,10 @@ extension RadioState {
     }
 
     /// Starts or stops to advertise.
-    mutating func advertise(_ advertisement: AdvertisementData?, _ owner: PeripheralOwner) {
+    mutating func advertise(
+        _ advertisement: AdvertisementData?, every interval: Duration? = nil, _ owner: PeripheralOwner
+    ) {
+        owner.advertisingInterval = interval
         if owner.advertisement == nil, advertisement != nil { advertisers.append(owner.id) }
         if owner.advertisement != nil, advertisement == nil { advertisers.removeAll { $0 == owner.id } }
         owner.advertisement = advertisement
@@ -87,7 +91,7 @@ extension RadioState {
                 identity: Self.identity(ofNode: owner.node, isProven: false), advertisement: advertisement, rssi: rssi)
             events.append(.central(central) { $0.centralDidDiscover(discovery) })
         }
-        for wait in attempts[owner.node].filter({ canConnect($0, owner.node) }) {
+        for wait in attempts[owner.node].filter({ advertisement.isConnectable && canConnect($0, owner.node) }) {
             attempts.remove(wait.waiter, for: owner.node)
             connect(wait, owner.node)
         }
@@ -96,8 +100,8 @@ extension RadioState {
     }
 
     private func hasListener(_ owner: PeripheralOwner) -> Bool {
-        guard owner.advertisement != nil, nodes[owner.node].state == .poweredOn else { return false }
-        return attempts[owner.node].contains { canConnect($0, owner.node) }
+        guard let advertisement = owner.advertisement, nodes[owner.node].state == .poweredOn else { return false }
+        return advertisement.isConnectable && attempts[owner.node].contains { canConnect($0, owner.node) }
             || scanners.contains { id in centrals[id].map { hears($0, owner) } ?? false }
     }
 

@@ -137,6 +137,8 @@ final class PeripheralOwner: @unchecked Sendable {
     let node: Int
     let sink: any PeripheralRoleEvents
     var advertisement: AdvertisementData?
+    /// Nil for the configuration's.
+    var advertisingInterval: Duration?
     var isAdvertisingTimerSet = false
     var wantsReady = false
     var isClosed = false

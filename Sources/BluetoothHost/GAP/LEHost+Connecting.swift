@@ -173,21 +173,31 @@ extension LEHost {
         guard let first = initiator.current.first else { return }
         let interval = configuration.connectionInterval
         let isExtended = controller.usesExtendedAdvertising
+        let usesCodedPHY = usesCodedPHY
         let policy: UInt8 = initiator.usesList ? 1 : 0
         let peer = initiator.usesList ? Address(0, .public) : first
         commands.enqueue(
             HCICommand(isExtended ? .leExtendedCreateConnection : .leCreateConnection, for: .connect) {
-                // Own address random, LE 1M; listening all the time, in windows of 60 ms.
-                if isExtended { $0 += [policy, 0x01, peer.kind.rawValue] + peer.bytes + [0x01] }
-                $0.append(u16: 96)
-                $0.append(u16: 96)
-                if !isExtended { $0 += [policy, peer.kind.rawValue] + peer.bytes + [0x01] }
-                $0.append(u16: interval.lowerBound)
-                $0.append(u16: interval.upperBound)
-                $0.append(u16: configuration.latency)
-                $0.append(u16: configuration.supervisionTimeout)
-                $0 += [0, 0, 0, 0]  // connection event lengths: no wish
+                // Own address random; listening all the time, in windows of 60 ms, with two physical layers in turns.
+                if isExtended {
+                    $0 += [policy, 0x01, peer.kind.rawValue] + peer.bytes + [usesCodedPHY ? 0x05 : 0x01]
+                }
+                for _ in 0..<(usesCodedPHY ? 2 : 1) {
+                    $0.append(u16: usesCodedPHY ? 192 : 96)
+                    $0.append(u16: 96)
+                    if !isExtended { $0 += [policy, peer.kind.rawValue] + peer.bytes + [0x01] }
+                    $0.append(u16: interval.lowerBound)
+                    $0.append(u16: interval.upperBound)
+                    $0.append(u16: configuration.latency)
+                    $0.append(u16: configuration.supervisionTimeout)
+                    $0 += [0, 0, 0, 0]  // connection event lengths: no wish
+                }
             }, at: now)
+    }
+
+    /// Whether to listen on the LE Coded physical layer too.
+    var usesCodedPHY: Bool {
+        configuration.usesCodedPHY && controller.hasCodedPHY && controller.usesExtendedAdvertising
     }
 
     mutating func rotateInitiator(at now: Int64) {
@@ -223,7 +233,8 @@ extension LEHost {
         }
         if event.isResolved { controllerDidResolve() }
         let id = ConnectionID(rawValue: UInt32(truncatingIfNeeded: makeID()))
-        let connection = Connection(event, id: id, local: privacy.address)
+        let local = event.isCentral ? privacy.address : privacy.former ?? privacy.address
+        let connection = Connection(event, id: id, local: local)
         connections.append(connection)
         pending.events.append(.connected(connection.id, peer: event.peer, isCentral: event.isCentral))
         if event.isCentral {
@@ -285,7 +296,8 @@ extension LEHost {
             tune(.leSetDataLength, at: now) { for field in [handle, octets, time] { $0.append(u16: field) } }
         }
         guard connections[index].isCentral else { return }
-        if controller.has2MPHY {
+        // Who listens on the coded physical layer wants distance, not speed.
+        if controller.has2MPHY, !usesCodedPHY {
             tune(.leSetPHY, at: now) {
                 $0.append(u16: handle)
                 $0 += [0x00, 0x02, 0x02, 0x00, 0x00]  // 2M preferred both ways

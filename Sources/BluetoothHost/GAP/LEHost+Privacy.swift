@@ -33,6 +33,9 @@ struct Privacy: Sendable {
 
     /// What this side is called on the air now.
     var address: Address
+    /// What it was called before, while it does not advertise by the new address: a connection that a central made in the moment
+    /// of the change may be told of late, and is one of the old address's.
+    var former: Address?
     /// When the address is to be another.
     var rotationDeadline: Int64?
     var isRotationDue = false
@@ -64,6 +67,7 @@ struct Privacy: Sendable {
         listError = nil
         heldUntil = nil
         isDue = true
+        former = nil
     }
 }
 
@@ -192,6 +196,7 @@ extension LEHost {
         privacy.outstanding -= 1
         if case .privateAddress(let address) = purpose {
             if status == .success {
+                privacy.former = privacy.address
                 privacy.address = address
                 pending.events.append(.diagnostic("This side is called \(address) from now on."))
             } else {

@@ -1,6 +1,6 @@
 import DequeModule
 
-/// What to advertise: advertising data and scan response as they go on the air, at most 31 bytes each.
+/// What to advertise: advertising data and scan response as they go on the air.
 public struct AdvertisingPayload: Sendable, Hashable {
     /// Advertising data.
     public var data: [UInt8]
@@ -12,7 +12,16 @@ public struct AdvertisingPayload: Sendable, Hashable {
     /// Whether centrals may connect. Without that, scan responses are given where there is one, for beacons.
     public var isConnectable = true
 
-    /// Cuts neither: data above 31 bytes is refused by ``LEHost/advertise(_:at:)``.
+    /// Whether the packets are those of extended advertising: up to 245 bytes and no scan response (Core Specification 5.4,
+    /// Vol 6, Part B, 2.3.4). Scanners from before Bluetooth 5 do not hear them.
+    public var isExtended = false
+
+    /// Whether it is short enough: 31 bytes each for what every scanner hears.
+    var isWithinLimits: Bool {
+        isExtended ? data.count <= 245 && scanResponse.isEmpty : data.count <= 31 && scanResponse.count <= 31
+    }
+
+    /// Cuts neither: what is too long is refused by ``LEHost/advertise(_:at:)``.
     public init(data: [UInt8], scanResponse: [UInt8] = []) {
         self.data = data
         self.scanResponse = scanResponse
@@ -29,12 +38,15 @@ struct Advertiser: Sendable {
     /// A full controller would not go on advertising beside its connections: tried again when one ends.
     var isPaused = false
     var hasStarted = false
+    /// Whether the controller's advertising set is one of extended packets; nil for none.
+    var isSetExtended: Bool?
     var generation: UInt32 = 0
 
     mutating func controllerWasReset() {
         applied = nil
         changing = nil
         isPaused = false
+        isSetExtended = nil
         generation &+= 1
     }
 }
@@ -68,9 +80,9 @@ extension LEHost {
     /// ``HostEvent/advertisingStarted`` or ``HostEvent/advertisingFailed(_:)`` follows when something is to be on the
     /// air. It goes on when a central connects, as far as the controller can do both.
     ///
-    /// - Returns: false when data or scan response are above 31 bytes; nothing has changed then.
+    /// - Returns: false when it is too long; nothing has changed then.
     public mutating func advertise(_ payload: AdvertisingPayload?, at now: Int64) -> Bool {
-        if let payload, payload.data.count > 31 || payload.scanResponse.count > 31 { return false }
+        if let payload, !payload.isWithinLimits { return false }
         advertiser.wanted = payload
         advertiser.isPaused = false
         advertiser.hasStarted = false
@@ -86,6 +98,11 @@ extension LEHost {
         guard state == .ready, advertiser.changing == nil, !advertiser.isPaused else { return }
         let wanted = privacy.isHeld ? nil : advertiser.wanted
         guard wanted != advertiser.applied else { return }
+        guard wanted?.isExtended != true || controller.usesExtendedAdvertising else {
+            advertiser.wanted = nil
+            pending.events.append(.advertisingFailed(.unsupportedFeature))
+            return reconcileAdvertising(at: now)
+        }
         advertiser.generation &+= 1
         if advertiser.applied != nil {
             let stop =
@@ -136,12 +153,20 @@ extension LEHost {
         enqueueAdvertising(.leSetAdvertisingEnable, isLast: true, at: now) { $0.append(1) }
     }
 
-    /// One advertising set with the PDUs of legacy advertising, which every scanner hears.
+    /// One advertising set, with the PDUs of legacy advertising, which every scanner hears, unless the payload says otherwise.
     private mutating func enqueueExtendedAdvertising(_ payload: AdvertisingPayload, at now: Int64) {
+        // A set that holds data of the other kind is refused (Vol 4, Part E, 7.8.53).
+        if let isExtended = advertiser.isSetExtended, isExtended != payload.isExtended,
+            controller.supports(.leRemoveAdvertisingSet)
+        {
+            commands.enqueue(HCICommand(.leRemoveAdvertisingSet, for: .stopAdvertising) { $0.append(0) }, at: now)
+        }
+        advertiser.isSetExtended = payload.isExtended
         enqueueAdvertising(.leSetExtendedAdvertisingParameters, at: now) {
             $0.append(0)
-            // Legacy PDUs: connectable and scannable, scannable, or neither.
-            $0.append(u16: payload.isConnectable ? 0x0013 : payload.scanResponse.isEmpty ? 0x0010 : 0x0012)
+            // Legacy PDUs: connectable and scannable, scannable, or neither. Extended ones cannot be both.
+            let legacy: UInt16 = payload.isConnectable ? 0x0013 : payload.scanResponse.isEmpty ? 0x0010 : 0x0012
+            $0.append(u16: payload.isExtended ? (payload.isConnectable ? 0x0001 : 0x0000) : legacy)
             for bound in [payload.interval.lowerBound, payload.interval.upperBound] {
                 $0.append(u16: bound)
                 $0.append(0)
@@ -152,7 +177,7 @@ extension LEHost {
         }
         let address = privacy.address.bytes
         enqueueAdvertising(.leSetAdvertisingSetRandomAddress, at: now) { $0 += [0] + address }
-        let hasResponse = payload.isConnectable || !payload.scanResponse.isEmpty
+        let hasResponse = !payload.isExtended && (payload.isConnectable || !payload.scanResponse.isEmpty)
         for (opcode, data) in [
             (Opcode.leSetExtendedAdvertisingData, payload.data),
             (.leSetExtendedScanResponseData, payload.scanResponse),
@@ -175,6 +200,7 @@ extension LEHost {
                 advertisingDidFail(error, of: payload)
             } else {
                 advertiser.applied = payload
+                privacy.former = nil
                 if payload == advertiser.wanted, !advertiser.hasStarted {
                     advertiser.hasStarted = true
                     pending.events.append(.advertisingStarted)
@@ -232,15 +258,19 @@ extension LEHost {
             && scanner.peers.count <= controller.filterAcceptListSize && !initiator.usesList
         if scanner.usesList { fillFilterAcceptList(Array(scanner.peers), at: now) }
         let type: UInt8 = scanner.isActive ? 1 : 0
+        let usesCodedPHY = usesCodedPHY
         let policy: UInt8 = scanner.usesList ? 1 : 0
         commands.enqueue(
             HCICommand(
                 isExtended ? .leSetExtendedScanParameters : .leSetScanParameters, for: .scanning(isLast: false)
             ) {
-                // Own address random; listening all the time, in windows of 60 ms.
-                $0 += isExtended ? [0x01, policy, 0x01, type] : [type]
-                $0.append(u16: 96)
-                $0.append(u16: 96)
+                // Own address random; listening all the time, in windows of 60 ms, with two physical layers in turns.
+                $0 += isExtended ? [0x01, policy, usesCodedPHY ? 0x05 : 0x01] : []
+                for _ in 0..<(usesCodedPHY ? 2 : 1) {
+                    $0.append(type)
+                    $0.append(u16: usesCodedPHY ? 192 : 96)
+                    $0.append(u16: 96)
+                }
                 if !isExtended { $0 += [0x01, policy] }
             }, at: now)
         commands.enqueue(

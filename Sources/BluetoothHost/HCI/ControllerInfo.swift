@@ -61,6 +61,9 @@ public struct ControllerInfo: Sendable, Hashable {
     /// Whether there is the 2 Mbit/s physical layer.
     public var has2MPHY: Bool { leFeatures & 1 << 8 != 0 }
 
+    /// Whether there is the coded physical layer, for long distances.
+    public var hasCodedPHY: Bool { leFeatures & 1 << 11 != 0 }
+
     /// Whether to use the extended commands for advertising, scanning and connecting. One kind is used throughout: a
     /// controller refuses a mixture (Core Specification 5.4, Vol 4, Part E, 3.1.1).
     public var usesExtendedAdvertising: Bool {

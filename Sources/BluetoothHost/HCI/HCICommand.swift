@@ -59,6 +59,7 @@ struct Opcode: Hashable, Sendable {
     static let leSetAddressResolutionEnable = Opcode(0x202D, 35, 1)
     static let leSetPrivacyMode = Opcode(0x204E, 39, 2)
     static let leSetExtendedAdvertisingEnable = Opcode(0x2039, 36, 5)
+    static let leRemoveAdvertisingSet = Opcode(0x203C, 37, 0)
     static let leSetExtendedScanParameters = Opcode(0x2041, 37, 5)
     static let leSetExtendedScanEnable = Opcode(0x2042, 37, 6)
     static let leExtendedCreateConnection = Opcode(0x2043, 37, 7)

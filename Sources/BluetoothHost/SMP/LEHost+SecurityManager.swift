@@ -82,7 +82,8 @@ extension LEHost {
         }
         return Pairing(
             isInitiator: connections[index].isCentral, local: connections[index].local, peer: connections[index].peer,
-            options: options, identity: ownIdentity, existing: existing,
+            options: options, identity: ownIdentity,
+            outOfBand: outOfBand.with([connections[index].peer, lastingAddress(index)]), existing: existing,
             isProven: connections[index].security.link.isBonded)
     }
 
@@ -195,6 +196,7 @@ extension LEHost {
                 return
             }
         }
+        outOfBandDidServe(pairing)
         for address in [connections[index].peer, lastingAddress(index)] { backoff.didSucceed(address) }
         securityDidSucceed(index, link, at: now)
     }

@@ -1,5 +1,5 @@
 /// One pairing of two devices, from features to keys (Core Specification 5.4, Vol 3, Part H, 2.3): LE Secure Connections
-/// with Just Works, numeric comparison or a passkey, and legacy pairing with Just Works or a passkey. No out-of-band data.
+/// with Just Works, numeric comparison, a passkey or out-of-band data, and legacy pairing with all of these but comparison.
 struct Pairing: Sendable {
     /// What follows from a command, in order.
     enum Output: Sendable, Equatable {
@@ -11,7 +11,7 @@ struct Pairing: Sendable {
         case failed(PairingFailure)
     }
 
-    enum Method: Sendable, Equatable { case justWorks, compare, show, enter }
+    enum Method: Sendable, Equatable { case justWorks, compare, show, enter, outOfBand }
 
     enum Step: Sendable {
         case idle, features, consent, publicKey, confirm, random, person, check, encryption, keys, over
@@ -26,6 +26,7 @@ struct Pairing: Sendable {
     let options: PairingOptions
     /// Who the peer is told this is, where its addresses change.
     let identity: OwnIdentity?
+    let outOfBand: OutOfBand
     let functions: PairingFunctions
     /// The keys of this peer that are kept already.
     let existing: Bond?
@@ -51,7 +52,7 @@ struct Pairing: Sendable {
     private var distribution = KeyDistribution()
     private var outputs: [Output] = []
 
-    private struct Failure: Error {
+    struct Failure: Error {
         let reason: UInt8
         var why: PairingFailure?
     }
@@ -60,17 +61,11 @@ struct Pairing: Sendable {
     private static let invalidParameters = Failure(reason: 0x0A)
     private static let checkFailed = Failure(reason: 0x0B)
 
-    /// The private key that everybody knows, for who looks for faults in captures (2.3.5.6.1): its public key's x.
-    static let debugKey: [UInt8] = [
-        0x20, 0xB0, 0x03, 0xD2, 0xF2, 0x97, 0xBE, 0x2C, 0x5E, 0x2C, 0x83, 0xA7, 0xE9, 0xF9, 0xA5, 0xB9, 0xEF, 0xF4,
-        0x91,
-        0x11, 0xAC, 0xF4, 0xFD, 0xDB, 0xCC, 0x03, 0x01, 0x48, 0x0E, 0x35, 0x9D, 0xE6,
-    ]
-
     init(
         isInitiator: Bool, local: Address, peer: Address, options: PairingOptions, identity: OwnIdentity? = nil,
-        existing: Bond? = nil, isProven: Bool = false
+        outOfBand: OutOfBand = OutOfBand(), existing: Bond? = nil, isProven: Bool = false
     ) {
+        self.outOfBand = outOfBand
         self.identity = identity
         self.existing = existing
         self.isProven = isProven
@@ -81,11 +76,11 @@ struct Pairing: Sendable {
         functions = PairingFunctions(cryptography: options.cryptography)
     }
 
-    /// Whether a person compared or entered a number.
+    /// Whether a person compared or entered a number, or carried data.
     var isAuthenticated: Bool { method != .justWorks }
 
     private var ownAuthentication: UInt8 {
-        var bits = PairingFeatures.secureConnections
+        var bits = outOfBand.temporaryKey == nil ? PairingFeatures.secureConnections : 0
         if options.bonds { bits |= PairingFeatures.bonding }
         if options.requiresAuthentication || options.capability != .noInputNoOutput {
             bits |= PairingFeatures.authenticated
@@ -100,10 +95,11 @@ struct Pairing: Sendable {
 
     /// Begins as the initiator.
     mutating func begin() -> [Output] {
-        let features = PairingFeatures(
+        var features = PairingFeatures(
             capability: options.capability, authentication: ownAuthentication,
             initiatorKeys: options.bonds ? ownKeys : 0,
             responderKeys: options.bonds ? PairingFeatures.encryptionKey | PairingFeatures.identityKey : 0)
+        features.hasOOBData = outOfBand.flag
         request = features
         step = .features
         return [.send(.request(features))]
@@ -127,7 +123,7 @@ struct Pairing: Sendable {
             case .confirm(let isSame):
                 guard pairing.step == .person else { return }
                 guard isSame else { throw Failure(reason: 0x0C) }
-                try pairing.makeKeys()
+                try pairing.makeLongTermKey()
             case .passkey(let number):
                 guard pairing.method == .enter, pairing.passkey == nil else { return }
                 guard number < 1_000_000 else { throw Failure(reason: 0x01) }
@@ -190,10 +186,11 @@ struct Pairing: Sendable {
     private mutating func accept(_ features: PairingFeatures) throws(Failure) {
         request = features
         let bonds = options.bonds && features.has(PairingFeatures.bonding)
-        let answer = PairingFeatures(
+        var answer = PairingFeatures(
             capability: options.capability, authentication: ownAuthentication,
             initiatorKeys: bonds ? features.initiatorKeys & PairingFeatures.identityKey : 0,
             responderKeys: bonds ? features.responderKeys & (PairingFeatures.encryptionKey | ownKeys) : 0)
+        answer.hasOOBData = outOfBand.flag
         response = answer
         try choose(features, answer)
         try proceedIfAllowed()
@@ -232,7 +229,7 @@ struct Pairing: Sendable {
         guard isSecureConnections else { return beginLegacy() }
         step = .publicKey
         if isInitiator {
-            let own = options.cryptography.makeKeyPair()
+            let own = makeKeys()
             keys = own
             outputs.append(.send(.publicKey(x: own.x, y: own.y)))
         }
@@ -248,8 +245,10 @@ struct Pairing: Sendable {
         }
         isSecureConnections =
             initiator.has(PairingFeatures.secureConnections) && responder.has(PairingFeatures.secureConnections)
-        let hasOOB = isSecureConnections && (initiator.hasOOBData != 0 || responder.hasOOBData != 0)
-        guard !hasOOB else { throw Failure(reason: 0x02) }
+        let (isTaken, isGiven) = isInitiator ? (initiator, responder) : (responder, initiator)
+        if try usesOutOfBand(isHere: isTaken.hasOOBData != 0, isThere: isGiven.hasOOBData != 0) {
+            return method = .outOfBand
+        }
         let wantsNumbers =
             initiator.has(PairingFeatures.authenticated) || responder.has(PairingFeatures.authenticated)
         let shown = wantsNumbers ? Self.method(first, second, isSecureConnections, isInitiator) : .justWorks
@@ -257,16 +256,6 @@ struct Pairing: Sendable {
             shown != .justWorks || !options.requiresAuthentication
         else { throw Self.authenticationRequirements }
         method = shown
-    }
-
-    /// Which side shows and which enters (2.3.5.1, Table 2.8).
-    static func method(
-        _ initiator: IOCapability, _ responder: IOCapability, _ isSecureConnections: Bool, _ isInitiator: Bool
-    ) -> Method {
-        if isSecureConnections, initiator.canCompare, responder.canCompare { return .compare }
-        if initiator.canShow, responder.canEnter { return isInitiator ? .show : .enter }
-        if initiator.canEnter, responder.canShow { return isInitiator ? .enter : .show }
-        return initiator.canEnter && responder.canEnter ? .enter : .justWorks
     }
 
     /// Shows or asks for the six digits.
@@ -291,12 +280,18 @@ struct Pairing: Sendable {
     private mutating func beginLegacy() {
         step = .confirm
         askForPasskey()
-        if method == .justWorks { passkey = 0 }
+        if method == .justWorks || method == .outOfBand { passkey = 0 }
         if isInitiator, passkey != nil { sendConfirm() }
     }
 
+    /// Those that the data were made with, where they serve.
+    private func makeKeys() -> PairingKeyPair {
+        let made = method == .outOfBand ? outOfBand.own?.keys : nil
+        return made ?? options.cryptography.makeKeyPair()
+    }
+
     private mutating func receiveKey(_ x: [UInt8], _ y: [UInt8]) throws(Failure) {
-        let own = keys ?? options.cryptography.makeKeyPair()
+        let own = keys ?? makeKeys()
         keys = own
         // A key that comes back is not the peer's own, and one that everybody has protects nothing (2.3.5.6.1).
         guard x != own.x, x != Self.debugKey, let shared = options.cryptography.sharedSecret(own, x: x, y: y) else {
@@ -306,6 +301,13 @@ struct Pairing: Sendable {
         secret = shared
         if !isInitiator { outputs.append(.send(.publicKey(x: own.x, y: own.y))) }
         switch method {
+        case .outOfBand:
+            if let data = outOfBand.peers.first, functions.f4(x, x, data.random, 0) != data.confirm {
+                throw Self.confirmFailed
+            }
+            step = .random
+            localRandom = options.cryptography.random(16)
+            if isInitiator { outputs.append(.send(.random(localRandom))) }
         case .justWorks, .compare:
             step = isInitiator ? .confirm : .random
             if !isInitiator { sendConfirm() }
@@ -337,8 +339,9 @@ struct Pairing: Sendable {
             responder: isInitiator ? peer : local)
     }
 
-    /// The passkey as 128 bits, 0 without one.
+    /// The passkey as 128 bits, 0 without one; in legacy pairing what was carried.
     private var temporaryKey: [UInt8] {
+        if method == .outOfBand, let key = outOfBand.temporaryKey { return key }
         let number = method == .justWorks || method == .compare ? 0 : passkey ?? 0
         return [UInt8](repeating: 0, count: 12) + [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: number >> $0) }
     }
@@ -367,8 +370,9 @@ struct Pairing: Sendable {
 
     private mutating func receiveRandom(_ value: [UInt8]) throws(Failure) {
         let isJustShown = isSecureConnections && (method == .justWorks || method == .compare)
-        // With nothing entered only the responder commits itself.
-        if isInitiator || !isJustShown {
+        let isCarried = isSecureConnections && method == .outOfBand
+        // With nothing entered only the responder commits itself; with data that were carried both have.
+        if !isCarried, isInitiator || !isJustShown {
             guard let expected = peerConfirm, confirmValue(value, isOwn: false) == expected else {
                 throw Self.confirmFailed
             }
@@ -378,7 +382,7 @@ struct Pairing: Sendable {
         if !isInitiator { outputs.append(.send(.random(localRandom))) }
         guard isSecureConnections else { return legacyKey() }
         switch method {
-        case .justWorks: try makeKeys()
+        case .justWorks, .outOfBand: try makeLongTermKey()
         case .compare:
             step = .person
             let own = keys?.x ?? []
@@ -389,7 +393,7 @@ struct Pairing: Sendable {
             outputs.append(.ask(.compare(number)))
         case .show, .enter:
             round += 1
-            if round == Self.rounds { return try makeKeys() }
+            if round == Self.rounds { return try makeLongTermKey() }
             step = .confirm
             if isInitiator { sendConfirm() }
         }
@@ -404,7 +408,7 @@ struct Pairing: Sendable {
     }
 
     /// Makes the long term key and checks that the peer has the same (2.3.5.6.5).
-    private mutating func makeKeys() throws(Failure) {
+    private mutating func makeLongTermKey() throws(Failure) {
         let made =
             isInitiator
             ? functions.f5(secret, localRandom, peerRandom, local, peer)
@@ -419,9 +423,18 @@ struct Pairing: Sendable {
     private func checkValue(isOwn: Bool) -> [UInt8] {
         let features = isOwn == isInitiator ? request : response
         let capabilities = features?.capabilities ?? []
+        let shared = method == .outOfBand ? carriedRandom(isOwn: isOwn) : temporaryKey
         return isOwn
-            ? functions.f6(macKey, localRandom, peerRandom, temporaryKey, capabilities, local, peer)
-            : functions.f6(macKey, peerRandom, localRandom, temporaryKey, capabilities, peer, local)
+            ? functions.f6(macKey, localRandom, peerRandom, shared, capabilities, local, peer)
+            : functions.f6(macKey, peerRandom, localRandom, shared, capabilities, peer, local)
+    }
+
+    /// The random number that came from the other side by the other way, with which a side shows that it has it; 0 without
+    /// one (2.3.5.6.4).
+    private func carriedRandom(isOwn: Bool) -> [UInt8] {
+        let theirs = isInitiator ? response : request
+        let known = isOwn ? outOfBand.peers.first?.random : theirs?.hasOOBData == 0 ? nil : outOfBand.own?.random
+        return known ?? [UInt8](repeating: 0, count: 16)
     }
 
     private mutating func receiveCheck(_ value: [UInt8]) throws(Failure) {

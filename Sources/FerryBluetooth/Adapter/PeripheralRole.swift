@@ -16,7 +16,8 @@ public protocol PeripheralRole: AnyObject, Sendable {
     /// Starts to advertise, in place of what was advertised before.
     ///
     /// - Returns: what went on the air and what did not fit.
-    /// - Throws: `notPoweredOn` or `advertisingFailed`.
+    /// - Throws: `notPoweredOn` or `advertisingFailed`; `invalidArgument` for data that do not fit, or an interval out of range;
+    ///   `notSupported` for what the adapter's platform cannot do.
     func startAdvertising(_ advertisement: Advertisement) async throws(BluetoothError) -> AdvertisingReport
 
     /// Stops advertising. Connections go on.

@@ -1,14 +1,57 @@
-/// What a peripheral wants to advertise. As with CoreBluetooth: a local name and service UUIDs.
+/// What a peripheral wants to advertise.
+///
+/// A local name and services are what every adapter takes, CoreBluetooth's too. Of the rest an adapter throws `notSupported` for
+/// what its platform cannot do.
 public struct Advertisement: Sendable, Hashable {
-    /// The name people see.
+    /// The name people see; cut where it does not fit.
     public var localName: String?
-    /// The services that scans can be filtered by.
+    /// The services that scans can be filtered by; some may be left out where they do not fit.
     public var services: [BluetoothUUID]
+    /// Data of the manufacturer, company identifier first, low byte first (Core Specification Supplement, Part A, 1.4). All of
+    /// it, or an error.
+    public var manufacturerData: [UInt8]?
+    /// Data of services (Core Specification Supplement, Part A, 1.11). All of it, or an error.
+    public var serviceData: [BluetoothUUID: [UInt8]]
+    /// Whether centrals may connect. Without that it is a beacon.
+    public var isConnectable: Bool
+    /// How far apart the packets may be, within 20 ms to 10.24 s; nil for the adapter's choice. Long intervals save a battery
+    /// and are found late.
+    public var interval: ClosedRange<Duration>?
+    /// Whether it may be longer: 245 bytes in one packet of extended advertising, without a scan response. Scanners and
+    /// controllers from before Bluetooth 5 have no part in it.
+    public var isExtended: Bool
 
     /// Describes an advertisement.
-    public init(localName: String? = nil, services: [BluetoothUUID] = []) {
+    public init(
+        localName: String? = nil, services: [BluetoothUUID] = [], manufacturerData: [UInt8]? = nil,
+        serviceData: [BluetoothUUID: [UInt8]] = [:], isConnectable: Bool = true, interval: ClosedRange<Duration>? = nil,
+        isExtended: Bool = false
+    ) {
         self.localName = localName
         self.services = services
+        self.manufacturerData = manufacturerData
+        self.serviceData = serviceData
+        self.isConnectable = isConnectable
+        self.interval = interval
+        self.isExtended = isExtended
+    }
+}
+
+extension Advertisement {
+    /// The interval, for adapters.
+    ///
+    /// - Throws: `invalidArgument` when it is not within 20 ms to 10.24 s (Core Specification 5.4, Vol 4, Part E, 7.8.5).
+    public var validInterval: ClosedRange<Duration>? {
+        get throws(BluetoothError) {
+            guard let interval else { return nil }
+            guard interval.lowerBound >= .milliseconds(20), interval.upperBound <= .milliseconds(10_240) else {
+                throw BluetoothError(
+                    .invalidArgument,
+                    "An advertising interval of \(interval.lowerBound) to \(interval.upperBound) cannot be had; choose one within "
+                        + "20 ms to 10.24 s.")
+            }
+            return interval
+        }
     }
 }
 

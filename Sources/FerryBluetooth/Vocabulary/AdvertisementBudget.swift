@@ -43,12 +43,14 @@ public struct AdvertisingBudget: Sendable, Hashable {
 extension Advertisement {
     /// What of this advertisement goes on the air within a budget, and what does not.
     ///
-    /// Services come first, in their order, each into the first packet that has space; one that is named twice is
-    /// advertised once. The local name follows: whole if a packet has space for it, otherwise in the packet with more,
-    /// cut between Unicode scalars. An empty name is no name. Names are at most 248 bytes (Core Specification 5.4,
+    /// The data of services and of the manufacturer come first, and are never cut: ``AdvertisingReport/encoded(for:)`` throws
+    /// when there is no space for them. Services follow, in their order, each into the first packet that has space; one that is
+    /// named twice is advertised once. The local name comes last: whole if a packet has space for it, otherwise in the packet
+    /// with more, cut between Unicode scalars. An empty name is no name. Names are at most 248 bytes (Core Specification 5.4,
     /// Vol 3, Part C, 3.2.2).
     public func fitted(to budget: AdvertisingBudget) -> AdvertisingReport {
         var layout = AdvertisingLayout(budget)
+        layout.placeData(serviceData: serviceData, manufacturerData: manufacturerData)
         var seen: Set<BluetoothUUID> = []
         var advertised: [BluetoothUUID] = []
         var omitted: [BluetoothUUID] = []
@@ -58,7 +60,8 @@ extension Advertisement {
         let name = localName.flatMap { layout.place(name: $0) }
         return AdvertisingReport(
             advertised: AdvertisementData(
-                localName: name, services: advertised, overflowServices: budget.hasOverflowArea ? omitted : []),
+                localName: name, services: advertised, overflowServices: budget.hasOverflowArea ? omitted : [],
+                isConnectable: isConnectable, manufacturerData: manufacturerData, serviceData: serviceData),
             omittedServices: omitted, isNameShortened: name ?? "" != localName ?? "")
     }
 }
@@ -87,9 +90,21 @@ extension AdvertisingReport {
     ///
     /// An overflow area has no published form: its services are not in these bytes.
     ///
-    /// - Throws: `invalidArgument` with what does not fit, or with a transmit power outside -127...127 dBm.
+    /// - Throws: `invalidArgument` with what does not fit, with a manufacturer's data that have no company identifier, or with
+    ///   a transmit power outside -127...127 dBm.
     public func encoded(for budget: AdvertisingBudget) throws(BluetoothError) -> AdvertisingPackets {
         var layout = AdvertisingLayout(budget)
+        if let data = advertised.manufacturerData, data.count < 2 {
+            throw BluetoothError(
+                .invalidArgument,
+                "The manufacturer's data have \(data.count) bytes; they begin with the company identifier, which has 2."
+            )
+        }
+        if let missing = layout.placeData(
+            serviceData: advertised.serviceData, manufacturerData: advertised.manufacturerData)
+        {
+            try fits(false, missing, budget)
+        }
         for service in advertised.services {
             try fits(layout.place(service), "service \(service)", budget)
         }
@@ -100,14 +115,6 @@ extension AdvertisingReport {
                     "A transmit power of \(power) dBm cannot be advertised; -127 to 127 dBm can.")
             }
             try fits(layout.place(.txPower, [UInt8(bitPattern: power)]), "the transmit power", budget)
-        }
-        for (service, data) in advertised.serviceData.sorted(by: { $0.key.value < $1.key.value }) {
-            try fits(
-                layout.place(.serviceData(bitWidth: service.bitWidth), service.littleEndianBytes + data),
-                "the data of service \(service) (\(data.count) bytes)", budget)
-        }
-        if let data = advertised.manufacturerData {
-            try fits(layout.place(.manufacturerData, data), "the manufacturer's data (\(data.count) bytes)", budget)
         }
         if let name = advertised.localName, !name.isEmpty {
             try fits(

@@ -73,6 +73,20 @@ struct AdvertisingLayout {
         }
     }
 
+    /// Adds the data of services and of the manufacturer. Returns what found no space, in words, or nil.
+    @discardableResult
+    mutating func placeData(serviceData: [BluetoothUUID: [UInt8]], manufacturerData: [UInt8]?) -> String? {
+        var missing: String?
+        for (service, data) in serviceData.sorted(by: { $0.key.value < $1.key.value })
+        where !place(.serviceData(bitWidth: service.bitWidth), service.littleEndianBytes + data) {
+            missing = missing ?? "the data of service \(service) (\(data.count) bytes)"
+        }
+        if let data = manufacturerData, !place(.manufacturerData, data) {
+            missing = missing ?? "the manufacturer's data (\(data.count) bytes)"
+        }
+        return missing
+    }
+
     /// Adds the name, cut when it must be. Returns what was placed of it, or nil.
     mutating func place(name: String, isShortened: Bool = false) -> String? {
         guard !name.isEmpty else { return nil }

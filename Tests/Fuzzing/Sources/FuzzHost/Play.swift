@@ -38,6 +38,8 @@ struct Play: ~Copyable {
         self.isCentral = isCentral
         var configuration = HostConfiguration(address: .staticRandom(1))
         configuration.pairing = PairingOptions(cryptography: Toy())
+        configuration.privacy = PrivacyOptions(resolvingKey: .init(repeating: 5, count: 16))
+        configuration.privacy?.rotation = 3_000_000_000
         host = LEHost(configuration)
         host.start(at: now)
         rest()
@@ -174,7 +176,12 @@ struct Play: ~Copyable {
         case 3: host.isPairable.toggle()
         case 4: _ = host.connect(to: first & 8 == 0 ? identity : peer, at: now)
         case 5: host.cancelConnection(to: first & 8 == 0 ? identity : peer, at: now)
-        case 6: host.setKnownPeers(host.knownPeers)
+        case 6 where first & 8 == 0: host.setKnownPeers(host.knownPeers)
+        case 6:
+            _ = host.makeOutOfBandData()
+            let sixteen = [UInt8](repeating: bytes.first ?? 0, count: 16)
+            _ = host.useOutOfBandData(
+                OutOfBandData(address: .staticRandom(0xC005_0403_0201), confirm: sixteen, random: sixteen))
         default: host.scan(first & 8 == 0, peers: [peer], at: now)
         }
         rest()
@@ -226,7 +233,10 @@ struct Play: ~Copyable {
     private static func answer(_ opcode: UInt16) -> [UInt8] {
         var result = [UInt8](repeating: 0, count: 65)
         switch opcode {
-        case 0x1002: result[1 + 28] = 0b111  // encryption
+        case 0x1002:
+            result[1 + 28] = 0b111  // encryption
+            (result[1 + 34], result[1 + 35], result[1 + 39]) = (0b110_1000, 0b10, 0b100)  // the resolving list
+        case 0x202A: result[1] = 4
         case 0x2002: result[1...3] = [27, 0, 4]
         case 0x2003: result[1] = 1
         default: break

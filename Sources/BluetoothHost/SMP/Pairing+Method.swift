@@ -1,0 +1,39 @@
+// How two sides come to a key, and which keys are none.
+
+extension Pairing {
+    /// Which side shows and which enters (2.3.5.1, Table 2.8).
+    static func method(
+        _ initiator: IOCapability, _ responder: IOCapability, _ isSecureConnections: Bool, _ isInitiator: Bool
+    ) -> Method {
+        if isSecureConnections, initiator.canCompare, responder.canCompare { return .compare }
+        if initiator.canShow, responder.canEnter { return isInitiator ? .show : .enter }
+        if initiator.canEnter, responder.canShow { return isInitiator ? .enter : .show }
+        return initiator.canEnter && responder.canEnter ? .enter : .justWorks
+    }
+
+    /// Whether data that were carried serve. Where this side has some of the peer nothing else will do: to fall back on Just Works
+    /// would give away what somebody has carried them for.
+    ///
+    /// - Parameters:
+    ///   - isHere: whether this side has data from the peer, or the key of legacy pairing.
+    ///   - isThere: whether the peer says so.
+    func usesOutOfBand(isHere: Bool, isThere: Bool) throws(Failure) -> Bool {
+        let notAvailable = Failure(reason: 0x02)
+        guard isSecureConnections else {
+            // Both need the same key (2.3.5.1, Table 2.6).
+            guard isHere else { return false }
+            guard !options.requiresSecureConnections else { throw Failure(reason: 0x03) }
+            guard isThere, outOfBand.temporaryKey != nil else { throw notAvailable }
+            return true
+        }
+        // The peer cannot have what this side has not made.
+        guard !isThere || outOfBand.own != nil else { throw notAvailable }
+        return isHere || isThere
+    }
+
+    /// The private key that everybody knows, for who looks for faults in captures (2.3.5.6.1): its public key's x.
+    static let debugKey: [UInt8] = [
+        0x20, 0xB0, 0x03, 0xD2, 0xF2, 0x97, 0xBE, 0x2C, 0x5E, 0x2C, 0x83, 0xA7, 0xE9, 0xF9, 0xA5, 0xB9, 0xEF, 0xF4,
+        0x91, 0x11, 0xAC, 0xF4, 0xFD, 0xDB, 0xCC, 0x03, 0x01, 0x48, 0x0E, 0x35, 0x9D, 0xE6,
+    ]
+}
