@@ -239,6 +239,10 @@
             case .noConfiguration:
                 self.init(.notSupported, "The characteristic has no Client Characteristic Configuration descriptor.")
             case .disconnected(let reason): self.init(reason)
+            case .bearerClosed:
+                self.init(
+                    .att(.unlikelyError),
+                    "The peer closed the channel of the request before it answered. It may have written, or not.")
             case .tooManyRequests:
                 self.init(.invalidArgument, "Too many requests wait on this connection; wait for some of them.")
             }

@@ -31,6 +31,9 @@
         /// Whether to look for peripherals and connect to them on the LE Coded physical layer too, for distance: where the
         /// controller has it. It takes half of the time from listening on LE 1M.
         public var usesCodedPHY = false
+        /// Whether to use enhanced ATT bearers, by which a request that waits holds up no other: with each peer that has them, over
+        /// encrypted connections. A central that uses several, as BlueZ does, may send write commands out of order.
+        public var usesEnhancedBearers = false
         /// How the adapter's address changes, so that peers that bonded know it again and nobody else does; nil to be called
         /// by one address always.
         public var privacy: HCIPrivacy?
@@ -56,6 +59,7 @@
             configuration.connectionInterval = connectionIntervalWithinBounds
             configuration.preferredParameters = preferredParameters
             configuration.usesCodedPHY = usesCodedPHY
+            configuration.usesEnhancedBearers = usesEnhancedBearers
             configuration.privacy = privacy.map { privacy in
                 var options = PrivacyOptions(resolvingKey: resolvingKey)
                 let (seconds, attoseconds) = privacy.rotation.components

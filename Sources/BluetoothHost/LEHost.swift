@@ -57,6 +57,10 @@ public struct HostConfiguration: Sendable {
     /// How the host's address changes, so that it is known again by peers that bonded and by nobody else; nil to be called
     /// ``address`` always. It needs cryptography.
     public var privacy: PrivacyOptions?
+    /// Whether to use enhanced ATT bearers (Vol 3, Part G, 5.3.2): as server to take up to five of each client, as client to open
+    /// one, over encrypted links. They keep a request that waits from holding up others. The host sends in order whatever the
+    /// bearer, and values by the fixed channel alone; a peer that uses several may send write commands out of order.
+    public var usesEnhancedBearers = false
     /// How to pair; nil not to.
     public var pairing: PairingOptions?
     /// Cryptography for the Database Hash; pairing's unless given. Without any there is no hash.

@@ -4,11 +4,13 @@ usage: peer.py central TRANSPORT [options] ACTION...      does the actions one a
        peer.py peripheral TRANSPORT [options]             serves until it is ended
 options: --io 0..4 (IO capability)  --mitm  --legacy (no Secure Connections)  --no-bond  --wrong (says that numbers differ)
          --oob (prints its out-of-band data, reads CONFIRM:RANDOM of the other side or -)  --tk HEX (the same for --legacy)
+         --eatt (takes enhanced ATT bearers)
          --enhanced (uses a request for several channels itself)
          --ways (as peripheral: reads a line IO:SC before each connection, and has no keys of earlier ones)
          --address F0:..  --name NAME (which peripheral to look for)  --snoop FILE
 actions: mtu=N  read  read=UUID  write=N  command=N  notify=N  indicate=N (N bytes expected)  pair  encrypt  coc=PSM:N (echo)
          ecoc=PSM:N:COUNT (the same through channels opened by one request)
+         eatt=N (opens so many enhanced ATT bearers, and reads the value by all of them at once)
          hash (the Database Hash, against one made of what is found)  features=N (Client Supported Features)
          try=IO:SC (pairs with that capability, SC 1 for Secure Connections; reads a line before and one after)
          rejoin (disconnects, looks for the bonded peer by its key, whatever its address is now, and encrypts)
@@ -17,9 +19,11 @@ Values of N bytes are i*31 & 0xFF for i in 0..<N. A passkey to enter is read fro
 import argparse, asyncio, sys
 from bumble import att, crypto, hci, l2cap
 from bumble.core import AdvertisingData, ProtocolError, UUID
-from bumble.device import Device, Peer
+from bumble.device import Device, DeviceConfiguration, Peer
 from bumble.gatt import Characteristic, CharacteristicValue, Service
+from bumble.gatt_client import Client
 from bumble.hci import Address
+from bumble.host import Host
 from bumble.keys import MemoryKeyStore
 from bumble.pairing import PairingConfig, PairingDelegate
 from bumble.smp import OobContext, OobLegacyContext, OobSharedData
@@ -35,7 +39,7 @@ ap.add_argument('role'); ap.add_argument('transport'); ap.add_argument('actions'
 ap.add_argument('--io', type=int, default=3); ap.add_argument('--mitm', action='store_true')
 ap.add_argument('--legacy', action='store_true'); ap.add_argument('--no-bond', action='store_true')
 ap.add_argument('--wrong', action='store_true'); ap.add_argument('--address'); ap.add_argument('--name')
-ap.add_argument('--oob', action='store_true'); ap.add_argument('--tk'); ap.add_argument('--ways', action='store_true'); ap.add_argument('--snoop'); ap.add_argument('--enhanced', action='store_true')
+ap.add_argument('--eatt', action='store_true'); ap.add_argument('--oob', action='store_true'); ap.add_argument('--tk'); ap.add_argument('--ways', action='store_true'); ap.add_argument('--snoop'); ap.add_argument('--enhanced', action='store_true')
 opt = ap.parse_intermixed_args()
 P = 'C:' if opt.role == 'central' else 'P:'
 def say(*a): print(P, *a, flush=True)
@@ -73,7 +77,8 @@ async def set_way(dev, text):
     await dev.keystore.delete_all()
 
 def device(t, address):
-    dev = Device.with_hci('peer', Address(opt.address or address), t.source, t.sink)
+    config = DeviceConfiguration(name='peer', address=Address(opt.address or address), eatt_enabled=opt.eatt)
+    dev = Device(config=config, host=Host(controller_source=t.source, controller_sink=t.sink))
     dev.keystore = MemoryKeyStore()
     dev.pairing_config_factory = lambda c: PairingConfig(
         sc=not opt.legacy, mitm=opt.mitm, bonding=not opt.no_bond, oob=oob(), delegate=Delegate(PairingDelegate.IoCapability(opt.io)))
@@ -200,6 +205,11 @@ async def act(dev, conn, gone, action, found):
         found['all'] = await svc.discover_characteristics()
         found['ch'], = [c for c in found['all'] if c.uuid == CHR]
     ch = found['ch']
+    if verb == 'eatt':
+        clients = await Client.connect_eatt(conn, count=int(arg))
+        values = await asyncio.gather(*(c.read_value(ch.handle) for c in (clients if int(arg) > 1 else [clients])))
+        say('read by', len(values), 'bearers match =', all(bytes(v) == pattern(400) for v in values))
+        return
     try:
         if verb == 'read':
             c = next(c for c in found['all'] if c.uuid == UUID(arg)) if arg else ch

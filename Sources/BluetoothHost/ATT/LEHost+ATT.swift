@@ -45,7 +45,7 @@ extension LEHost {
         case ATTOpcode.confirmation: confirmationDidArrive(index, at: now)
         case ATTOpcode.signedWriteCommand: break  // needs a bond's signing key; there are none
         case let opcode where ATTOpcode.isResponse(opcode):
-            receiveResponse(index, [UInt8](copying: pdu), at: now)
+            receiveResponse(index, [UInt8](copying: pdu), by: nil, at: now)
         case let opcode where opcode & 0x40 != 0: break  // unknown commands are ignored (3.3)
         default: receiveRequest(index, [UInt8](copying: pdu), at: now)
         }
@@ -81,7 +81,7 @@ extension LEHost {
         }
     }
 
-    private mutating func indicationDidArrive(_ index: Int, _ handle: UInt16, _ value: RawSpan) {
+    mutating func indicationDidArrive(_ index: Int, _ handle: UInt16, _ value: RawSpan) {
         if connections[index].watch.serviceChanged == handle {
             guard value.byteCount == 4, value.u16(0) > 0, value.u16(0) <= value.u16(2) else { return }
             serverDidChange(index, value.u16(0)...value.u16(2))
@@ -96,13 +96,13 @@ extension LEHost {
         indicationWasConfirmed(index, at: now)
     }
 
-    private mutating func receiveRequest(_ index: Int, _ pdu: [UInt8], at now: Int64) {
-        guard connections[index].pendingRequest == nil else {
-            guard connections[index].waitingRequests.count < Self.waitingRequestLimit else {
+    mutating func receiveRequest(_ index: Int, _ pdu: [UInt8], at now: Int64) {
+        guard connections[index].bearer.pendingRequest == nil else {
+            guard connections[index].bearer.waitingRequests.count < Self.waitingRequestLimit else {
                 abort(index, "it sends ATT requests without waiting for the answers", at: now)
                 return
             }
-            connections[index].waitingRequests.append(pdu)
+            connections[index].bearer.waitingRequests.append(pdu)
             return
         }
         serve(index, pdu, at: now)
@@ -110,15 +110,11 @@ extension LEHost {
 
     /// Carries out requests that came while the application answered another.
     mutating func serveWaiting(_ index: Int, at now: Int64) {
-        while connections[index].pendingRequest == nil, let pdu = connections[index].waitingRequests.popFirst() {
+        while connections[index].bearer.pendingRequest == nil,
+            let pdu = connections[index].bearer.waitingRequests.popFirst()
+        {
             serve(index, pdu, at: now)
         }
-    }
-
-    /// Answers a request, cut to ATT_MTU.
-    mutating func respond(_ index: Int, _ pdu: [UInt8], at now: Int64) {
-        let mtu = connections[index].attMTU
-        send(pdu.count > mtu ? Array(pdu.prefix(mtu)) : pdu, on: ChannelID.att, to: index, at: now)
     }
 
     mutating func refuse(_ index: Int, _ opcode: UInt8, _ handle: UInt16, _ code: ATTErrorCode, at now: Int64) {
@@ -131,14 +127,17 @@ extension LEHost {
     mutating func exchangeMTU(_ index: Int, at now: Int64) {
         guard configuration.maximumMTU > ATT.defaultMTU, connections[index].requestDeadline == nil else { return }
         connections[index].isExchangingMTU = true
+        connections[index].requestBearer = nil
         connections[index].requestDeadline = now + ATT.transactionTimeout
         send(
             ATTPDU.make(ATTOpcode.exchangeMTURequest, UInt16(configuration.maximumMTU)), on: ChannelID.att, to: index,
             at: now)
     }
 
-    private mutating func receiveResponse(_ index: Int, _ pdu: [UInt8], at now: Int64) {
-        guard connections[index].requestDeadline != nil else { return }  // nothing was asked
+    /// - Parameter channel: the bearer; nil for the fixed channel.
+    mutating func receiveResponse(_ index: Int, _ pdu: [UInt8], by channel: UInt32?, at now: Int64) {
+        // Nothing was asked, or not there.
+        guard connections[index].requestDeadline != nil, connections[index].requestBearer == channel else { return }
         connections[index].requestDeadline = nil
         if connections[index].isExchangingMTU {
             connections[index].isExchangingMTU = false
@@ -156,6 +155,7 @@ extension LEHost {
         let mtu = min(max(peer, ATT.defaultMTU), configuration.maximumMTU)
         guard mtu != connections[index].attMTU else { return }
         connections[index].attMTU = mtu
+        connections[index].bearer.mtu = mtu
         pending.events.append(.mtuChanged(connections[index].id, mtu))
     }
 

@@ -35,6 +35,8 @@ struct Connection: Sendable {
 
     // MARK: GATT client
     var procedures: Deque<ClientProcedure> = []
+    /// The enhanced bearer by which the first of them asks; nil for the fixed channel.
+    var requestBearer: UInt32?
     var isExchangingMTU = false
     /// When the outstanding request is given up, if there is one.
     var requestDeadline: Int64?
@@ -42,9 +44,10 @@ struct Connection: Sendable {
 
     // MARK: GATT server
     var configurations: [UInt16: UInt16] = [:]
-    var prepared: [WritePart] = []
-    var pendingRequest: PendingServerRequest?
-    var waitingRequests: Deque<[UInt8]> = []
+    /// The bearer that is being served; between calls the fixed channel.
+    var bearer = ServerBearer()
+    /// The others.
+    var shelf: [ServerBearer] = []
     var indicationDeadline: Int64?
     var clientFeatures: ClientFeatures = []
     var awareness = ChangeAwareness.aware

@@ -97,7 +97,7 @@ extension LEHost {
             case .openChannel(_, let operation):
                 pending.events.append(.channelRefused(operation, connection.id, .timedOut))
             case .openChannels(let waiting, _):
-                for channel in waiting {
+                for channel in waiting where channel.operation != Self.ownOperation {
                     pending.events.append(.channelRefused(channel.operation, connection.id, .timedOut))
                 }
             case .reconfigure(_, _, let operation):
@@ -108,7 +108,7 @@ extension LEHost {
         for waiting in connection.security.channels {
             pending.events.append(.channelRefused(waiting.operation, connection.id, .timedOut))
         }
-        for channel in connection.channels where channel.state != .connecting {
+        for channel in connection.channels where channel.state != .connecting && !isBearer(psm: channel.psm) {
             pending.events.append(.channelClosed(CreditChannelID(rawValue: channel.id)))
         }
         remember(connection)

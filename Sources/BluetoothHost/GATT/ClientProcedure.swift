@@ -74,6 +74,8 @@ public enum ClientFailure: Error, Sendable, Equatable {
     case disconnected(HCIErrorCode)
     /// Too many requests wait.
     case tooManyRequests
+    /// The server closed the enhanced bearer before it answered: it may have written, or not.
+    case bearerClosed
 }
 
 /// A GATT procedure as a sequence of ATT requests (Core Specification 5.4, Vol 3, Part G, 4).

@@ -6,6 +6,8 @@ struct ClientFeatures: OptionSet, Sendable, Hashable, Codable {
     let rawValue: UInt8
     /// It wants to be told when what it asks for may not be what it has found.
     static let robustCaching = ClientFeatures(rawValue: 0x01)
+    /// It uses enhanced bearers.
+    static let enhancedBearers = ClientFeatures(rawValue: 0x02)
     /// It understands several values in one notification.
     static let multipleNotifications = ClientFeatures(rawValue: 0x04)
 }

@@ -43,16 +43,17 @@ extension LEHost {
         guard connections[index].requestDeadline == nil, !connections[index].procedures.isEmpty,
             !connections[index].security.isAwaited, !connections[index].security.isHeldBack
         else { return }
-        answerFromCache(index)
+        answerFromCache(index, at: now)
         guard !connections[index].procedures.isEmpty else { return }
-        let request = connections[index].procedures[0].nextRequest(mtu: connections[index].attMTU)
+        if connections[index].procedures[0].isFresh { connections[index].requestBearer = chooseBearer(index) }
+        let request = connections[index].procedures[0].nextRequest(mtu: requestMTU(index))
         connections[index].procedures[0].isSentEncrypted = connections[index].security.isEncrypted
         connections[index].requestDeadline = now + ATT.transactionTimeout
-        send(request, on: ChannelID.att, to: index, at: now)
+        sendRequest(index, request, at: now)
     }
 
     /// Ends requests whose answer is known, before anything is sent for them.
-    private mutating func answerFromCache(_ index: Int) {
+    private mutating func answerFromCache(_ index: Int, at now: Int64) {
         while let procedure = connections[index].procedures.first, procedure.isFresh,
             let answer = knownAnswer(index, procedure.request)
         {
@@ -60,13 +61,13 @@ extension LEHost {
                 connections[index].procedures[0].writeConfiguration(to: first)
                 return
             }
-            finish(index, connections[index].procedures.removeFirst().id, .success(answer))
+            finish(index, connections[index].procedures.removeFirst().id, .success(answer), at: now)
         }
     }
 
     mutating func procedureDidReceive(_ index: Int, _ pdu: [UInt8], at now: Int64) {
         guard !connections[index].procedures.isEmpty else { return }
-        switch connections[index].procedures[0].receive(pdu, mtu: connections[index].attMTU) {
+        switch connections[index].procedures[0].receive(pdu, mtu: requestMTU(index)) {
         case .again: break
         case .finished(let result):
             if awaitsSecurity(index, result, at: now) { return }
@@ -76,7 +77,7 @@ extension LEHost {
             if result == .failure(.refused(.databaseOutOfSync)), procedure.id != connections[index].watch.procedure {
                 serverDidChange(index, 1...0xFFFF)
             }
-            finish(index, procedure.id, result)
+            finish(index, procedure.id, result, at: now)
         }
     }
 
@@ -103,8 +104,8 @@ extension LEHost {
         return true
     }
 
-    mutating func finish(_ index: Int, _ id: UInt64, _ result: Result<ClientResult, ClientFailure>) {
-        if connections[index].watch.procedure == id { return watchDidAnswer(index, result) }
+    mutating func finish(_ index: Int, _ id: UInt64, _ result: Result<ClientResult, ClientFailure>, at now: Int64) {
+        if connections[index].watch.procedure == id { return watchDidAnswer(index, result, at: now) }
         pending.events.append(.completed(OperationID(rawValue: id), connections[index].id, result))
     }
 }

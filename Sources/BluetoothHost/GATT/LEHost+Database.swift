@@ -18,6 +18,11 @@ extension LEHost {
             CharacteristicSpecification(.serviceChanged, properties: 0x20, access: []),
             CharacteristicSpecification(.clientSupportedFeatures, properties: 0x0A, access: [.read, .write]),
         ]
+        if configuration.usesEnhancedBearers {
+            // Bit 0: they are taken (Vol 3, Part G, 7.4).
+            characteristics.append(
+                CharacteristicSpecification(.serverSupportedFeatures, properties: 0x02, access: .read, value: [0x01]))
+        }
         if configuration.cryptography != nil {
             characteristics.append(CharacteristicSpecification(.databaseHash, properties: 0x02, access: .read))
         }
@@ -46,7 +51,10 @@ extension LEHost {
         guard let range = database.remove(service) else { return }
         for index in connections.indices {
             for handle in range { connections[index].configurations[handle] = nil }
-            connections[index].prepared.removeAll { range.contains($0.handle) }
+            connections[index].bearer.prepared.removeAll { range.contains($0.handle) }
+            for place in connections[index].shelf.indices {
+                connections[index].shelf[place].prepared.removeAll { range.contains($0.handle) }
+            }
         }
         servicesDidChange(range, at: now)
     }
@@ -58,10 +66,16 @@ extension LEHost {
     public mutating func respond(
         to id: ServerRequestID, with result: Result<[UInt8], ATTErrorCode>, at now: Int64
     ) {
-        guard let index = connections.firstIndex(where: { $0.pendingRequest?.id == id }),
-            let request = connections[index].pendingRequest
-        else { return }
-        connections[index].pendingRequest = nil
+        for index in connections.indices {
+            if connections[index].bearer.pendingRequest?.id == id { return answerPending(index, result, at: now) }
+            guard let other = connections[index].shelf.first(where: { $0.pendingRequest?.id == id }) else { continue }
+            return withBearer(other.channel, of: index) { $0.answerPending(index, result, at: now) }
+        }
+    }
+
+    private mutating func answerPending(_ index: Int, _ result: Result<[UInt8], ATTErrorCode>, at now: Int64) {
+        guard let request = connections[index].bearer.pendingRequest else { return }
+        connections[index].bearer.pendingRequest = nil
         switch result {
         case .failure(let code): refuse(index, request.opcode, request.handle, code, at: now)
         case .success(let value): answer(index, request, value, at: now)
@@ -76,7 +90,7 @@ extension LEHost {
         case .write: respond(index, [ATTOpcode.writeResponse], at: now)
         case .execute: respond(index, [ATTOpcode.executeWriteResponse], at: now)
         case .readByType:
-            let cut = value.prefix(min(connections[index].attMTU - 4, 253))
+            let cut = value.prefix(min(connections[index].bearer.mtu - 4, 253))
             var pdu = [ATTOpcode.readByTypeResponse, UInt8(cut.count + 2)]
             pdu.append(u16: request.handle)
             respond(index, pdu + cut, at: now)
@@ -164,7 +178,7 @@ extension LEHost {
     ) throws(ATTRequest.Refusal) -> [UInt8] {
         // A 16-bit UUID may be given in its long form.
         let uuid = UUID(bytes: value)
-        let mtu = connections[index].attMTU
+        let mtu = connections[index].bearer.mtu
         var entries: [UInt8] = []
         // What the client may not read it may not guess either.
         for attribute in database.attributes(in: range)

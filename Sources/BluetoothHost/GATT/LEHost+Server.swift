@@ -23,11 +23,11 @@ extension LEHost {
     ) throws(ATTRequest.Refusal) -> [UInt8]? {
         switch request {
         case .exchangeMTU: return ATTPDU.make(ATTOpcode.exchangeMTUResponse, UInt16(configuration.maximumMTU))
-        case .findInformation(let range): return try findInformation(range, mtu: connections[index].attMTU)
+        case .findInformation(let range): return try findInformation(range, mtu: connections[index].bearer.mtu)
         case .findByTypeValue(let range, let type, let value):
             return try findByTypeValue(index, range, type, value)
         case .readByGroupType(let range, let type):
-            return try readByGroupType(range, type, mtu: connections[index].attMTU)
+            return try readByGroupType(range, type, mtu: connections[index].bearer.mtu)
         case .readByType(let range, let type): return try readByType(index, range, type)
         case .read(let handle): return try read(index, handle, offset: 0, isBlob: false)
         case .readBlob(let handle, let offset): return try read(index, handle, offset: Int(offset), isBlob: true)
@@ -91,7 +91,8 @@ extension LEHost {
         _ index: Int, _ opcode: UInt8, _ handle: UInt16, _ kind: PendingServerRequest.Kind, offset: Int = 0
     ) {
         let id = ServerRequestID(rawValue: makeID())
-        connections[index].pendingRequest = PendingServerRequest(id: id, opcode: opcode, handle: handle, kind: kind)
+        connections[index].bearer.pendingRequest = PendingServerRequest(
+            id: id, opcode: opcode, handle: handle, kind: kind)
         pending.events.append(.readRequest(id, connections[index].id, handle: handle, offset: offset))
     }
 
@@ -113,7 +114,7 @@ extension LEHost {
     private mutating func readByType(
         _ index: Int, _ range: ClosedRange<UInt16>, _ type: UUID
     ) throws(ATTRequest.Refusal) -> [UInt8]? {
-        let mtu = connections[index].attMTU
+        let mtu = connections[index].bearer.mtu
         var entries: [UInt8] = []
         var entryCount = 0
         for attribute in database.attributes(in: range) where attribute.type == type {
@@ -146,7 +147,7 @@ extension LEHost {
     ) throws(ATTRequest.Refusal) -> [UInt8]? {
         var collected = collected
         let opcode = isVariable ? ATTOpcode.readMultipleVariableRequest : ATTOpcode.readMultipleRequest
-        for place in start..<handles.count where collected.count < connections[index].attMTU {
+        for place in start..<handles.count where collected.count < connections[index].bearer.mtu {
             let attribute = try readable(index, handles[place])
             guard let value = knownValue(index, attribute) else {
                 ask(
@@ -201,7 +202,8 @@ extension LEHost {
         _ index: Int, _ opcode: UInt8, _ handle: UInt16, _ kind: PendingServerRequest.Kind, _ parts: [WritePart]
     ) {
         let id = ServerRequestID(rawValue: makeID())
-        connections[index].pendingRequest = PendingServerRequest(id: id, opcode: opcode, handle: handle, kind: kind)
+        connections[index].bearer.pendingRequest = PendingServerRequest(
+            id: id, opcode: opcode, handle: handle, kind: kind)
         pending.events.append(.writeRequest(id, connections[index].id, parts))
     }
 
@@ -242,16 +244,17 @@ extension LEHost {
         _ index: Int, _ handle: UInt16, _ offset: Int, _ value: [UInt8], _ pdu: [UInt8]
     ) throws(ATTRequest.Refusal) -> [UInt8]? {
         _ = try writable(index, handle, .write)
-        let waiting = connections[index].prepared.reduce(0) { $0 + $1.value.count }
-        guard connections[index].prepared.count < Self.preparedLimit, waiting + value.count <= Self.preparedByteLimit
+        let waiting = connections[index].bearer.prepared.reduce(0) { $0 + $1.value.count }
+        guard connections[index].bearer.prepared.count < Self.preparedLimit,
+            waiting + value.count <= Self.preparedByteLimit
         else { throw ATTRequest.Refusal(handle: handle, code: .prepareQueueFull) }
-        connections[index].prepared.append(WritePart(handle: handle, offset: offset, value: value))
+        connections[index].bearer.prepared.append(WritePart(handle: handle, offset: offset, value: value))
         return [ATTOpcode.prepareWriteResponse] + pdu.dropFirst()
     }
 
     private mutating func executeWrite(_ index: Int, _ isCommit: Bool) throws(ATTRequest.Refusal) -> [UInt8]? {
-        let parts = connections[index].prepared
-        connections[index].prepared = []
+        let parts = connections[index].bearer.prepared
+        connections[index].bearer.prepared = []
         guard isCommit, !parts.isEmpty else { return [ATTOpcode.executeWriteResponse] }
         var forApplication: [WritePart] = []
         var configurations: [(Attribute, [UInt8])] = []

@@ -9,6 +9,7 @@ struct ServerWatch: Sendable {
         case hash
         case service
         case characteristics
+        case serverFeatures
         case features
         case configuration(UInt16)
     }
@@ -19,13 +20,18 @@ struct ServerWatch: Sendable {
     /// The Service Changed characteristic, once the server is to indicate it.
     var serviceChanged: UInt16?
     var characteristics: [DiscoveredCharacteristic] = []
+    /// Whether the server takes enhanced bearers, and none has been asked for.
+    var takesBearers = false
     /// Whose entry in the cache holds for this connection, if one does.
     var cached: Address?
 }
 
 extension LEHost {
-    /// Bits of Client Supported Features: robust caching, several values in one notification.
-    private static let ownFeatures: ClientFeatures = [.robustCaching, .multipleNotifications]
+    /// Bits of Client Supported Features.
+    private var ownFeatures: ClientFeatures {
+        let all: ClientFeatures = [.robustCaching, .enhancedBearers, .multipleNotifications]
+        return configuration.usesEnhancedBearers ? all : all.subtracting(.enhancedBearers)
+    }
 
     /// Begins, before anything that the application asks.
     mutating func watchServer(_ index: Int, at now: Int64) {
@@ -44,10 +50,12 @@ extension LEHost {
     }
 
     /// Goes on with the answer to a step. What a server does not have is passed over.
-    mutating func watchDidAnswer(_ index: Int, _ result: Result<ClientResult, ClientFailure>) {
+    mutating func watchDidAnswer(_ index: Int, _ result: Result<ClientResult, ClientFailure>, at now: Int64) {
         let step = connections[index].watch.step
         connections[index].watch.step = nil
         connections[index].watch.procedure = nil
+        // Once this side has said that it uses them.
+        defer { if connections[index].watch.step == nil { openBearer(index, at: now) } }
         switch (step, result) {
         case (.hash, _):
             if case .success(.value(let hash)) = result, hash.count == 16 { useCache(index, hash: hash) }
@@ -56,11 +64,18 @@ extension LEHost {
             ask(index, .characteristics, .characteristics(in: found[0].handles))
         case (.characteristics, .success(.characteristics(let found))):
             connections[index].watch.characteristics = found
-            if let features = found.first(where: { $0.uuid == .clientSupportedFeatures && $0.properties & 0x08 != 0 }) {
-                ask(index, .features, .write(features.value, [Self.ownFeatures.rawValue]))
+            if configuration.usesEnhancedBearers,
+                let features = found.first(where: { $0.uuid == .serverSupportedFeatures && $0.properties & 0x02 != 0 })
+            {
+                ask(index, .serverFeatures, .read(features.value))
             } else {
-                configureServiceChanged(index)
+                tellFeatures(index)
             }
+        case (.serverFeatures, let result):
+            if case .success(.value(let features)) = result, let first = features.first, first & 0x01 != 0 {
+                connections[index].watch.takesBearers = true
+            }
+            tellFeatures(index)
         case (.features, _): configureServiceChanged(index)
         case (.configuration(let handle), .success(.done)):
             connections[index].watch.serviceChanged = handle
@@ -68,6 +83,14 @@ extension LEHost {
             if let address = connections[index].watch.cached { discoveries.setServiceChanged(handle, of: address) }
         default: break
         }
+    }
+
+    private mutating func tellFeatures(_ index: Int) {
+        let features = connections[index].watch.characteristics.first {
+            $0.uuid == .clientSupportedFeatures && $0.properties & 0x08 != 0
+        }
+        guard let features else { return configureServiceChanged(index) }
+        ask(index, .features, .write(features.value, [ownFeatures.rawValue]))
     }
 
     private mutating func configureServiceChanged(_ index: Int) {

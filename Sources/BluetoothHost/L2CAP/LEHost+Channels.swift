@@ -7,7 +7,7 @@ extension LEHost {
     /// Takes channels that peers open by `psm` (0x0001 to 0x00FF; the dynamic ones begin at 0x0080), over encrypted links
     /// only where that is wanted. Returns false when the number is taken or none.
     public mutating func listen(psm: UInt16, encryptionRequired: Bool = false) -> Bool {
-        guard (1...0xFF).contains(psm), listeners[psm] == nil else { return false }
+        guard (1...0xFF).contains(psm), listeners[psm] == nil, !isBearer(psm: psm) else { return false }
         listeners[psm] = encryptionRequired
         return true
     }
@@ -122,9 +122,11 @@ extension LEHost {
         connections[index].channels.count < Self.channelLimit ? connections[index].takeChannel() : nil
     }
 
-    mutating func removeChannel(_ index: Int, _ place: Int) {
+    mutating func removeChannel(_ index: Int, _ place: Int, at now: Int64) {
         let channel = connections[index].channels.remove(at: place)
-        if channel.state != .connecting {
+        if isBearer(psm: channel.psm) {
+            bearerDidClose(index, channel.id, at: now)
+        } else if channel.state != .connecting {
             pending.events.append(.channelClosed(CreditChannelID(rawValue: channel.id)))
         }
     }
@@ -132,8 +134,9 @@ extension LEHost {
     // MARK: What the peer does
 
     /// Why no channel can be opened by a PSM, if none can.
-    func refusal(_ index: Int, psm: UInt16) -> ChannelResult? {
-        guard let needsEncryption = listeners[psm] else { return .psmNotSupported }
+    func refusal(_ index: Int, psm: UInt16, isEnhanced: Bool = false) -> ChannelResult? {
+        let isBearer = isEnhanced && isBearer(psm: psm)
+        guard let needsEncryption = isBearer ? true : listeners[psm] else { return .psmNotSupported }
         guard needsEncryption, !connections[index].security.isEncrypted else { return nil }
         return usableBond(index) == nil ? .insufficientAuthentication : .insufficientEncryption
     }
@@ -176,7 +179,7 @@ extension LEHost {
         guard
             let place = connections[index].channels.firstIndex(where: { $0.local == local && $0.state == .connecting })
         else {
-            pending.events.append(.channelRefused(operation, connections[index].id, .rejected))
+            tellRefusal(index, operation, .rejected)
             return
         }
         let isTaken = connections[index].channels.contains { $0.state != .connecting && $0.remote == remote }
@@ -193,9 +196,16 @@ extension LEHost {
         connections[index].channels[place].sendCredits = Int(credits)
         connections[index].channels[place].state = .open
         let channel = connections[index].channels[place]
+        guard !isBearer(psm: channel.psm) else { return bearerDidOpen(index, channel.id) }
         pending.events.append(
             .channelOpened(
                 CreditChannelID(rawValue: channel.id), connections[index].id, psm: channel.psm, operation))
+    }
+
+    /// Tells the application why its channel was not opened.
+    private mutating func tellRefusal(_ index: Int, _ operation: OperationID, _ result: ChannelResult) {
+        guard operation != Self.ownOperation else { return }
+        pending.events.append(.channelRefused(operation, connections[index].id, result))
     }
 
     mutating func channelWasRefused(
@@ -204,14 +214,15 @@ extension LEHost {
         let psm = connections[index].channels.first { $0.local == local }?.psm
         connections[index].channels.removeAll { $0.local == local }
         // Once more when the link is encrypted; a link that is encrypted already cannot become more so.
-        if let psm, result == .insufficientAuthentication || result == .insufficientEncryption,
+        if let psm, operation != Self.ownOperation,
+            result == .insufficientAuthentication || result == .insufficientEncryption,
             !connections[index].security.isEncrypted,
             connections[index].security.isBusy || beginSecurity(index, at: now)
         {
             connections[index].security.channels.append((psm, operation))
             return
         }
-        pending.events.append(.channelRefused(operation, connections[index].id, result))
+        tellRefusal(index, operation, result)
     }
 
     /// More credits than 65 535 in all end the channel (4.24).
@@ -233,6 +244,9 @@ extension LEHost {
         case .partial: break
         case .complete:
             let id = CreditChannelID(rawValue: connections[index].channels[place].id)
+            if isBearer(psm: connections[index].channels[place].psm) {
+                return bearerDidReceive(index, place, at: now)
+            }
             connections[index].channels[place].takeSDU { sdu in
                 pending.events.append(.channelReceived(id, pending.store(sdu)))
             }
@@ -241,6 +255,14 @@ extension LEHost {
             return close(index, place, at: now)
         }
         returnCredits(index, place, at: now)
+    }
+
+    private mutating func bearerDidReceive(_ index: Int, _ place: Int, at now: Int64) {
+        let id = connections[index].channels[place].id
+        var pdu: [UInt8] = []
+        connections[index].channels[place].takeSDU { pdu = [UInt8](copying: $0) }
+        returnCredits(index, place, at: now)
+        receiveATT(index, pdu, by: id, at: now)
     }
 
     private mutating func returnCredits(_ index: Int, _ place: Int, at now: Int64) {

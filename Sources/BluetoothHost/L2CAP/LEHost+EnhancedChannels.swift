@@ -70,7 +70,7 @@ extension LEHost {
             index,
             .enhancedRequest(
                 EnhancedRequest(
-                    psm: psm, mtu: CreditChannel.mtu, mps: CreditChannel.mps, credits: CreditChannel.credits,
+                    psm: psm, mtu: channelMTU(psm: psm), mps: CreditChannel.mps, credits: CreditChannel.credits,
                     sources: opening.map(\.local))), .openChannels(opening, isPending: false), at: now)
     }
 
@@ -109,6 +109,10 @@ extension LEHost {
             connections[index].takesEnhancedRequests = false
             for channel in waiting {
                 guard let psm = connections[index].channels.first(where: { $0.local == channel.local })?.psm else {
+                    continue
+                }
+                guard !isBearer(psm: psm) else {
+                    channelWasRefused(index, channel.local, channel.operation, .psmNotSupported, at: now)
                     continue
                 }
                 askForChannel(index, psm: psm, local: channel.local, channel.operation, at: now)
@@ -153,9 +157,13 @@ extension LEHost {
         answer(
             index, identifier,
             .enhancedResponse(
-                mtu: CreditChannel.mtu, mps: CreditChannel.mps, credits: CreditChannel.credits,
+                mtu: channelMTU(psm: request.psm), mps: CreditChannel.mps, credits: CreditChannel.credits,
                 result: result.rawValue, destinations: destinations), at: now)
         for channel in opened {
+            if isBearer(psm: request.psm) {
+                bearerDidOpen(index, channel.rawValue)
+                continue
+            }
             pending.events.append(.channelOpened(channel, connections[index].id, psm: request.psm, nil))
         }
     }
@@ -165,7 +173,7 @@ extension LEHost {
         guard (1...Self.requestLimit).contains(request.sources.count),
             Set(request.sources).count == request.sources.count
         else { return .invalidParameters }
-        if let reason = refusal(index, psm: request.psm) { return reason }
+        if let reason = refusal(index, psm: request.psm, isEnhanced: true) { return reason }
         guard request.mtu >= Self.enhancedMinimum, (Self.enhancedMinimum...65533).contains(request.mps) else {
             return .unacceptableParameters
         }
@@ -183,12 +191,14 @@ extension LEHost {
             result = .sourceChannelInUse
             return nil
         }
-        guard let local = freeChannel(index) else {
+        let bearerCount = connections[index].channels.count { isBearer(psm: $0.psm) }
+        guard !isBearer(psm: request.psm) || bearerCount < Self.bearerLimit, let local = freeChannel(index) else {
             result = .noResources
             return nil
         }
         var channel = CreditChannel(
             id: UInt32(truncatingIfNeeded: makeID()), psm: request.psm, local: local, state: .open)
+        channel.localMTU = Int(channelMTU(psm: request.psm))
         channel.isEnhanced = true
         channel.remote = source
         channel.remoteMTU = Int(request.mtu)

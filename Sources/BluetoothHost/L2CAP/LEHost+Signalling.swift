@@ -34,7 +34,7 @@ extension LEHost {
             // Somebody else's end is passed over in silence (4.6).
             guard connections[index].channels[place].remote == source else { return }
             answer(index, identifier, .disconnectionResponse(destination: destination, source: source), at: now)
-            removeChannel(index, place)
+            removeChannel(index, place, at: now)
         case .flowControlCredit(let channel, let credits):
             creditsDidArrive(index, channel, Int(credits), at: now)
         case .unknown:
@@ -84,7 +84,7 @@ extension LEHost {
             reconfigurationWasAnswered(index, locals, mtu: mtu, operation, command)
         case (.closeChannel(let id), _):
             if let place = connections[index].channels.firstIndex(where: { $0.id == id }) {
-                removeChannel(index, place)
+                removeChannel(index, place, at: now)
             }
         case (.parameterUpdate, .parameterUpdateResponse(0)): break
         case (.parameterUpdate, _):
@@ -124,7 +124,7 @@ extension LEHost {
                 pending.events.append(.channelsReconfigured(operation, connections[index].id, .timedOut))
             case .closeChannel(let id):
                 if let place = connections[index].channels.firstIndex(where: { $0.id == id }) {
-                    removeChannel(index, place)
+                    removeChannel(index, place, at: now)
                 }
             case .parameterUpdate:
                 pending.events.append(.diagnostic("\(connections[index].peer) did not answer a parameter request."))

@@ -136,6 +136,7 @@ extension LEHost {
         let waiting = connections[index].security.channels
         connections[index].security.channels = []
         for channel in waiting { openChannel(index, psm: channel.psm, channel.operation, at: now) }
+        openBearer(index, at: now)
         pumpProcedures(index, at: now)
     }
 
@@ -151,7 +152,7 @@ extension LEHost {
         guard connections[index].security.isAwaited else { return }
         connections[index].security.isAwaited = false
         if let procedure = connections[index].procedures.popFirst() {
-            finish(index, procedure.id, .failure(.refused(.insufficientAuthentication)))
+            finish(index, procedure.id, .failure(.refused(.insufficientAuthentication)), at: now)
         }
         pumpProcedures(index, at: now)
     }

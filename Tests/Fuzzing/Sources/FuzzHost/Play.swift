@@ -40,6 +40,7 @@ struct Play: ~Copyable {
         configuration.pairing = PairingOptions(cryptography: Toy())
         configuration.privacy = PrivacyOptions(resolvingKey: .init(repeating: 5, count: 16))
         configuration.privacy?.rotation = 3_000_000_000
+        configuration.usesEnhancedBearers = true
         host = LEHost(configuration)
         host.start(at: now)
         rest()
