@@ -29,9 +29,11 @@
 
         /// Carries the data that are to be carried.
         private func carry(_ way: Way, _ script: Interop.Script, _ adapter: HCIAdapter) async throws {
-            try #require(await script.hasPrinted(": shares"), "\(script.output)")
+            // The line before is whole then.
+            try #require(await script.hasPrinted(": takes data"), "\(script.output)")
             let words = try #require(script.lines.first { $0.contains(": shares") }).split(separator: " ").suffix(3)
             let parts = Array(words)
+            try #require(parts.count == 3)
             if way != .there {
                 let value = bytes(parts[0].filter { $0 != ":" }[...]).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
                 _ = try adapter.useOutOfBandData(

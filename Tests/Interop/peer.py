@@ -63,6 +63,7 @@ async def trade(dev):
     global theirs
     data = own.share()
     say('shares', dev.random_address, data.c[::-1].hex(), data.r[::-1].hex())
+    say('takes data')
     text = await line()
     if text != '-': theirs = OobSharedData(*(bytes.fromhex(part)[::-1] for part in text.split(':')))
 
