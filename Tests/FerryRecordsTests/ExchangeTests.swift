@@ -3,6 +3,7 @@
     import FerrySequenced
     import Foundation
     import GRDB
+    import Synchronization
     import TestSupport
     import Testing
 
@@ -234,6 +235,43 @@
                 try #require(try await leftOver(b) == 6)
                 #expect(try await take(6, from: b).map(\.count) == [30_000 * round, 1, 1, 1, 1, 1])
             }
+            await a.close()
+            await b.close()
+        }
+
+        /// The disk is full for one batch, and there is room again for the next, which has come meanwhile and waits for the writer.
+        @Test func whatWaitsBehindAFailedBatchLeavesNoGap() async throws {
+            let (a, b) = (try open("a"), try open("b"))
+            try await a.append(bytes("first"), to: "b")
+            try await meet(a, b)
+            #expect(try await take(1, from: b) == ["first"])
+            let isStoring = Atomic(false)
+            let committer = b.committer
+            try await b.read { database, _ in
+                let fail = DatabaseFunction("no_room", argumentCount: 0) { _ in
+                    isStoring.store(true, ordering: .releasing)
+                    let deadline = ContinuousClock.now + .seconds(30)
+                    while committer.waitingPieces == 0, ContinuousClock.now < deadline {
+                        Thread.sleep(forTimeInterval: 0.001)
+                    }
+                    throw DatabaseError(resultCode: .SQLITE_FULL)
+                }
+                database.add(function: fail)
+                try database.execute(
+                    sql: """
+                        CREATE TEMP TRIGGER full BEFORE INSERT ON ferry_arrived WHEN length(NEW.record) = 5000
+                        BEGIN SELECT no_room(); END
+                        """)
+            }
+            try await a.append([UInt8](repeating: 65, count: 5000), to: "b")
+            let meeting = Task { try await meet(a, b, times: 1) }
+            #expect(await eventually { isStoring.load(ordering: .acquiring) })
+            for number in 0..<3 { try await a.append(bytes("\(number)"), to: "b") }
+            await #expect(throws: FerryError.self) { try await meeting.value }
+            #expect(try await leftOver(b) == 0)
+            try await b.read { database, _ in try database.execute(sql: "DROP TRIGGER full") }
+            try await meet(a, b)
+            #expect(try await take(4, from: b).map(\.count) == [5000, 1, 1, 1])
             await a.close()
             await b.close()
         }

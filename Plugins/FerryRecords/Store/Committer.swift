@@ -77,6 +77,9 @@
             }
         }
 
+        /// How many pieces wait for the next transaction.
+        var waitingPieces: Int { state.withLock { $0.waiting.count } }
+
         /// Waits for what was submitted, and closes the file; what comes later fails.
         func close() async {
             await withCheckedContinuation { continuation in
