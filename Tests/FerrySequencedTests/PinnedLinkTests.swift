@@ -229,6 +229,42 @@ import Testing
         }
     }
 
+    /// The peer's other sessions have links that nobody reads yet: the one that comes back goes on in its own.
+    @Test func aSessionComesBackToItsOwnLink() async throws {
+        let air = MemoryAir()
+        try await air.run {
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+            var links = listener.links.makeAsyncIterator()
+            let client = try sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
+                    .connect(timeout: .seconds(5)))
+            let server = try sequenced(try #require(await links.next()))
+            var received = server.messages.makeAsyncIterator()
+            try await client.send([1])
+            #expect(try await received.next() == [1])
+            var others: [(near: MessageChannel<[UInt8], [UInt8]>, far: any Link)] = []
+            for _ in 0..<3 {
+                let near = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+                others.append((near, try #require(await links.next())))
+            }
+            air.pairs[0].near.disconnect()
+            try await client.send([2], timeout: .seconds(20))
+            #expect(try await received.next() == [2])
+            #expect(client.status.resumptions == 1)
+            for (number, other) in others.enumerated() {
+                async let sent: Void = other.near.send([UInt8(number)], timeout: .seconds(20))
+                let far = try sequenced(other.far)
+                var messages = far.messages.makeAsyncIterator()
+                #expect(try await messages.next() == [UInt8(number)])
+                try await sent
+                far.close()
+            }
+            client.close()
+            server.close()
+            listener.close()
+        }
+    }
+
     /// Once nobody listens no peer can come back: a link that has lost its connection ends, and does not wait for ever.
     @Test(arguments: [true, false]) func aLinkEndsWithTheListenerThatItsPeerCameBy(_ closesFirst: Bool) async throws {
         let air = MemoryAir()

@@ -66,28 +66,34 @@ final class SessionRegistry: Sendable {
         }
     }
 
+    /// The link of the very session goes on, before any of which nothing is known; of those the latest, for a peer that has
+    /// begun anew has left the others behind.
     private func sort(_ port: LinkPort, _ session: UInt64?) {
-        guard let session else { return offer(port) }
-        let known = candidates(for: port.link.peer).first { $0.session == .named(session) || $0.session == .unread }
-        guard let known, known.link.adopt(port) else { return offer(port) }
+        guard let session else { return offer(port, .none) }
+        let candidates = candidates(for: port.link.peer)
+        let known = candidates.first { $0.session == .named(session) } ?? candidates.last { $0.session == .unread }
+        guard let known, known.link.adopt(port) else { return offer(port, .named(session)) }
+        entries.withLock { if $0[known.key]?.session == .unread { $0[known.key]?.session = .named(session) } }
     }
 
-    /// The links that this peer may have come back to.
-    private func candidates(for peer: PeerIdentity) -> [(link: ResumableLink, session: Session)] {
-        let all = entries.withLock { entries in entries.values.map { ($0.link, $0.session) } }
-        return all.compactMap { link, session in
+    /// The links that this peer may have come back to, in the order in which they were handed over.
+    private func candidates(for peer: PeerIdentity) -> [(key: UInt64, link: ResumableLink, session: Session)] {
+        let all = entries.withLock { entries in
+            entries.sorted { $0.key < $1.key }.map { ($0.key, $0.value.link, $0.value.session) }
+        }
+        return all.compactMap { key, link, session in
             guard let link, session != .none else { return nil }
             let former = link.peer
             let isSame = former.certainty > .connection ? former.recognizes(peer) : takesUnrecognized
-            return isSame ? (link, session) : nil
+            return isSame ? (key, link, session) : nil
         }
     }
 
     /// Hands a new link to whoever listens.
-    private func offer(_ port: LinkPort) {
+    private func offer(_ port: LinkPort, _ session: Session = .unread) {
         let key = nextKey.add(1, ordering: .relaxed).oldValue
         let link = ResumableLink(over: port) { [self] event in note(event, key) }
-        entries.withLock { $0[key] = Entry(link: link) }
+        entries.withLock { $0[key] = Entry(link: link, session: session) }
         guard outer.withLock({ $0.listener })?.offer(link) != true else { return }
         link.close()
     }
