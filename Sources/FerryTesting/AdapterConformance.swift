@@ -56,6 +56,8 @@ public struct AdapterConformance: Sendable {
         case subscriptionsAreTold
         /// A subscription to what does not offer it is `notSupported`.
         case unofferedSubscriptionsAreRefused
+        /// What a peripheral sends as soon as it is told of a subscription arrives, however much, before the central knows too.
+        case earlyValuesArrive
         /// Notifications arrive in order; false when the queue is full, then ready.
         case notificationsArriveInOrder
         /// Indications arrive in order, one at a time.

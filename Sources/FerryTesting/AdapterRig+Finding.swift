@@ -23,6 +23,7 @@ extension AdapterRig {
         case .wrongWritesThrow: try await wrongWritesThrow()
         case .subscriptionsAreTold: try await subscriptionsAreTold()
         case .unofferedSubscriptionsAreRefused: try await unofferedSubscriptionsAreRefused()
+        case .earlyValuesArrive: try await earlyValuesArrive()
         case .notificationsArriveInOrder: try await notificationsArriveInOrder()
         case .indicationsArriveInOrder: try await indicationsArriveInOrder()
         case .longUpdatesAreCut: try await longUpdatesAreCut()

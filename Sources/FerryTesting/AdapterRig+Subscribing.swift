@@ -70,6 +70,25 @@ extension AdapterRig {
         return deviations.contains(.noRecipients) ? limit : peripheral.maximumUpdateValueLength(for: central) ?? limit
     }
 
+    func earlyValuesArrive() async throws {
+        let (published, remote) = try await connect()
+        let total = 1100
+        let count = Mutex(0)
+        let send: @Sendable () -> Void = {
+            count.withLock { count in
+                while count < total,
+                    (try? self.tryUpdate(Self.numbered(count, size: 2), of: published.free, for: .all)) == true
+                { count += 1 }
+            }
+        }
+        witness.record.withLock { record in
+            record.onSubscribed = send
+            record.onReady = send
+        }
+        _ = try await subscribe(remote, to: remote.free, as: .notify)
+        try await expectValues((0..<total).map { Self.numbered($0, size: 2) })
+    }
+
     func notificationsArriveInOrder() async throws {
         let (published, remote) = try await connect()
         let central = try await subscribe(remote, to: remote.free, as: .notify)

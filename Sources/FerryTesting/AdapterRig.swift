@@ -54,6 +54,7 @@ final class AdapterRig: Sendable {
         witness.record.withLock { record in
             record.role = nil
             record.onReady = nil
+            record.onSubscribed = nil
             record.channels = []
         }
         connectionWitness.record.withLock { $0.onReady = nil }

@@ -20,6 +20,7 @@ final class AdapterWitness: PeripheralRoleEvents, CentralRoleEvents {
         var answerWrite: ATTError?
         var role: (any PeripheralRole)?
         var onReady: (@Sendable () -> Void)?
+        var onSubscribed: (@Sendable () -> Void)?
     }
 
     let record = Mutex(Record())
@@ -47,7 +48,7 @@ final class AdapterWitness: PeripheralRoleEvents, CentralRoleEvents {
     func peripheral(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
-        note("subscribed") { $0.subscribed.append(central) }
+        if note("subscribed", { $0.subscribed.append(central) }) { get { $0.onSubscribed }?() }
     }
     func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         note("unsubscribed") { $0.unsubscribed += 1 }

@@ -15,12 +15,15 @@ import Testing
         case forgetsIdentities
         /// What a role was asked stays unanswered when it is closed.
         case keepsClosedRoles
+        /// Of what comes before a subscription has returned only the beginning is handed on.
+        case dropsEarlyValues
 
         var requirement: AdapterConformance.Requirement {
             switch self {
             case .addressesCentralsByName: .endedConnectionsAreInert
             case .forgetsIdentities: .peersAreIdentified
             case .keepsClosedRoles: .closedRolesLeaveNobodyWaiting
+            case .dropsEarlyValues: .earlyValuesArrive
             }
         }
     }
@@ -30,7 +33,8 @@ import Testing
             let time = VirtualTime()
             let radio = LoopbackRadio(time: time)
             let kit = AdapterConformance(
-                peripheral: DefectiveAdapter(radio.makeAdapter(), planted), central: radio.makeAdapter(),
+                peripheral: DefectiveAdapter(radio.makeAdapter(), planted),
+                central: DefectiveAdapter(radio.makeAdapter(), planted),
                 time: .virtual(time, timeout: .seconds(60)))
             guard planted != nil else {
                 try await kit.check(defect.requirement)
@@ -53,7 +57,10 @@ private final class DefectiveAdapter: BluetoothAdapter {
 
     var name: String { adapter.name }
     var state: AdapterState { adapter.state }
-    func openCentral(_ events: any CentralRoleEvents) -> any CentralRole { adapter.openCentral(events) }
+    func openCentral(_ events: any CentralRoleEvents) -> any CentralRole {
+        let role = adapter.openCentral(events)
+        return defect == .dropsEarlyValues ? ForgetfulCentral(role) : role
+    }
     func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole {
         let centrals = Centrals(events)
         return DefectiveRole(adapter.openPeripheral(centrals), centrals, defect)

@@ -30,6 +30,8 @@ import Testing
         /// What an ended link is asked goes to the next one of its side.
         case sendsOnTheNext, pausesTheNext, closesTheNext
         case forgetsItsPeer, isSomebodyElseEachTime
+        /// Of what came before it was activated only the beginning is kept.
+        case dropsEarlyChunks
 
         var requirement: LinkConformance.Requirement {
             switch self {
@@ -42,6 +44,7 @@ import Testing
             case .sendsAfterTheEnd: .nothingIsSentAfterTheEnd
             case .sendsOnTheNext, .pausesTheNext, .closesTheNext: .endedLinksAreInert
             case .forgetsItsPeer, .isSomebodyElseEachTime: .peersStayWhoTheyAre
+            case .dropsEarlyChunks: .chunksWaitForActivation
             }
         }
     }
@@ -84,12 +87,15 @@ private final class DefectiveLink: Link, LinkReceiver {
     private let defect: BrokenKitTests.Defect
     private let receiver = Mutex<(any LinkReceiver)?>(nil)
     private let hasEnded = Atomic(false)
+    /// What came before it was activated, of the link that keeps too little of that.
+    private let early = Mutex<[[UInt8]]>([])
 
     init(_ link: any Link, _ side: Side, _ defect: BrokenKitTests.Defect) {
         self.link = link
         self.side = side
         self.defect = defect
         number = side.add(link)
+        if defect == .dropsEarlyChunks { link.activate(self) }
     }
 
     /// The side's next link, for one that has ended and has such a defect.
@@ -108,7 +114,8 @@ private final class DefectiveLink: Link, LinkReceiver {
 
     func activate(_ receiver: any LinkReceiver) {
         self.receiver.withLock { $0 = receiver }
-        link.activate(self)
+        guard defect == .dropsEarlyChunks else { return link.activate(self) }
+        for chunk in early.withLock({ $0 }) { receiver.linkDidReceive(chunk.span.bytes) }
     }
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
@@ -138,7 +145,9 @@ private final class DefectiveLink: Link, LinkReceiver {
         if defect != .dropsReady { receiver.withLock { $0 }?.linkIsReady() }
     }
     func linkDidReceive(_ chunk: RawSpan) {
-        guard let receiver = receiver.withLock({ $0 }) else { return }
+        guard let receiver = receiver.withLock({ $0 }) else {
+            return early.withLock { early in if early.count < 4 { early.append(bytes(chunk)) } }
+        }
         if defect == .doublesSevens, chunk.byteCount == 7 { receiver.linkDidReceive(chunk) }
         guard defect == .swapsBytes else { return receiver.linkDidReceive(chunk) }
         let swapped = Array(bytes(chunk).reversed())
