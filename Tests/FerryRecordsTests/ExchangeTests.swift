@@ -268,7 +268,7 @@
             #expect(await eventually { isStoring.load(ordering: .acquiring) })
             for number in 0..<3 { try await a.append(bytes("\(number)"), to: "b") }
             await #expect(throws: FerryError.self) { try await meeting.value }
-            #expect(try await leftOver(b) == 0)
+            try #require(try await leftOver(b) == 0)
             try await b.read { database, _ in try database.execute(sql: "DROP TRIGGER full") }
             try await meet(a, b)
             #expect(try await take(4, from: b).map(\.count) == [5000, 1, 1, 1])
