@@ -12,9 +12,7 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
         var manager: CBCentralManager?
         var isClosed = false
         var power = AdapterState.unknown
-        var scan: ScanRequest?
-        /// What was told last of each peripheral, where duplicates are not asked for.
-        var reported: [UUID: AdvertisementData] = [:]
+        var scan: (request: ScanRequest, told: Scan<UUID>)?
         /// The one connection of each peripheral, from the call to its end. They keep their `CBPeripheral`.
         var links: [UUID: CoreBluetoothConnection] = [:]
         /// What an earlier run of the app has left, until somebody connects to it.
@@ -57,15 +55,11 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
     func startScan(_ request: ScanRequest) throws(BluetoothError) {
         let isUnknown = state { !$0.isClosed && $0.power == .unknown }
         let manager = isUnknown ? nil : try powered()
-        if let window = request.rssi, !window.overlaps(-127...20) {
-            throw BluetoothError(
-                .invalidArgument,
-                "The signal-strength window \(window) holds no value that is ever heard; choose from -127 to 20 dBm.")
-        }
-        state {
-            $0.scan = request
-            $0.reported = [:]
-        }
+        // The system looks for the services, also where what it hands over does not name them.
+        var unfiltered = request
+        unfiltered.services = []
+        let told = try Scan<UUID>(unfiltered)
+        state { $0.scan = (request, told) }
         if let manager { begin(request, manager) }
     }
 
@@ -165,7 +159,7 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
         let (events, links, early) = state {
             state -> ((any CentralRoleEvents)?, [CoreBluetoothConnection], ScanRequest?) in
             // A scan that was asked for before the system had said anything.
-            let early = state.power == .unknown ? state.scan : nil
+            let early = state.power == .unknown ? state.scan?.request : nil
             state.power = power
             defer {
                 if power != .poweredOn {
@@ -191,18 +185,17 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
     fileprivate func didDiscover(_ peripheral: CBPeripheral, _ data: [String: Any], _ rssi: Int) {
         let advertisement = AdvertisementData(data)
         let events = state { state -> (any CentralRoleEvents)? in
-            guard let scan = state.scan else { return nil }
             // 127 means that it is not known.
-            if let window = scan.rssi, !(rssi == 127 ? window.lowerBound <= -127 : window.contains(rssi)) { return nil }
-            if let name = scan.name, advertisement.localName != name { return nil }
-            if !scan.allowsDuplicates, state.reported[peripheral.identifier] == advertisement { return nil }
-            state.reported[peripheral.identifier] = advertisement
+            let strength = rssi == 127 ? nil : rssi
+            guard state.scan?.told.report(advertisement, rssi: strength, from: peripheral.identifier) == true else {
+                return nil
+            }
             if state.heard.updateValue(peripheral, forKey: peripheral.identifier) == nil {
                 state.order.append(peripheral.identifier)
                 if state.order.count > Self.mostHeard {
                     let oldest = state.order.removeFirst()
                     state.heard[oldest] = nil
-                    state.reported[oldest] = nil
+                    state.scan?.told.forget(oldest)
                 }
             }
             return state.events

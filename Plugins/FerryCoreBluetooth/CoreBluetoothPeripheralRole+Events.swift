@@ -22,7 +22,7 @@ extension CoreBluetoothPeripheralRole {
                 state.adding = []
                 state.starting = []
                 state.publishing = []
-                state.requests = [:]
+                state.requests = HeldRequests()
                 state.services = [:]
                 state.characteristics = [:]
                 state.ids = [:]
@@ -136,7 +136,7 @@ extension CoreBluetoothPeripheralRole {
             guard let known = state.connected(central) else { return nil }
             state.centrals[central.peer.identifier] = nil
             state.order.removeAll { $0 == central.peer.identifier }
-            state.requests = state.requests.filter { $0.value.central.identifier != central.peer.identifier }
+            state.requests.connectionDidEnd(central.connection)
             return (known.subscriptions.sorted { $0.rawValue < $1.rawValue }, state.events)
         }
         guard let found, !found.subscriptions.isEmpty else { return }
@@ -146,11 +146,11 @@ extension CoreBluetoothPeripheralRole {
 
     // MARK: Requests
 
-    private func hold(_ request: CBATTRequest) -> RequestID {
+    private func hold(_ request: CBATTRequest, _ central: ConnectedCentral) -> RequestID {
         state { state in
             state.lastRequest += 1
             let id = RequestID(rawValue: state.lastRequest)
-            state.requests[id] = request
+            state.requests.hold(id, for: 0, on: central.connection, request)
             return id
         }
     }
@@ -162,7 +162,7 @@ extension CoreBluetoothPeripheralRole {
         let connection = connection(request.central)
         let events = state { $0.events }
         events?.peripheralDidReceive(
-            ReadRequest(id: hold(request), central: connection, characteristic: id, offset: request.offset))
+            ReadRequest(id: hold(request, connection), central: connection, characteristic: id, offset: request.offset))
     }
 
     func didReceiveWrite(_ manager: CBPeripheralManager, _ requests: [CBATTRequest]) {
@@ -185,7 +185,7 @@ extension CoreBluetoothPeripheralRole {
             (first.value ?? Data()).lend { events?.peripheral(connection, didWrite: $0, to: parts[0].characteristic) }
             return manager.respond(to: first, withResult: .success)
         }
-        events?.peripheralDidReceive(WriteRequest(id: hold(first), central: connection, parts: parts))
+        events?.peripheralDidReceive(WriteRequest(id: hold(first, connection), central: connection, parts: parts))
     }
 
     func isReady() {

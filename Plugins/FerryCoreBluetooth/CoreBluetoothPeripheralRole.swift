@@ -31,7 +31,7 @@ final class CoreBluetoothPeripheralRole: PeripheralRole, @unchecked Sendable {
         /// Of those without a subscription, the one heard of first goes first.
         var order: [UUID] = []
         var lastConnection: UInt64 = 0
-        var requests: [RequestID: CBATTRequest] = [:]
+        var requests = HeldRequests<CBATTRequest>()
         var lastRequest: UInt64 = 0
         var isAdvertising = false
         /// What waits for the manager's answer, in the order of the calls.
@@ -224,7 +224,7 @@ final class CoreBluetoothPeripheralRole: PeripheralRole, @unchecked Sendable {
     }
 
     func respond(to request: RequestID, with response: Result<[UInt8], ATTError>) {
-        let found = state { ($0.requests.removeValue(forKey: request), $0.power == .poweredOn ? $0.manager : nil) }
+        let found = state { ($0.requests.answer(request, by: 0), $0.power == .poweredOn ? $0.manager : nil) }
         guard let asked = found.0, let manager = found.1 else { return }
         switch response {
         case .success(let value):
@@ -272,7 +272,7 @@ final class CoreBluetoothPeripheralRole: PeripheralRole, @unchecked Sendable {
                 state.isClosed = true
                 state.power = power
             }
-            let asked = state.requests.sorted { $0.key.rawValue < $1.key.rawValue }.map(\.value)
+            let asked = state.requests.roleDidClose(0)
             return (state.power == .poweredOn ? state.manager : nil, state.waiting, asked)
         }
         delegate { $0 = nil }
