@@ -140,7 +140,9 @@ final class SessionRegistry: Sendable {
     /// Nobody listens any more: links that are without a connection, now or later, have nobody to come back.
     func close() {
         isClosed.store(true, ordering: .releasing)
-        let suspended = entries.withLock { entries in entries.values.compactMap(\.suspended) }
+        let suspended = entries.withLock { entries in
+            entries.sorted { $0.key < $1.key }.compactMap(\.value.suspended)
+        }
         for link in suspended {
             link.end(
                 FerryError(
