@@ -12,7 +12,13 @@ final class LinkClaim: Sendable {
         let service: BluetoothUUID
     }
 
-    private static let owners = Mutex<[Key: ObjectIdentifier]>([:])
+    private struct Owner {
+        let claim: ObjectIdentifier
+        /// Another adapter may have come to the place in memory of one that is gone.
+        weak var adapter: (any BluetoothAdapter)?
+    }
+
+    private static let owners = Mutex<[Key: Owner]>([:])
     private let key: Key
 
     /// - Throws: `transportUnavailable` while another link has the claim.
@@ -21,8 +27,8 @@ final class LinkClaim: Sendable {
     ) throws(FerryError) {
         key = Key(adapter: ObjectIdentifier(adapter), peripheral: peripheral, service: service)
         let isFree = Self.owners.withLock { [key] owners in
-            guard owners[key] == nil else { return false }
-            owners[key] = ObjectIdentifier(self)
+            guard owners[key]?.adapter == nil else { return false }
+            owners[key] = Owner(claim: ObjectIdentifier(self), adapter: adapter)
             return true
         }
         guard isFree else {
@@ -38,7 +44,7 @@ final class LinkClaim: Sendable {
     /// Gives it up: the link has ended, or is on its way out.
     func release() {
         Self.owners.withLock { owners in
-            if owners[key] == ObjectIdentifier(self) { owners[key] = nil }
+            if owners[key]?.claim == ObjectIdentifier(self) { owners[key] = nil }
         }
     }
 }
