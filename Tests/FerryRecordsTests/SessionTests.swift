@@ -162,6 +162,23 @@
             #expect(throws: FerryError.self) { try session.receive(records(6, 7, 2), at: .zero) }
         }
 
+        /// A large record on a slow link: what counts is when it has left.
+        @Test func anAnswerIsAwaitedFromWhenTheMessageHasLeft() throws {
+            var session = try met()
+            try offer(&session, 1, 1, records: 1)
+            #expect(session.nextDeadline == nil)
+            _ = session.nextMessage(at: .zero)
+            let patience = RecordsSession.Configuration().patience
+            #expect(session.nextDeadline == Timestamp.zero + patience)
+            session.left(at: .zero + .seconds(200))
+            try session.wake(at: .zero + .seconds(200))
+            #expect(session.nextDeadline == Timestamp.zero + .seconds(200) + patience)
+            try session.receive(
+                RecordsMessage.committed(granted: 1000, through: [.init(index: 0, sequence: 1)]).encoded, at: .zero)
+            session.left(at: .zero + .seconds(300))
+            #expect(session.nextDeadline == nil)
+        }
+
         @Test func otherVersionsAreRefusedAndTold() throws {
             var session = session()
             let hello = RecordsMessage.hello(

@@ -18,6 +18,9 @@
             var idleSince: Timestamp?
             var committed = 0
             var received = 0
+            /// Whether others have been told that it began; whether it is over.
+            var isTold = false
+            var isOver = false
         }
 
         private let store: RecordStore
@@ -60,14 +63,17 @@
             } onCancel: {
                 fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
             }
-            let (peer, failure, committed, received) = state.withLock {
-                ($0.peer, $0.failure, $0.committed, $0.received)
+            let (peer, failure, committed, received) = state.withLock { state in
+                state.isOver = true
+                let (peer, records) = (state.peer, state.committed + state.received)
+                if let peer, state.isTold { store.watch.tell(.parted(peer.number, records: records)) }
+                return (peer, state.failure, state.committed, state.received)
             }
             if let peer { store.watch.end(self, with: peer.number) }
-            return (
-                failure ?? FerryError(.closed, "The exchange has ended."),
-                RecordStore.Summary(peer: peer?.name, committed: committed, received: received)
-            )
+            let reason = failure ?? FerryError(.closed, "The exchange has ended.")
+            let summary = RecordStore.Summary(
+                peer: peer?.name, committed: committed, received: received, isComplete: reason.code == .exchangeIdle)
+            return (reason, summary)
         }
 
         /// Ends it: what was to be said to the peer is said, and the channel closed.
@@ -122,6 +128,7 @@
                         // What has left does not come back at the end of the exchange; all else is taken up again by the next.
                         try await channel.send(
                             message, options: SendOptions(receipt: .handedOver), timeout: isOver ? .seconds(5) : nil)
+                        state.withLock { $0.session.left(at: time.now) }
                     } catch {
                         fail(error)
                         break
@@ -276,6 +283,11 @@
 
         private func met(_ result: Result<RecordStore.Meeting, any Error>) {
             if case .success(let meeting) = result {
+                state.withLock { state in
+                    guard !state.isOver else { return }
+                    state.isTold = true
+                    store.watch.tell(.met(meeting.peer))
+                }
                 store.watch.begin(self, with: meeting.peer)
             }
             conclude(result) { state, meeting in

@@ -10,6 +10,8 @@
             public let committed: Int
             /// How many records the peer has sent and this side has committed, with those that it had before.
             public let received: Int
+            /// Whether it ended because a side had nothing more to do; false when the link was lost, or given up.
+            public var isComplete = true
         }
 
         /// Exchanges records with the peer at the other end of a channel, both ways, until the channel ends. What was not
@@ -37,6 +39,15 @@
             let (reason, summary) = await Exchange(self, channel, peer, idleTimeout: idle).run()
             guard reason.code == .exchangeIdle || reason.code == .disconnected else { throw reason }
             return summary
+        }
+
+        /// Ends the exchange that runs with a peer, if one does, and tells the peer that there is nothing more to do, as being
+        /// idle does. What waits by then waits on.
+        ///
+        /// - Throws: `closed`, `storeFailed`.
+        public func endExchange(with peer: String) async throws(FerryError) {
+            guard let id = try await read({ _, book in book.peerNames[peer] }) else { return }
+            watch.exchange(with: id)?.fail(FerryError(.exchangeIdle, "There is nothing more to exchange."))
         }
 
         /// Waits until nothing waits for a peer any more.

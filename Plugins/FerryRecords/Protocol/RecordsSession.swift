@@ -135,6 +135,11 @@
                 && inbound.allSatisfy { $0.isFound && !$0.owesPosition && $0.committed == $0.received }
         }
 
+        /// The last message has left. On a slow link a large record may take longer than the peer has for its answer.
+        mutating func left(at now: Timestamp) {
+            if answerDeadline != nil { answerDeadline = now + configuration.patience }
+        }
+
         /// - Throws: `timedOut` when the peer owes an answer for too long.
         mutating func wake(at now: Timestamp) throws(FerryError) {
             guard let deadline = nextDeadline, deadline <= now else { return }
@@ -348,7 +353,7 @@
 
         private static func ended(_ code: UInt8, _ text: String) -> FerryError {
             switch RecordsMessage.EndCode(rawValue: code) ?? .other {
-            case .done: FerryError(.disconnected, "The peer has nothing more to exchange.")
+            case .done: FerryError(.exchangeIdle, "The peer has nothing more to exchange.")
             case .version: FerryError(.incompatiblePeer, "The peer ended the exchange: \(text)")
             case .storage: FerryError(.peerCannotStore, "The peer cannot store records: \(text)")
             case .identity: FerryError(.strangePeer, "The peer does not take this side for who it should be: \(text)")

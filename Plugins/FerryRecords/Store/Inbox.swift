@@ -80,6 +80,13 @@
     }
 
     extension RecordStore {
+        /// How many records of peers are here that the app has not done.
+        ///
+        /// - Throws: `closed`, `storeFailed`.
+        public func undone() async throws(FerryError) -> Int {
+            try await read { _, book in book.inbound.values.reduce(0) { $0 + $1.count } }
+        }
+
         func done(_ record: ArrivedRecord, _ body: @escaping @Sendable (Database) throws -> Void) async throws -> Bool {
             let wasThere = try await committer.perform { database, book in
                 var wasThere = false

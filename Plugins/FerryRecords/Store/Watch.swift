@@ -4,7 +4,18 @@
 
     /// Who wants to hear what happens in the store: exchanges of new records, callers of progress.
     final class Watch: Sendable {
+        /// What a hub has to know.
+        enum Event: Sendable {
+            /// New records wait for a peer.
+            case offered(Int64)
+            /// An exchange with a peer has begun; has ended, with so many records.
+            case met(Int64)
+            case parted(Int64, records: Int)
+            case closed
+        }
+
         private struct State {
+            var listeners: [Int: @Sendable (Event) -> Void] = [:]
             var exchanges: [Int64: WeakExchange] = [:]
             var watchers: [Int: AsyncStream<Void>.Continuation] = [:]
             var next = 0
@@ -33,10 +44,29 @@
             }
         }
 
-        private func exchange(with peer: Int64) -> Exchange? { state.withLock { $0.exchanges[peer]?.exchange } }
+        func exchange(with peer: Int64) -> Exchange? { state.withLock { $0.exchanges[peer]?.exchange } }
 
         /// New records wait in a stream.
-        func offer(_ stream: Int64, to peer: Int64) { exchange(with: peer)?.offer(stream) }
+        func offer(_ stream: Int64, to peer: Int64) {
+            exchange(with: peer)?.offer(stream)
+            tell(.offered(peer))
+        }
+
+        /// Has `listener` called with what happens, from any thread; it must not block.
+        ///
+        /// - Returns: what ends that.
+        func listen(_ listener: @escaping @Sendable (Event) -> Void) -> @Sendable () -> Void {
+            let number = state.withLock { state in
+                state.next += 1
+                state.listeners[state.next] = listener
+                return state.next
+            }
+            return { [weak self] in _ = self?.state.withLock { $0.listeners.removeValue(forKey: number) } }
+        }
+
+        func tell(_ event: Event) {
+            for listener in state.withLock({ Array($0.listeners.values) }) { listener(event) }
+        }
 
         /// The app has done records of a peer's.
         func release(_ cost: Int, of peer: Int64) { exchange(with: peer)?.release(cost) }
@@ -73,6 +103,7 @@
             }
             for exchange in exchanges { exchange.fail(FerryError(.closed, "The store was closed.")) }
             for watcher in watchers { watcher.finish() }
+            tell(.closed)
         }
     }
 #endif

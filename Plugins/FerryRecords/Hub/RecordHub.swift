@@ -1,0 +1,298 @@
+#if Records
+    public import Ferry
+    import Synchronization
+
+    /// Keeps a store's outboxes moving: connects to the peers for whom something waits, as there are slots, and serves those
+    /// who come.
+    ///
+    ///     let hub = RecordHub(store, over: transport)
+    ///     try await hub.run()                  // until its task is cancelled
+    ///
+    /// Of the peers that something waits for, the one that has waited longest is next, where a level of priority counts as so
+    /// much waiting (``Configuration/waitingWorthPriority``). A visit lasts until nothing is left to do, or until its turn is
+    /// over and somebody else needs the slot. Whoever is not found, or with whom nothing gets through, is tried again later and
+    /// later, and takes no more than ``Configuration/attempts`` slots from others.
+    ///
+    /// Peers are connected to by ``Transport/connect(to:timeout:)``. What waits for a peer that cannot be connected to waits
+    /// until it comes.
+    public final class RecordHub: Sendable {
+        private struct Contact: Sendable {
+            let name: String
+            let identity: PeerIdentity?
+            var failure: FerryError?
+        }
+
+        private struct State {
+            var plan: HubPlan
+            var contacts: [Int64: Contact] = [:]
+            var numbers: [String: Int64] = [:]
+            /// Of whom to look up anew what waits; nil for all.
+            var changed: Set<Int64>?
+            var comers: [(visit: HubPlan.Visit, link: any Link)] = []
+            var tasks: [HubPlan.Visit: Task<Void, Never>] = [:]
+            var isRunning = false
+            var isClosed = false
+            var trouble: FerryError?
+        }
+
+        private let store: RecordStore
+        private let transport: any Transport
+        private let configuration: Configuration
+        private let reach: @Sendable (String) -> PeerIdentity?
+        private let channel: @Sendable (any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]>
+        private let time: any TimeSource
+        private let state: Mutex<State>
+        private let news: AsyncStream<Void>
+        private let tell: AsyncStream<Void>.Continuation
+
+        /// Makes a hub, which does nothing before ``run()``.
+        ///
+        /// - Parameters:
+        ///   - store: what it serves. One hub a store.
+        ///   - transport: what it connects with and listens on.
+        ///   - configuration: its bounds.
+        ///   - reach: whom to connect to for a peer's name; nil for a peer that comes by itself. By default a name is taken as an
+        ///     identity's `description`, such as `address:C0:11:22:33:44:55`.
+        ///   - channel: makes a channel over a link, the same as on the other side. By default with the length prefix.
+        /// - Throws: `invalidConfiguration`.
+        public init(
+            _ store: RecordStore, over transport: any Transport, configuration: Configuration = Configuration(),
+            reach: @escaping @Sendable (String) -> PeerIdentity? = { PeerIdentity($0) },
+            channel: @escaping @Sendable (any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> = {
+                link throws(FerryError) in try MessageChannel(over: link, codec: BytesCodec())
+            }
+        ) throws(FerryError) {
+            try configuration.check()
+            self.store = store
+            self.transport = transport
+            self.configuration = configuration
+            self.reach = reach
+            self.channel = channel
+            time = store.time
+            state = Mutex(State(plan: HubPlan(configuration)))
+            (news, tell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        }
+
+        /// Connects and serves, until the task is cancelled or the store closed. It runs once.
+        ///
+        /// - Throws: `cancelled`, `closed` when the store was closed, `storeFailed`, `diskFull`; `transportUnavailable` when it
+        ///   cannot listen at the beginning. When listening ends later, it begins anew, and ``trouble`` says why it ended.
+        public func run() async throws(FerryError) {
+            let isFirst = state.withLock { state in
+                defer { state.isRunning = true }
+                return !state.isRunning
+            }
+            guard isFirst else {
+                throw FerryError(.invalidConfiguration, "The hub has been run before. Make a new one.")
+            }
+            let unlisten = store.watch.listen { [weak self] in self?.hear($0) }
+            defer { unlisten() }
+            let listener = configuration.listens ? try await transport.listen() : nil
+            let failure = await withDiscardingTaskGroup(returning: FerryError.self) { group in
+                if let listener { group.addTask { await self.listen(listener) } }
+                let failure = await self.serve(&group)
+                group.cancelAll()
+                return failure
+            }
+            throw failure
+        }
+
+        private func serve(_ group: inout DiscardingTaskGroup) async -> FerryError {
+            var news = news.makeAsyncIterator()
+            while !Task.isCancelled {
+                let (isClosed, changed) = state.withLock { state in
+                    defer { state.changed = [] }
+                    return (state.isClosed, state.changed)
+                }
+                guard !isClosed else { return FerryError(.closed, "The store \(store.path) was closed.") }
+                do throws(FerryError) { try await look(at: changed) } catch { return error }
+                let (steps, comers, deadline) = state.withLock { state in
+                    let now = time.now
+                    let steps = state.plan.steps(at: now)
+                    defer { state.comers = [] }
+                    return (steps, state.comers, state.plan.nextDeadline(at: now))
+                }
+                for (visit, link) in comers { start(visit, &group) { await self.receive(visit, link) } }
+                for step in steps {
+                    switch step {
+                    case .connect(let visit, let peer): start(visit, &group) { await self.pay(visit, to: peer) }
+                    case .end(let visit): state.withLock { $0.tasks[visit] }?.cancel()
+                    }
+                }
+                let timer = deadline.map { deadline in time.schedule(at: deadline) { [tell] in tell.yield() } }
+                _ = await news.next(isolation: nil)
+                timer?.cancel()
+            }
+            return FerryError(.cancelled, "The task was cancelled, and the hub with it.")
+        }
+
+        /// A task of its own, so that one visit can be ended.
+        private func start(
+            _ visit: HubPlan.Visit, _ group: inout DiscardingTaskGroup, _ body: @escaping @Sendable () async -> Void
+        ) {
+            let task = Task { await body() }
+            state.withLock { $0.tasks[visit] = task }
+            group.addTask {
+                await withTaskCancellationHandler {
+                    await task.value
+                } onCancel: {
+                    task.cancel()
+                }
+                self.state.withLock { $0.tasks[visit] = nil }
+            }
+        }
+
+        // MARK: Links
+
+        private func pay(_ visit: HubPlan.Visit, to id: Int64) async {
+            let contact = state.withLock { $0.contacts[id] }
+            var failure: FerryError?
+            if let contact, let identity = contact.identity {
+                do throws(FerryError) {
+                    let link = try await transport.connect(to: identity, timeout: configuration.connectTimeout)
+                    state.withLock { $0.plan.connected(visit, at: time.now) }
+                    tell.yield()
+                    failure = await exchange(link, with: contact.name)
+                } catch { failure = error }
+            }
+            await end(visit, id, failure)
+        }
+
+        private func receive(_ visit: HubPlan.Visit, _ link: any Link) async {
+            _ = await exchange(link, with: nil)
+            await end(visit, nil, nil)
+        }
+
+        private func exchange(_ link: any Link, with name: String?) async -> FerryError? {
+            do throws(FerryError) {
+                let channel = try channel(link)
+                try await store.exchange(over: channel, with: name, endingWhenIdle: configuration.idle)
+                return nil
+            } catch {
+                link.close()
+                return error
+            }
+        }
+
+        private func end(_ visit: HubPlan.Visit, _ id: Int64?, _ failure: FerryError?) async {
+            // The plan needs to know what is left. That the store is closed is noticed elsewhere.
+            if let id { try? await look(at: [id]) }
+            state.withLock { state in
+                state.plan.ended(visit, at: time.now, chance: .random(in: 0...1))
+                if let id { state.contacts[id]?.failure = failure }
+            }
+            tell.yield()
+        }
+
+        private func listen(_ first: LinkListener) async {
+            var listener: LinkListener? = first
+            var wait = configuration.firstBackoff
+            while !Task.isCancelled {
+                if let listener {
+                    for await link in listener.links {
+                        let visit = state.withLock { state in
+                            let peer = link.peer.certainty > .connection ? state.numbers[link.peer.description] : nil
+                            let visit = state.plan.came(peer, at: time.now)
+                            if let visit { state.comers.append((visit, link)) }
+                            return visit
+                        }
+                        if visit == nil { link.close() }
+                        wait = configuration.firstBackoff
+                        tell.yield()
+                    }
+                }
+                guard !Task.isCancelled else { break }
+                listener?.close()
+                try? await time.sleep(for: wait)
+                wait = min(wait * 2, configuration.longestBackoff)
+                do throws(FerryError) {
+                    listener = try await transport.listen()
+                    state.withLock { $0.trouble = nil }
+                } catch {
+                    listener = nil
+                    state.withLock { $0.trouble = error }
+                }
+            }
+            listener?.close()
+            let comers = state.withLock { state in
+                defer { state.comers = [] }
+                return state.comers
+            }
+            for comer in comers { comer.link.close() }
+        }
+
+        /// Why nobody can come at present; nil when somebody can.
+        public var trouble: FerryError? { state.withLock { $0.trouble } }
+
+        // MARK: The store
+
+        private func hear(_ event: Watch.Event) {
+            state.withLock { state in
+                switch event {
+                case .offered(let peer): state.changed?.insert(peer)
+                case .met(let peer): state.plan.met(peer)
+                case .parted(let peer, let records):
+                    state.plan.parted(peer, records: records, at: time.now)
+                    state.changed?.insert(peer)
+                case .closed: state.isClosed = true
+                }
+            }
+            tell.yield()
+        }
+
+        private struct Waiting: Sendable {
+            let peer: Int64
+            let name: String
+            var count = 0
+            var bytes = 0
+            var priority: UInt8 = 0
+        }
+
+        private func waiting(_ peers: Set<Int64>?) async throws(FerryError) -> [Waiting] {
+            try await store.read { _, book in
+                (peers ?? Set(book.peers.keys)).compactMap { id in
+                    guard let peer = book.peers[id] else { return nil }
+                    var waiting = Waiting(peer: id, name: peer.name)
+                    for case let stream? in (book.outboundOfPeer[id] ?? []).map({ book.outbound[$0] }) {
+                        waiting.count += stream.count
+                        waiting.bytes += stream.bytes
+                        if stream.count > 0 { waiting.priority = max(waiting.priority, stream.priority) }
+                    }
+                    return waiting
+                }
+            }
+        }
+
+        /// Tells the plan what waits for peers; nil for all.
+        private func look(at peers: Set<Int64>?) async throws(FerryError) {
+            guard peers != [] else { return }
+            let found = try await waiting(peers).map { ($0, reach($0.name)) }
+            state.withLock { state in
+                for (waiting, identity) in found {
+                    let failure = state.contacts[waiting.peer]?.failure
+                    state.contacts[waiting.peer] = Contact(name: waiting.name, identity: identity, failure: failure)
+                    state.numbers[waiting.name] = waiting.peer
+                    state.plan.waiting(
+                        waiting.count, priority: waiting.priority, for: waiting.peer, isReachable: identity != nil,
+                        at: time.now)
+                }
+            }
+        }
+
+        /// What each peer is at, in the order of their names.
+        ///
+        /// - Throws: `closed`, `storeFailed`.
+        public func states() async throws(FerryError) -> [PeerState] {
+            let found = try await waiting(nil)
+            return state.withLock { state in
+                let now = time.now
+                return found.map { waiting in
+                    PeerState(
+                        peer: waiting.name, records: waiting.count, bytes: waiting.bytes,
+                        phase: state.plan.phase(of: waiting.peer, at: now) ?? .idle,
+                        failure: state.contacts[waiting.peer]?.failure)
+                }.sorted { $0.peer < $1.peer }
+            }
+        }
+    }
+#endif
