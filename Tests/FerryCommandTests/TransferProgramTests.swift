@@ -4,7 +4,7 @@ import Testing
 
 /// `ferry send` and `ferry receive` as people run them: two processes, a shell between them.
 @Suite("ferry send and receive", .tags(.program), .timeLimit(.minutes(3))) struct TransferProgramTests {
-    private func run(_ script: String, transport: String = "unix:./s") async throws -> String {
+    func run(_ script: String, transport: String = "unix:./s") async throws -> String {
         try await ProgramShell.run(script, ["T": "--transport \(transport)"])
     }
 

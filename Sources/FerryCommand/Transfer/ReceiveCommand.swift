@@ -12,6 +12,9 @@ struct Receive: AsyncParsableCommand {
             once. Nothing is written outside of the folder. A file that is there is not replaced without --overwrite; one that \
             is the same counts as received. What is incomplete is kept as .NAME.ferry-part, and sending again goes on from there.
 
+            With --store it takes the records of ferry send --store, onto its disk and then to standard output, a line each. One \
+            that was printed just before a kill is printed again; with --json each has an id by which that shows.
+
             Ends with 0 when all has arrived, 1 when something has not, 64 for wrong usage, 130 after Ctrl-C.
             """)
 
@@ -19,6 +22,9 @@ struct Receive: AsyncParsableCommand {
 
     @Argument(help: "The folder to write to; - is standard output.", completion: .directory)
     var destination = "."
+
+    @Option(help: ArgumentHelp("Receive records, into this store; made when it is not there.", valueName: "file"))
+    var store: String?
 
     @Flag(help: "Replace files that are there.")
     var overwrite = false
@@ -31,12 +37,19 @@ struct Receive: AsyncParsableCommand {
 
     func validate() throws {
         if keep && connect { throw ValidationError("--keep waits for senders, and --connect goes to one. Choose one.") }
+        if store != nil {
+            guard destination == ".", !overwrite else {
+                throw ValidationError("With --store records go to standard output; name no folder, and no --overwrite.")
+            }
+            return
+        }
         if keep && destination == "-" {
             throw ValidationError("Standard output takes one transfer, so --keep needs a folder.")
         }
     }
 
     func run() async throws {
+        if let store { return try await receiveRecords(into: store) }
         let isStream = destination == "-"
         let report = TransferReport(
             verb: "Received", isJSON: options.json, isQuiet: options.quiet || isStream,

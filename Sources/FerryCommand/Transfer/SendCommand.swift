@@ -14,13 +14,26 @@ struct Send: AsyncParsableCommand {
             it was. With - standard input is sent: tar c . | ferry send --transport X -, and on the other side \
             ferry receive --transport X - | tar x.
 
+            With --store what is given goes into a store of records first, and leaves it when it is on the other side's disk: \
+            each file, or each line with --lines, once and in order, whatever is killed or lost. The same command without files \
+            goes on with what waits. It needs ferry receive --store on the other side, and a build with the trait Records.
+
             Ends with 0 when all has arrived, 1 when something has not, 64 for wrong usage, 130 after Ctrl-C.
             """)
 
     @OptionGroup var options: TransferOptions
 
-    @Argument(help: "Files and folders; - is standard input.", completion: .file())
-    var paths: [String]
+    @Argument(help: "Files and folders; - is standard input. May be left out with --store.", completion: .file())
+    var paths: [String] = []
+
+    @Option(help: ArgumentHelp("Send as records, from this store; made when it is not there.", valueName: "file"))
+    var store: String?
+
+    @Option(help: "With --store: whose records; by default the only peer's that the store knows.")
+    var to: String?
+
+    @Option(help: "With --store: the stream that what is given goes to. Each stream keeps its order.")
+    var stream: String?
 
     @Flag(help: "Send every line as a message of its own, as soon as it is there.")
     var lines = false
@@ -31,7 +44,14 @@ struct Send: AsyncParsableCommand {
     @Flag(help: "Wait to be connected to, and do not connect.")
     var listen = false
 
+    func validate() throws {
+        guard store == nil else { return }
+        if paths.isEmpty { throw ValidationError("Name what is to be sent: files, folders, or - for standard input.") }
+        if to != nil || stream != nil { throw ValidationError("--to and --stream go with --store.") }
+    }
+
     func run() async throws {
+        if let store { return try await sendRecords(from: store) }
         let report = TransferReport(verb: "Sent", isJSON: options.json, isQuiet: options.quiet)
         try await TransferRun.run(report) {
             let list = try SourceList(paths, streamName: name, asLines: lines)

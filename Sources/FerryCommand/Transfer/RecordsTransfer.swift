@@ -1,0 +1,333 @@
+#if Records
+    import Ferry
+    import FerryRecords
+    import Foundation
+    import Synchronization
+
+    /// `ferry send --store`: what is given becomes records in the outbox; then the outbox is sent until nothing waits.
+    struct RecordsSender: Sendable {
+        let store: RecordStore
+        let peer: String
+        let stream: String
+        /// Whether each line is a record, and not each file.
+        let asLines: Bool
+        let options: TransferOptions
+        let listens: Bool
+        let report: TransferReport
+        private let isInputOver = Shared(false)
+
+        init(
+            _ store: RecordStore, to peer: String, stream: String, asLines: Bool, _ options: TransferOptions,
+            listens: Bool, _ report: TransferReport
+        ) {
+            (self.store, self.peer, self.stream, self.asLines) = (store, peer, stream, asLines)
+            (self.options, self.listens, self.report) = (options, listens, report)
+        }
+
+        /// A value that two tasks look at.
+        private final class Shared<Value: Sendable>: Sendable {
+            private let content: Mutex<Value>
+            init(_ value: Value) { content = Mutex(value) }
+            var value: Value {
+                get { content.withLock { $0 } }
+                set { content.withLock { $0 = newValue } }
+            }
+        }
+
+        /// Sends while the input comes, and until all is on the other side's disk.
+        func run(_ paths: [String]) async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    for path in paths { try await append(path) }
+                    isInputOver.value = true
+                }
+                group.addTask { try await send() }
+                try await group.waitForAll()
+            }
+        }
+
+        // MARK: Input
+
+        private func append(_ path: String) async throws {
+            let file: SystemFile
+            do {
+                file = path == "-" ? SystemFile(STDIN_FILENO, isOwned: false) : try SystemFile.opened(path)
+            } catch {
+                throw Refusal("'\(path.forTerminal)' cannot be read: \(error)")
+            }
+            var rest: [UInt8] = []
+            while true {
+                let some = try await SystemFile.run {
+                    try withUnsafeTemporaryAllocation(byteCount: 65_536, alignment: 1) { buffer in
+                        let count = try file.readSome(buffer)
+                        return Array(buffer[..<count])
+                    }
+                }
+                guard !some.isEmpty else { break }
+                rest += some
+                if asLines {
+                    var lines = rest.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map(
+                        Array.init)
+                    rest = lines.removeLast()
+                    try await append(lines)
+                }
+                guard rest.count <= store.configuration.largestRecord else {
+                    throw Refusal(
+                        "'\(path.forTerminal)' has more than \(store.configuration.largestRecord) bytes for one record. "
+                            + "Send it as lines, with --lines, or as a file, without --store.")
+                }
+            }
+            if !asLines || !rest.isEmpty { try await append([rest]) }
+        }
+
+        private func append(_ records: [[UInt8]]) async throws {
+            // However long the other side is away: what reads the input waits, and whoever writes it.
+            try await store.append(
+                contentsOf: records, to: peer, stream: stream, whenFull: .wait(atMost: .seconds(365 * 86_400)))
+        }
+
+        // MARK: Sending
+
+        private func send() async throws {
+            let meeting = try await Meeting.open(try options.open("sender"), listens: listens)
+            defer { meeting.close() }
+            var fruitless = 0
+            while true {
+                let wasOver = isInputOver.value
+                let isEmpty = try await waiting() == 0
+                let link: any Link
+                do {
+                    link = try await meeting.next(within: options.patience)
+                } catch {
+                    // All is there; it is only that the other side could not be told that no more comes.
+                    if wasOver && isEmpty && fruitless > 0 { return }
+                    throw error
+                }
+                let channel = try options.recordsChannel(over: link)
+                do {
+                    let wasWaiting = try await waiting()
+                    let isComplete =
+                        wasOver
+                        ? try await store.exchange(over: channel, with: peer, endingWhenIdle: .milliseconds(300))
+                            .isComplete
+                        : try await exchangeWhileInputComes(channel)
+                    let isWaiting = try await waiting()
+                    if isComplete, isInputOver.value, isWaiting == 0 { return }
+                    fruitless = isWaiting < wasWaiting || !wasOver ? 0 : fruitless + 1
+                } catch let error as FerryError where error.isLoss {
+                    try Task.checkCancellation()
+                    fruitless += 1
+                    guard fruitless < 5 else { throw error }
+                }
+                if !wasOver && isInputOver.value { continue }
+                guard fruitless < 5 else {
+                    throw Refusal(
+                        "\(try await waiting()) records wait, and the other side does not take them. They stay in the store; "
+                            + "ferry outbox show has them.")
+                }
+                report.remark("The connection was lost. Trying again.")
+            }
+        }
+
+        /// Until the link is lost, or the input is over and all of it there, which the other side is told.
+        private func exchangeWhileInputComes(_ channel: MessageChannel<[UInt8], [UInt8]>) async throws -> Bool {
+            try await withThrowingTaskGroup(of: Bool.self) { group in
+                group.addTask { try await store.exchange(over: channel, with: peer).isComplete }
+                group.addTask {
+                    while !isInputOver.value { try await Task.sleep(for: .milliseconds(20)) }
+                    do { try await store.drained(peer, within: .seconds(10)) } catch let error as FerryError
+                        where error.code == .timedOut
+                    {
+                        // It takes longer, or something is in its way: from here on as if the input had been there at first.
+                        return false
+                    }
+                    while true {
+                        try await store.endExchange(with: peer)
+                        try await Task.sleep(for: .milliseconds(50))
+                    }
+                }
+                defer { group.cancelAll() }
+                return try await group.next() ?? false
+            }
+        }
+
+        private func waiting() async throws -> Int {
+            try await store.waiting().filter { $0.peer == peer }.reduce(0) { $0 + $1.count }
+        }
+    }
+
+    /// `ferry receive --store`: what arrives is on disk before the sender hears of it, then printed, then done.
+    struct RecordsReceiver: Sendable {
+        let store: RecordStore
+        let options: TransferOptions
+        let connects: Bool
+        /// Whether it goes on when a sender has sent everything.
+        let keeps: Bool
+        let report: TransferReport
+
+        /// A record for programs. `id` is the same when it is printed again.
+        private struct Line: Encodable {
+            var event = "record"
+            let id: String
+            let peer: String
+            let stream: String
+            let sequence: UInt64
+            var text: String?
+            var base64: String?
+        }
+
+        func run() async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await print() }
+                group.addTask {
+                    try await receive()
+                    while try await store.undone() > 0 { try await Task.sleep(for: .milliseconds(5)) }
+                }
+                // Printing ends only with an error, or when it is told to.
+                try await group.next()
+                group.cancelAll()
+            }
+            try Task.checkCancellation()
+        }
+
+        private func print() async throws {
+            let output = SystemFile(STDOUT_FILENO, isOwned: false)
+            for try await record in store.inbox {
+                let line = try text(of: record)
+                try await SystemFile.run { try output.write(line[...]) }
+                try await record.done()
+            }
+        }
+
+        private func text(of record: ArrivedRecord) throws -> [UInt8] {
+            guard options.json else { return record.bytes + [UInt8(ascii: "\n")] }
+            var line = Line(
+                id: "\(record.id)", peer: record.peer, stream: record.id.stream, sequence: record.id.sequence)
+            line.text = String(validating: record.bytes, as: UTF8.self)
+            if line.text == nil { line.base64 = Data(record.bytes).base64EncodedString() }
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            return try Array(encoder.encode(line)) + [UInt8(ascii: "\n")]
+        }
+
+        private func receive() async throws {
+            let meeting = try await Meeting.open(try options.open("receiver"), listens: !connects)
+            defer { meeting.close() }
+            guard keeps else {
+                var failure: (any Error)?
+                while true {
+                    let link: any Link
+                    do { link = try await meeting.next(within: options.patience) } catch { throw failure ?? error }
+                    do {
+                        if try await take(link) { return }
+                        failure = FerryError(.disconnected, "The sender left before it had sent everything.")
+                    } catch let error as FerryError where error.isLoss {
+                        failure = error
+                    }
+                    try Task.checkCancellation()
+                    report.remark("The connection was lost; waiting for the sender to come again.")
+                }
+            }
+            let count = Shared(0)
+            await withDiscardingTaskGroup { group in
+                while !Task.isCancelled {
+                    guard let link = try? await meeting.next(within: .seconds(31_536_000)) else { break }
+                    guard count.change({ $0 += $0 < 64 ? 1 : 64 }) <= 64 else {
+                        count.change { $0 -= 64 }
+                        link.close()
+                        continue
+                    }
+                    group.addTask {
+                        defer { count.change { $0 -= 1 } }
+                        do { _ = try await take(link) } catch  where !Task.isCancelled {
+                            report.remark("A sender's exchange ended: \(explanation(of: error))")
+                        } catch {}
+                    }
+                }
+            }
+            try Task.checkCancellation()
+        }
+
+        private final class Shared: Sendable {
+            private let content: Mutex<Int>
+            init(_ value: Int) { content = Mutex(value) }
+            @discardableResult func change(_ body: (inout Int) -> Void) -> Int {
+                content.withLock { value in
+                    body(&value)
+                    return value
+                }
+            }
+        }
+
+        /// - Returns: whether the sender has sent everything.
+        private func take(_ link: any Link) async throws -> Bool {
+            try await store.exchange(over: try options.recordsChannel(over: link)).isComplete
+        }
+    }
+
+    extension TransferOptions {
+        fileprivate func recordsChannel(over link: any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
+            func open(_ framing: some Framing) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
+                try MessageChannel(over: link, codec: BytesCodec(), framing: framing, chunkSize: chunk)
+            }
+            return try open(framing.framing)
+        }
+    }
+
+    extension Send {
+        func sendRecords(from path: String) async throws {
+            let report = TransferReport(verb: "Sent", isJSON: false, isQuiet: true)
+            try await TransferRun.run(report) {
+                try await RecordsStores.use(path) { store in
+                    let peers = Set(try await store.waiting().map(\.peer)).sorted()
+                    guard let peer = to ?? (peers.count > 1 ? nil : peers.first ?? "receiver") else {
+                        throw Refusal(
+                            "The store \(path) has records for \(peers.joined(separator: ", ")). Choose one with --to.")
+                    }
+                    try await RecordsSender(
+                        store, to: peer, stream: stream ?? "", asLines: lines, options, listens: listen, report
+                    ).run(paths)
+                }
+            }
+        }
+    }
+
+    extension Receive {
+        func receiveRecords(into path: String) async throws {
+            let report = TransferReport(verb: "Received", isJSON: false, isQuiet: true)
+            try await TransferRun.run(report) {
+                try await RecordsStores.use(path) { store in
+                    try await RecordsReceiver(
+                        store: store, options: options, connects: connect, keeps: keep, report: report
+                    ).run()
+                }
+            }
+        }
+    }
+
+    private enum RecordsStores {
+        /// Opens a store, and closes it whatever comes.
+        static func use(_ path: String, _ body: (RecordStore) async throws -> Void) async throws {
+            let store = try RecordStore.open(path)
+            let result: Result<Void, any Error>
+            do { result = .success(try await body(store)) } catch { result = .failure(error) }
+            await store.close()
+            try result.get()
+        }
+    }
+#else
+    import ArgumentParser
+
+    extension Send {
+        func sendRecords(from path: String) async throws { throw RecordsStores.areMissing }
+    }
+
+    extension Receive {
+        func receiveRecords(into path: String) async throws { throw RecordsStores.areMissing }
+    }
+
+    private enum RecordsStores {
+        static let areMissing = ValidationError(
+            "Stores are not part of this build. Build with the trait Records: swift run --traits Records ferry ...")
+    }
+#endif

@@ -1,0 +1,64 @@
+#if Records
+    import TestSupport
+    import Testing
+
+    /// `ferry send --store` and `ferry receive --store` as people run them, in two processes.
+    @Suite("ferry send and receive with stores", .tags(.program, .records), .timeLimit(.minutes(3)))
+    struct RecordsTransferTests {
+        private func run(_ script: String) async throws -> String { try await TransferProgramTests().run(script) }
+
+        @Test("Lines and files become records, and records lines") func linesAndFiles() async throws {
+            let output = try await run(
+                """
+                printf 'one\\ntwo' > file; seq 300 > lines
+                both '$FERRY receive --store in $T > got' 'cat lines | $FERRY send --store out $T --lines -'
+                cmp lines got && echo the same
+                both '$FERRY receive --store in $T --json > got' '$FERRY send --store out $T --to receiver --stream s file'
+                grep -c '"event":"record","id":"[0-9a-f]*/2\\.[0-9a-f]*/s/1"' got; grep -o '"text":.*' got
+                $FERRY outbox list out | awk '{ print $1, $3 }' | tail -2
+                """)
+            #expect(
+                output == """
+                    sent 0
+                    received 0
+                    the same
+                    sent 0
+                    received 0
+                    1
+                    "text":"one\\ntwo"}
+                    receiver 0
+                    receiver 0
+
+                    """, "\(output)")
+        }
+
+        @Test("Both sides are killed, and what was accepted is printed once") func killed() async throws {
+            let output = try await run(
+                """
+                seq 1500 > lines
+                $PROGRAM receive --store in $T > first & r=$!
+                $PROGRAM send --store out $T --lines lines & s=$!
+                until_size first 500; kill -9 $r $s; wait $r $s 2>/dev/null
+                # All of them were accepted before the first was sent.
+                both '$FERRY receive --store in $T > second' '$FERRY send --store out $T'
+                # What was printed just before the kill may have been printed again.
+                [ $(cat first second | wc -l) -le 1501 ] && cat first second | uniq | cmp - lines && echo whole
+                """)
+            #expect(output.split(separator: "\n").suffix(3) == ["sent 0", "received 0", "whole"], "\(output)")
+        }
+
+        @Test("What is wrong is told") func whatIsWrong() async throws {
+            let output = try await run(
+                """
+                $FERRY send $T 2>/dev/null; echo $?
+                : > file
+                $FERRY send $T --to x file 2>/dev/null; echo $?
+                $FERRY receive --store in $T folder 2>/dev/null; echo $?
+                $FERRY outbox send two a 1 >/dev/null; $FERRY outbox send two b 1 >/dev/null
+                $FERRY send --store two $T 2>&1 | grep -o 'for a, b. Choose one'
+                $FERRY send --store two $T --to a --timeout 0.5 2>/dev/null; echo $?
+                """)
+            #expect(output == "64\n64\n64\nfor a, b. Choose one\n1\n", "\(output)")
+        }
+    }
+#endif
