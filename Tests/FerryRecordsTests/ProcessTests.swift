@@ -47,6 +47,8 @@
                 }
             }
 
+            var output: [String] { lines.withLock { $0.all } }
+
             func has(_ line: String) -> Bool { lines.withLock { $0.all.contains(line) } }
 
             /// Ends it as a crash does; returns the numbers that it printed.
@@ -131,6 +133,14 @@
             #expect(accepted[0].count > kills && accepted[1].count > kills)
             print(
                 "\(kills) kills: \(accepted[0].count) and \(accepted[1].count) records were accepted, and arrived once")
+        }
+
+        /// `scripts/bench records` measures with it; here is seen that it runs.
+        @Test func speedsAreMeasured() throws {
+            let worker = try Worker(["speed", folder.path, "2000"])
+            #expect(worker.wait().status == 0)
+            let ratios = worker.output.filter { $0.hasSuffix(" %") }
+            #expect(ratios.count == 5 && !ratios.contains { $0.hasSuffix(" 0 %") }, "\(worker.output)")
         }
 
         struct Fault: Sendable {

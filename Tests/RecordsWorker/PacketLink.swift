@@ -36,12 +36,16 @@
 
         /// Two ends in one process.
         static func pair(
+            maximumChunkSize: Int = 244,
             near: PeerIdentity = PeerIdentity("near", certainty: .address),
             far: PeerIdentity = PeerIdentity("far", certainty: .address)
         ) -> (PacketLink, PacketLink) {
             var ends: [Int32] = [-1, -1]
             guard socketpair(AF_UNIX, Int32(SOCK_SEQPACKET.rawValue), 0, &ends) == 0 else { fatalError("no sockets") }
-            return (PacketLink(ends[0], peer: far), PacketLink(ends[1], peer: near))
+            return (
+                PacketLink(ends[0], peer: far, maximumChunkSize: maximumChunkSize),
+                PacketLink(ends[1], peer: near, maximumChunkSize: maximumChunkSize)
+            )
         }
 
         func activate(_ receiver: any LinkReceiver) {

@@ -8,6 +8,8 @@
     ///
     ///     records-worker run STORE SOCKET listen|connect START    # appends START, START + 1, ...; prints what was accepted
     ///     records-worker drain STORE SOCKET listen|connect        # appends nothing; prints "drained" when nothing waits
+    ///     records-worker open STORE                               # opens it, as nobody when it is run by root; prints the error
+    ///     records-worker speed FOLDER RECORDS                     # prints ratios of speeds, see Speed.swift
     ///     records-worker scenario STORE STORE                     # a little of everything in one process; prints what was accepted
     @main struct RecordsWorker {
         static func main() async throws {
@@ -16,8 +18,23 @@
             signal(SIGPIPE, SIG_IGN)
             switch (arguments.dropFirst().first, arguments.count) {
             case ("run", 6), ("drain", 5): try await run(arguments)
+            case ("open", 3): await open(arguments[2])
+            case ("speed", 4): try await Speed(arguments[2], Int(arguments[3]) ?? 0).run()
             case ("scenario", 4): try await scenario(arguments[2], arguments[3])
             default: fatalError("see Tests/RecordsWorker/RecordsWorker.swift")
+            }
+        }
+
+        /// Nobody may write to what is read-only; root may.
+        private static func open(_ path: String) async {
+            if geteuid() == 0 { _ = setuid(65_534) }
+            do throws(FerryError) {
+                let store = try RecordStore.open(path)
+                await store.close()
+                say("opened")
+            } catch {
+                say("\(error.code)")
+                say(error.message)
             }
         }
 

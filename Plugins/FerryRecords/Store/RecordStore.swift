@@ -90,6 +90,10 @@
         ) throws(FerryError) -> RecordStore {
             try configuration.check()
             let lock = try StoreLock(path)
+            // SQLite would open it for reading, and fail later with whatever comes first.
+            guard access(path, F_OK) != 0 || access(path, R_OK | W_OK) == 0 else {
+                throw storeError(DatabaseError(resultCode: .SQLITE_READONLY), at: path)
+            }
             var settings = GRDB.Configuration()
             settings.label = "ferry.records"
             settings.busyMode = .immediateError

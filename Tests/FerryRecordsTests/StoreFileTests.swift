@@ -1,0 +1,71 @@
+#if Records
+    import Ferry
+    import Foundation
+    import GRDB
+    import TestSupport
+    import Testing
+
+    @testable import FerryRecords
+
+    /// Files that cannot be what a store needs: each error says so, and what to do.
+    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct StoreFileTests {
+        let folder: Folder
+
+        init() throws { folder = try Folder() }
+
+        private func open(_ name: String = "a") throws(FerryError) -> RecordStore {
+            try RecordStore.open(folder.file(name))
+        }
+
+        enum Case: CaseIterable { case file, folder, lock }
+
+        /// Another process tries, for these tests may be root's, who may write anywhere.
+        @Test(arguments: Case.allCases) func readOnly(_ what: Case) async throws {
+            let store = try open()
+            try await store.append(bytes("1"), to: "p")
+            await store.close()
+            let path = folder.file("a")
+            func set(_ mode: Int, of path: String) throws {
+                try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
+            }
+            try set(0o777, of: folder.path)
+            try set(what == .file ? 0o444 : 0o666, of: path)
+            try set(what == .lock ? 0o444 : 0o666, of: path + "-lock")
+            if what == .folder { try set(0o555, of: folder.path) }
+            let before = try Data(contentsOf: URL(fileURLWithPath: path))
+            let worker = try ProcessTests.Worker(["open", path])
+            #expect(worker.wait().status == 0)
+            let output = worker.output
+            #expect(output.first == "\(FerryError.Code.storeNotWritable)", "\(output)")
+            let message = output.last ?? ""
+            #expect(message.contains(path) && message.contains("Check that"), "\(message)")
+            #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == before)
+            try set(0o755, of: folder.path)
+            // What was in it is there.
+            let again = try open()
+            #expect(try await again.records(to: "p").map(\.bytes) == [bytes("1")])
+            await again.close()
+        }
+
+        @Test func aFullDiskRefusesAndTheStoreGoesOn() async throws {
+            let store = try open()
+            try await store.append(bytes("before"), to: "p")
+            func allow(_ count: Int) async throws {
+                try await store.read { database, _ in
+                    let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+                    _ = try Row.fetchOne(database, sql: "PRAGMA max_page_count = \(pages + count)")
+                }
+            }
+            try await allow(1)
+            let large = [UInt8](repeating: 1, count: 100_000)
+            let error = await #expect(throws: FerryError.self) { try await store.append(large, to: "p") }
+            #expect(error?.code == .diskFull)
+            #expect(error?.message.contains(store.path) == true && error?.message.contains("Make room") == true)
+            #expect(try await store.records(to: "p").map(\.bytes) == [bytes("before")])
+            try await allow(1000)
+            try await store.append(large, to: "p")
+            #expect(try await store.records(to: "p").map(\.bytes.count) == [6, 100_000])
+            await store.close()
+        }
+    }
+#endif
