@@ -105,6 +105,7 @@ let package = Package(
                 "Ferry",
                 .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["Records"])),
                 .product(name: "HeapModule", package: "swift-collections", condition: .when(traits: ["Records"])),
+                .product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["Records"])),
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ],
             path: "Plugins/FerryRecords"

@@ -45,15 +45,17 @@
                     INSERT INTO ferry_arrived (stream, number, generation, nonce, sequence, record) VALUES (?, ?, ?, ?, ?, ?)
                     """)
             var kept = 0
+            statement.set(1, number)
+            statement.set(3, Int64(epoch.generation))
+            statement.set(4, Int64(bitPattern: epoch.nonce))
             for item in items where item.sequence > before {
                 stream.number += 1
                 stream.count += 1
                 stream.bytes += item.bytes.count
                 kept += RecordsMessage.cost(of: item.bytes.count)
-                try statement.execute(arguments: [
-                    number, stream.number, Int64(epoch.generation), Int64(bitPattern: epoch.nonce),
-                    Int64(item.sequence), Data(item.bytes),
-                ])
+                statement.set(2, stream.number)
+                statement.set(5, Int64(item.sequence))
+                try statement.write(item.bytes, at: 6, database)
             }
             stream.position = Position(epoch: epoch, sequence: last)
             let result = stream

@@ -115,11 +115,14 @@
             var sequence = last
             var ids: [RecordID] = []
             ids.reserveCapacity(records.count)
+            statement.set(1, stream)
+            statement.set(3, Int64(epoch.generation))
+            statement.set(4, Int64(priority))
+            statement.set(5, expires)
             for record in records {
                 sequence += 1
-                try statement.execute(arguments: [
-                    stream, Int64(sequence), Int64(epoch.generation), Int64(priority), expires, Data(record),
-                ])
+                statement.set(2, Int64(sequence))
+                try statement.write(record, at: 6, database)
                 ids.append(RecordID(sender: store, epoch: epoch, stream: streamName, sequence: sequence))
             }
             book.change(outbound: stream) { stream in
