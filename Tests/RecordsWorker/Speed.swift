@@ -156,13 +156,15 @@
         private func many() async throws {
             let (a, b) = try stores("many")
             let (near, far) = try channels()
-            // With few: appended and drained over and over.
-            var tasks = [exchange(a, near, "b"), exchange(b, far, "a")]
+            // With few: appended while nobody takes them, then drained over and over.
             var (appended, drained): ([Double], [Double]) = ([], [])
-            for round in 0..<5 {
-                let (append, drain) = try await fewAtATime(a, round)
-                appended.append(append)
-                drained.append(drain)
+            for _ in 0..<5 { appended.append(try await measure(few) { try await fill(a, few) }) }
+            var tasks = [exchange(a, near, "b"), exchange(b, far, "a")]
+            try await a.drained("b", within: .seconds(60))
+            for _ in 0..<5 {
+                // All at once, so that what is measured is the draining.
+                try await fill(a, few, batch: few)
+                drained.append(try await measure(few) { try await a.drained("b", within: .seconds(60)) })
             }
             for task in tasks {
                 task.cancel()
@@ -191,15 +193,6 @@
             say("memory after some were drained", "\(after) kB")
             await a.close()
             await b.close()
-        }
-
-        private func fewAtATime(_ store: RecordStore, _ round: Int) async throws -> (Double, Double) {
-            let append = try await measure(few) { try await fill(store, few) }
-            try await store.drained("b", within: .seconds(60))
-            // All at once, so that what is measured is the draining.
-            try await fill(store, few, batch: few)
-            let drain = try await measure(few) { try await store.drained("b", within: .seconds(60)) }
-            return (append, drain)
         }
 
         private func drainFirst(_ store: RecordStore, of total: Int, _ part: Int) async throws -> Double {
