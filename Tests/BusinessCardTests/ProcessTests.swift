@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Synchronization
 import TestSupport
@@ -164,7 +163,7 @@ private struct Program {
         _ pipe: Pipe, until mark: String = "", onMark: @escaping @Sendable () -> Void = {}
     ) async -> String {
         await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
+            Thread.detachNewThread {
                 var text = Data()
                 var isWaiting = !mark.isEmpty
                 while case let more = pipe.fileHandleForReading.availableData, !more.isEmpty {

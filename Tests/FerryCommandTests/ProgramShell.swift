@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 import Testing
 
@@ -35,7 +34,7 @@ enum ProgramShell {
         process.standardInput = FileHandle.nullDevice
         try process.run()
         return await withCheckedContinuation { continuation in
-            DispatchQueue.global().async {
+            Thread.detachNewThread {
                 let data = pipe.fileHandleForReading.readDataToEndOfFile()
                 process.waitUntilExit()
                 continuation.resume(returning: String(decoding: data, as: UTF8.self))

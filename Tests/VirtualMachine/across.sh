@@ -13,8 +13,8 @@ say "the controller outside is hci0"
 
 "$card" serve --transport bluez:hci0 --timeout 60 >/results/guest-serves.log 2>&1 &
 server=$!
-wait_until 600 grep -q "Visitor 1 took the card" /results/guest-serves.log
-check "a card has left" "Visitor 1 took the card" /results/guest-serves.log
+wait_until 600 grep -q "Visitor 1 was sent the card" /results/guest-serves.log
+check "a card has left" "Visitor 1 was sent the card" /results/guest-serves.log
 kill -INT $server
 wait $server
 "$card" receive --transport bluez:hci0 --timeout 60 >/results/guest-receives.log 2>&1

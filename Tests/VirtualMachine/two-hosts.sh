@@ -19,8 +19,8 @@ cross() {
     server=$!
     receive "$name-client" "$2"
     check "a card crosses from $1 to $2" "Name            Ada Lovelace" "/results/$name-client.log"
-    wait_until 100 grep -q "Visitor 1 took the card" "/results/$name-server.log"
-    check "the server knows that it did" "Visitor 1 took the card" "/results/$name-server.log"
+    wait_until 100 grep -q "Visitor 1 was sent the card" "/results/$name-server.log"
+    check "the server knows that it did" "Visitor 1 was sent the card" "/results/$name-server.log"
     kill -INT $server
     wait $server
 }
