@@ -29,6 +29,8 @@ private final class EarlyValues: PeripheralConnectionEvents {
     private let events: any PeripheralConnectionEvents
     /// How many more are handed on while a subscription is waited for.
     private let left = Mutex<Int?>(nil)
+    private let dropped = Atomic(false)
+    var hasDropped: Bool { dropped.load(ordering: .relaxed) }
 
     init(_ events: any PeripheralConnectionEvents) { self.events = events }
 
@@ -40,7 +42,8 @@ private final class EarlyValues: PeripheralConnectionEvents {
             left = max(0, count - 1)
             return count > 0
         }
-        if isKept { events.peripheralDidUpdate(characteristic, value: value) }
+        guard isKept else { return dropped.store(true, ordering: .relaxed) }
+        events.peripheralDidUpdate(characteristic, value: value)
     }
     func peripheralIsReadyToWrite() { events.peripheralIsReadyToWrite() }
     func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {
@@ -96,6 +99,8 @@ private final class ForgetfulConnection: PeripheralConnection {
     ) async throws(BluetoothError) {
         kept.wait(true)
         try await connection.setSubscription(subscription, to: characteristic)
+        // The owner hears of it late, so that it is not the machine's pace that decides whether the defect shows.
+        for _ in 0..<1_000_000 where subscription != nil && !kept.hasDropped { await Task.yield() }
         kept.wait(false)
     }
     func readRSSI() async throws(BluetoothError) -> Int { try await connection.readRSSI() }
