@@ -186,26 +186,20 @@ struct SendWindow {
     ) {
         let advances = number > first
         var sample: Int64?
-        // Chunks of the same message are told to the outbox as one.
-        var message: Int32 = -1
-        var count = 0
+        var run = AcknowledgedRun()
         while first < number {
             let place = place(first)
             if chunks[place].fate != .received { arrived(place, at: now, &sample) }
-            for index in 0..<chunks[place].segmentCount {
-                let segment = chunks[place].segments[index]
-                if segment.message == message, segment.kind != .cancel {
-                    count += Int(segment.count)
-                    continue
-                }
-                if message >= 0 { outbox.acknowledge(count, of: message, &events) }
-                message = segment.kind == .cancel ? -1 : segment.message
-                count = Int(segment.count)
-                if segment.kind == .cancel { outbox.acknowledgeCancel(of: segment.message) }
+            // Most chunks hold one segment. Read by itself it is one load; by a number that the compiler does not know,
+            // all of them are copied first.
+            let segmentCount = chunks[place].segmentCount
+            if segmentCount > 0 { run.take(chunks[place].segments[0], &outbox, &events) }
+            if segmentCount > 1 {
+                for index in 1..<segmentCount { run.take(chunks[place].segments[index], &outbox, &events) }
             }
             first += 1
         }
-        if message >= 0 { outbox.acknowledge(count, of: message, &events) }
+        run.end(&outbox, &events)
         outbox.reportProgress(&events)
         var bits = bitmap
         while bits != 0 {
@@ -270,5 +264,36 @@ struct SendWindow {
         chunks[place(first)].fate = .lost
         lostCount = 1
         return chunks[place(first)].transmissions
+    }
+}
+
+/// Acknowledged segments of one message, told to the outbox as one.
+private struct AcknowledgedRun {
+    private var message: Int32 = -1
+    private var count = 0
+
+    @inline(__always)
+    mutating func take(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Deque<FramingEvent>) {
+        if segment.message == message, segment.kind != .cancel {
+            count += Int(segment.count)
+        } else {
+            begin(segment, &outbox, &events)
+        }
+    }
+
+    mutating func end(_ outbox: inout Outbox, _ events: inout Deque<FramingEvent>) {
+        if message >= 0 { outbox.acknowledge(count, of: message, &events) }
+        message = -1
+    }
+
+    @inline(never)
+    private mutating func begin(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Deque<FramingEvent>) {
+        end(&outbox, &events)
+        if segment.kind == .cancel {
+            outbox.acknowledgeCancel(of: segment.message)
+        } else {
+            message = segment.message
+            count = Int(segment.count)
+        }
     }
 }
