@@ -69,9 +69,10 @@
             second.close()
         }
 
-        /// Bumble's host resolves the address that the adapter has by then.
-        @Test(.withOthers, arguments: RadioKind.two)
-        func bumbleKnowsTheAdapterAgain(kind: RadioKind) async throws {
+        /// Bumble's host resolves each address that the adapter has by then, and for it RootCanal's controller by its list.
+        /// Bumble's own controllers have a list, and resolve nothing.
+        @Test(.withOthers, arguments: zip([RadioKind.bumble(acl: 251), .rootCanal, .rootCanal], [false, false, true]))
+        func bumbleKnowsTheAdapterAgain(kind: RadioKind, isOffloaded: Bool) async throws {
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
             // Bumble has to have met it before its address is another one.
@@ -80,15 +81,48 @@
                 $0.privacy?.rotation = .seconds(4)
             }
             let secret = "read=\(Layout.secretText)"
+            let rejoin = ["sleep=5", "rejoin", secret]
             let central = try Interop.Script(
-                "peer.py", ["central", radio.peers[1], "pair", secret, "sleep=5", "rejoin", secret])
+                "peer.py",
+                ["central", radio.peers[1]] + (isOffloaded ? ["--offload"] : []) + ["pair", secret] + rejoin + rejoin)
             #expect(await central.exitStatus() == 0, "\(central.output)")
-            #expect(central.output.contains("C: rejoined True private = True"), "\(central.output)")
-            #expect(central.lines.count { $0 == "C: read 30 match = True" } == 2, "\(central.output)")
+            #expect(central.lines.count { $0 == "C: rejoined True anew = True" } == 2, "\(central.output)")
+            #expect(central.lines.count { $0 == "C: read 30 match = True" } == 3, "\(central.output)")
             #expect(central.lines.count { $0.hasPrefix("C: paired") } == 1)
             #expect(adapter.bondedPeers.count == 1)
             server.close()
             adapter.close()
+        }
+
+        /// The same with the roles changed: a peripheral of Bumble's resolves the address that calls it.
+        @Test(.withOthers, arguments: RadioKind.two)
+        func bumblesPeripheralKnowsTheAdapterAgain(kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            let peripheral = try Interop.Script("peer.py", ["peripheral", radio.peers[0]])
+            #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
+            let log = Journal()
+            let client = try await Client.open(radio.channels[1]) {
+                rotate(&$0)
+                $0.log = { log.add($0) }
+            }
+            for round in 1...3 {
+                let connection = try await client.connect()
+                let (_, secret) = try await client.discover(connection)
+                #expect(try await connection.readValue(of: secret) == Layout.pattern(30), "\(peripheral.output)")
+                connection.disconnect()
+                try await client.journal.wait(for: "end \(round)") {
+                    $0.count { $0.hasPrefix("disconnected") } == round
+                }
+                #expect(await peripheral.hasPrinted("P: disconnected", times: round), "\(peripheral.output)")
+                try await waitForAnotherAddress(log)
+            }
+            let identity = Address.staticRandom(client.adapter.engine.address).description.prefix(17)
+            let known = peripheral.lines.filter { $0.hasPrefix("P: knows \(identity) as ") }
+            #expect(known.count == 2 && Set(known).count == 2, "\(peripheral.output)")
+            #expect(peripheral.lines.count { $0.hasPrefix("P: paired") } == 1, "\(peripheral.output)")
+            client.close()
+            peripheral.stop()
         }
 
         /// The key in the file is the one that peers were given, also where addresses do not change any more.

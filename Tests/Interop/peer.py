@@ -7,13 +7,15 @@ options: --io 0..4 (IO capability)  --mitm  --legacy (no Secure Connections)  --
          --eatt (takes enhanced ATT bearers)
          --enhanced (uses a request for several channels itself)
          --ways (as peripheral: reads a line IO:SC before each connection, and has no keys of earlier ones)
+         --offload (the controller resolves addresses, not this host)
          --address F0:..  --name NAME (which peripheral to look for)  --snoop FILE
 actions: mtu=N  read  read=UUID  write=N  command=N  notify=N  indicate=N (N bytes expected)  pair  encrypt  coc=PSM:N (echo)
          ecoc=PSM:N:COUNT (the same through channels opened by one request)
          eatt=N (opens so many enhanced ATT bearers, and reads the value by all of them at once)
          hash (the Database Hash, against one made of what is found)  features=N (Client Supported Features)
          try=IO:SC (pairs with that capability, SC 1 for Secure Connections; reads a line before and one after)
-         rejoin (disconnects, looks for the bonded peer by its key, whatever its address is now, and encrypts)
+         rejoin (disconnects, looks for the bonded peer by its key, whatever its address is now, encrypts, and says whether
+         its address is one that it has not had before)
          hold (until the connection ends)  sleep=S  reconnect  line (waits for a line on standard input)
 Values of N bytes are i*31 & 0xFF for i in 0..<N. A passkey to enter is read from standard input."""
 import argparse, asyncio, sys
@@ -40,6 +42,7 @@ ap.add_argument('--io', type=int, default=3); ap.add_argument('--mitm', action='
 ap.add_argument('--legacy', action='store_true'); ap.add_argument('--no-bond', action='store_true')
 ap.add_argument('--wrong', action='store_true'); ap.add_argument('--address'); ap.add_argument('--name')
 ap.add_argument('--eatt', action='store_true'); ap.add_argument('--oob', action='store_true'); ap.add_argument('--tk'); ap.add_argument('--ways', action='store_true'); ap.add_argument('--snoop'); ap.add_argument('--enhanced', action='store_true')
+ap.add_argument('--offload', action='store_true')
 opt = ap.parse_intermixed_args()
 P = 'C:' if opt.role == 'central' else 'P:'
 def say(*a): print(P, *a, flush=True)
@@ -78,7 +81,7 @@ async def set_way(dev, text):
     await dev.keystore.delete_all()
 
 def device(t, address):
-    config = DeviceConfiguration(name='peer', address=Address(opt.address or address), eatt_enabled=opt.eatt)
+    config = DeviceConfiguration(name='peer', address=Address(opt.address or address), eatt_enabled=opt.eatt, address_resolution_offload=opt.offload)
     dev = Device(config=config, host=Host(controller_source=t.source, controller_sink=t.sink))
     dev.keystore = MemoryKeyStore()
     dev.pairing_config_factory = lambda c: PairingConfig(
@@ -112,6 +115,18 @@ async def connect(dev):
     conn = await dev.connect(addr, timeout=10)
     say('connected')
     return conn, watch(conn)
+
+# What the peer is called on the air: by this host's resolving, or by the controller's, which Bumble does not keep where it
+# names the peer by its plain address.
+def name_on_air(dev, conn): return str(conn.peer_resolvable_address or getattr(dev.host, 'resolved', None))
+
+def keep_resolved(host):
+    whole = host.on_hci_le_connection_complete_event
+    def on(event):
+        host.resolved = getattr(event, 'peer_resolvable_private_address', None)
+        if host.resolved and not any(bytes(host.resolved)): host.resolved = None
+        whole(event)
+    host.on_hci_le_connection_complete_event = on
 
 async def collect(ch, n, indications):
     buf, done = bytearray(), asyncio.Event()
@@ -225,21 +240,22 @@ async def act(dev, conn, gone, action, found):
     except att.ATT_Error as e: say(f'refused 0x{e.error_code:02X}')
 
 async def central(dev):
-    split_values(dev)
+    split_values(dev); keep_resolved(dev.host)
     await dev.power_on()
     conn, gone = await connect(dev)
-    found = {'peer': Peer(conn)}
+    found, seen = {'peer': Peer(conn)}, set()
     for action in opt.actions:
         if action == 'reconnect':
             await conn.disconnect(); await gone.wait()
             conn, gone = await connect(dev); found = {'peer': Peer(conn)}
             continue
         if action == 'rejoin':
+            seen.add(name_on_air(dev, conn))
             await conn.disconnect(); await gone.wait()
             (_, identity), = await dev.keystore.get_resolving_keys()
             conn = await dev.connect(identity, timeout=20)
             gone, found = watch(conn), {'peer': Peer(conn)}
-            say('rejoined', conn.peer_address == identity, 'private =', conn.peer_resolvable_address is not None)
+            say('rejoined', conn.peer_address == identity, 'anew =', name_on_air(dev, conn) not in {'None', *seen})
             await conn.encrypt(); continue
         try: await act(dev, conn, gone, action, found)
         except ProtocolError as e: say(f'{action} failed: {e}')
@@ -275,6 +291,7 @@ async def peripheral(dev):
     @dev.on('connection')
     def _(conn):
         say('connected'); watch(conn)
+        if conn.peer_resolvable_address: say('knows', conn.peer_address, 'as', conn.peer_resolvable_address)
         async def show():
             spec = l2cap.LeCreditBasedChannelSpec(0x99, max_credits=10, mtu=1000, mps=200)
             try: await dev.l2cap_channel_manager.create_enhanced_credit_based_channels(conn, spec, 2)
