@@ -329,7 +329,7 @@ let package = Package(
             ],
             path: "Plugins/FerryCoreBluetooth/Tests"))
     package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
-        "CoreBluetooth", "CoreBluetoothSwift5Programs",
+        "CoreBluetooth", "CoreBluetoothSwift5Programs", "FerryCoreBluetooth",
     ]
 #endif
 

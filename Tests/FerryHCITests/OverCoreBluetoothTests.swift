@@ -1,0 +1,108 @@
+#if HCI && canImport(CoreBluetoothSwift5Programs)
+    import CoreBluetooth
+    import Ferry
+    import FerryBluetooth
+    import FerryCoreBluetooth
+    import FerryHCI
+    import FerrySequenced
+    import FerryTesting
+    import Foundation
+    import TestSupport
+    import Testing
+
+    /// The adapter for apps, over Core Bluetooth over the LE host over two controllers.
+    @Suite(.tags(.adapter, .coreBluetooth), .serialized, .timeLimit(.minutes(3)))
+    struct OverCoreBluetoothTests {
+        private static func over(_ adapter: HCIAdapter) -> CoreBluetoothAdapter {
+            CoreBluetoothAdapter(
+                name: "corebluetooth over \(adapter.name)",
+                makeCentral: { CBCentralManager(delegate: $0, queue: $1, options: $2, adapter: adapter) },
+                makePeripheral: { CBPeripheralManager(delegate: $0, queue: $1, options: $2, adapter: adapter) })
+        }
+
+        /// What Apple's interface does not have is excused; `CoreBluetoothAdapter` says why. ATT_MTU is 185, for the kit takes
+        /// 400 bytes to be a long value.
+        @Test(arguments: AdapterConformance.Requirement.allCases, RadioKind.here([.bumble(acl: 251)]))
+        func keepsTheContract(_ requirement: AdapterConformance.Requirement, kind: RadioKind) async throws {
+            let radio = try await Radio.start(kind)
+            defer { radio.stop() }
+            var configuration = HCIConfiguration()
+            configuration.maximumMTU = 185
+            let near = try await HCIAdapter.open(radio.channels[0], configuration)
+            let far = try await HCIAdapter.open(radio.channels[1])
+            defer {
+                near.close()
+                far.close()
+            }
+            let kit = AdapterConformance(
+                peripheral: Self.over(near), central: Self.over(far),
+                deviations: [.cannotPause, .centralsBySubscription, .writesAreCommands], time: .system)
+            try await kit.check(requirement)
+            #expect(radio.complaints.isEmpty, "\(radio.complaints)")
+        }
+
+        enum Sides: CaseIterable { case central, peripheral, both }
+        enum Framings: CaseIterable { case endOfMessage, lengthPrefix, sequenced }
+
+        /// Each way; FERRY_MESSAGES asks for more.
+        private static let count = ProcessInfo.processInfo.environment["FERRY_MESSAGES"].flatMap(Int.init) ?? 50
+
+        /// The last of each fifty has 100 KiB.
+        private static func message(_ number: Int) -> [UInt8] {
+            let length = number % 50 == 49 ? 102_400 : number % 50 < 10 ? number * 199 % 2000 : number * 37 % 200
+            return (0..<length).map { UInt8(truncatingIfNeeded: $0 &+ number) }
+        }
+
+        /// Beside the adapter that has no Core Bluetooth between, and with itself; both ways at once.
+        @Test(arguments: Sides.allCases, Framings.allCases)
+        func messagesCross(_ sides: Sides, _ framing: Framings) async throws {
+            switch framing {
+            case .endOfMessage: try await exchange(sides, EndOfMessageFraming())
+            case .lengthPrefix: try await exchange(sides, LengthPrefixFraming())
+            case .sequenced: try await exchange(sides, SequencedFraming())
+            }
+        }
+
+        private func exchange(_ sides: Sides, _ framing: some Framing) async throws {
+            let radio = try await Radio.start(.virtualControllers)
+            defer { radio.stop() }
+            let near = try await HCIAdapter.open(radio.channels[0])
+            let far = try await HCIAdapter.open(radio.channels[1])
+            let layout = GATTConfiguration(
+                service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
+            let serving: any BluetoothAdapter = sides == .central ? near : Self.over(near)
+            let asking: any BluetoothAdapter = sides == .peripheral ? far : Self.over(far)
+            let listener = try await GATTTransport(adapter: serving, configuration: layout).listen()
+            let link = try await GATTTransport(adapter: asking, configuration: layout).connect(timeout: .seconds(30))
+            let one = try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
+            var links = listener.links.makeAsyncIterator()
+            let accepted = try #require(await links.next())
+            let other = try MessageChannel(over: accepted, codec: BytesCodec(), framing: framing)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for channel in [one, other] {
+                    group.addTask {
+                        for number in 0..<Self.count { try await channel.send(Self.message(number)) }
+                    }
+                    group.addTask { try await Self.expectAll(from: channel) }
+                }
+                try await group.waitForAll()
+            }
+            one.close()
+            other.close()
+            listener.close()
+            near.close()
+            far.close()
+            #expect(radio.complaints.isEmpty, "\(radio.complaints)")
+        }
+
+        private static func expectAll(from channel: MessageChannel<[UInt8], [UInt8]>) async throws {
+            var number = 0
+            for try await received in channel.messages {
+                try #require(received == message(number), "message \(number)")
+                number += 1
+                if number == count { return }
+            }
+            Issue.record("the channel ended after \(number) of \(count)")
+        }
+    }
+#endif
