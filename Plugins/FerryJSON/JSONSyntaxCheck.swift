@@ -120,7 +120,7 @@ struct JSONSyntaxCheck {
                 position += 1
                 try escape()
             case 0..<0x20:
-                throw failure("the control character \(hex(byte)) inside a string, where it must be escaped")
+                throw failure("the control character \(TextPlace.hex(byte)) inside a string, where it must be escaped")
             default:
                 position += 1
             }
@@ -201,24 +201,13 @@ struct JSONSyntaxCheck {
     // MARK: Errors
 
     private func unexpected(_ expectation: String) -> FerryError {
-        guard let byte = peek else { return failure("its end where \(expectation) was expected") }
-        let isPrintable = (0x21..<0x7F).contains(byte)
-        let found = isPrintable ? "'\(Character(UnicodeScalar(byte)))'" : "the byte \(hex(byte))"
-        return failure("\(found) where \(expectation) was expected")
+        failure("\(TextPlace(position, in: bytes).found) where \(expectation) was expected")
     }
 
     private func failure(_ what: String) -> FerryError {
-        let before = bytes.prefix(position)
-        let line = before.count { $0 == 0x0A } + 1
-        let column = position - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
-        return FerryError(
+        FerryError(
             .decodingFailed,
-            "The received message is not the JSON this channel reads: it has \(what), at line \(line), "
-                + "column \(column) (byte \(position) of \(bytes.count)). Check that the peer uses JSON too.")
-    }
-
-    private func hex(_ byte: UInt8) -> String {
-        let digits = String(byte, radix: 16, uppercase: true)
-        return digits.utf8.count < 2 ? "0x0\(digits)" : "0x\(digits)"
+            "The received message is not the JSON this channel reads: it has \(what), "
+                + "\(TextPlace(position, in: bytes)). Check that the peer uses JSON too.")
     }
 }

@@ -154,20 +154,14 @@ struct XMLPropertyListCheck {
     // MARK: Errors
 
     private func unexpected(_ expectation: String) -> FerryError {
-        guard let byte = peek else { return failure("its end where \(expectation) was expected") }
-        let isPrintable = (0x21..<0x7F).contains(byte)
-        let found = isPrintable ? "'\(Character(UnicodeScalar(byte)))'" : "the byte \(byte)"
-        return failure("\(found) where \(expectation) was expected")
+        failure("\(TextPlace(position, in: bytes).found) where \(expectation) was expected")
     }
 
     private func failure(_ what: String) -> FerryError {
-        let before = bytes.prefix(position)
-        let line = before.count { $0 == 0x0A } + 1
-        let column = position - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
-        return FerryError(
+        FerryError(
             .decodingFailed,
             "The received message is not a property list this channel reads (binary, or XML in UTF-8): it has \(what), "
-                + "at line \(line), column \(column) (byte \(position) of \(bytes.count)). "
+                + "\(TextPlace(position, in: bytes)). "
                 + "Check that the peer uses property lists too.")
     }
 }

@@ -59,13 +59,7 @@ struct FaultSchedule {
             faults.probabilities[kind] = Double.random(in: 0...limit, using: &random)
         }
         faults.wrongMTU = Bool.random(using: &random) ? 517 : nil
-        var configuration = LoopbackRadio.Configuration()
-        configuration.faults = faults
-        configuration.transmitQueueDepth = [1, 2, 8, 64].randomElement(using: &random) ?? 8
-        configuration.connectionInterval = Bool.random(using: &random) ? .zero : .milliseconds(15)
-        configuration.attMTU = [23, 50, 185, 517].randomElement(using: &random) ?? 185
-        configuration.advertisingInterval = .milliseconds(1)
-        self.configuration = configuration
+        configuration = .drawn(with: faults, using: &random)
         layout = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16),
             subscription: Int.random(in: 0..<4, using: &random) == 0 ? .indicate : .notify,
@@ -197,4 +191,17 @@ private final class Outcomes: Sendable {
 
     var ofCentral: [Result<Void, FerryError>?] { every(0) }
     var ofPeripheral: [Result<Void, FerryError>?] { every(1) }
+}
+
+extension LoopbackRadio.Configuration {
+    /// A radio of any queue, pace and ATT_MTU.
+    static func drawn(with faults: LoopbackRadio.Faults, using random: inout SplitMix64) -> Self {
+        var configuration = LoopbackRadio.Configuration()
+        configuration.faults = faults
+        configuration.transmitQueueDepth = [1, 2, 8, 64].randomElement(using: &random) ?? 8
+        configuration.connectionInterval = Bool.random(using: &random) ? .zero : .milliseconds(15)
+        configuration.attMTU = [23, 50, 185, 517].randomElement(using: &random) ?? 185
+        configuration.advertisingInterval = .milliseconds(1)
+        return configuration
+    }
 }

@@ -114,13 +114,7 @@ struct SequencedRadioSchedule {
             if !without.contains(kind) { faults.probabilities[kind] = probability }
         }
         faults.wrongMTU = Int.random(in: 0..<4, using: &random) == 0 && !without.contains(.wrongMTU) ? 517 : nil
-        var configuration = LoopbackRadio.Configuration()
-        configuration.faults = faults
-        configuration.transmitQueueDepth = [1, 2, 8, 64].randomElement(using: &random) ?? 8
-        configuration.connectionInterval = Bool.random(using: &random) ? .zero : .milliseconds(15)
-        configuration.attMTU = [23, 50, 185, 517].randomElement(using: &random) ?? 185
-        configuration.advertisingInterval = .milliseconds(1)
-        self.configuration = configuration
+        configuration = .drawn(with: faults, using: &random)
         layout = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16),
             subscription: Int.random(in: 0..<8, using: &random) == 0 ? .indicate : .notify,

@@ -26,24 +26,6 @@ private struct Card: Codable, Equatable, Sendable {
         contacts: [Contact(kind: "mail", value: "ada@example.org"), Contact(kind: "\"\\/\n\u{1}", value: "Zoë 👩‍👩‍👧")])
 }
 
-/// As deep as the message is.
-private indirect enum Nested: Codable, Equatable, Sendable {
-    case list([Nested])
-
-    init(from decoder: any Decoder) throws {
-        var container = try decoder.unkeyedContainer()
-        var items: [Nested] = []
-        while !container.isAtEnd { items.append(try container.decode(Nested.self)) }
-        self = .list(items)
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        guard case .list(let items) = self else { return }
-        var container = encoder.unkeyedContainer()
-        for item in items { try container.encode(item) }
-    }
-}
-
 @Suite(.tags(.codec)) struct JSONCodecTests {
     private func refusal<M>(_ text: String, _ codec: JSONCodec<M>) throws -> FerryError {
         try #require(throws: FerryError.self) { _ = try codec.decode(Array(text.utf8)) }

@@ -100,24 +100,6 @@ struct Rich: Codable, Equatable, Sendable {
         long: String(repeating: "x", count: 20))
 }
 
-/// As deep as the message is.
-indirect enum Nested: Codable, Equatable, Sendable {
-    case list([Nested])
-
-    init(from decoder: any Decoder) throws {
-        var container = try decoder.unkeyedContainer()
-        var items: [Nested] = []
-        while !container.isAtEnd { items.append(try container.decode(Nested.self)) }
-        self = .list(items)
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        guard case .list(let items) = self else { return }
-        var container = encoder.unkeyedContainer()
-        for item in items { try container.encode(item) }
-    }
-}
-
 @Suite(.tags(.codec)) struct PropertyListCodecTests {
     @Test(arguments: [Plain.Format.binary, .xml])
     func conforms(format: Plain.Format) throws {

@@ -30,6 +30,21 @@ import Testing
         try await body(asking, answering)
     }
 
+    /// Takes 100 s for an answer, and notes that it has begun and that it was cancelled.
+    private final class SlowHandler: Sendable {
+        let isAsked = Atomic(false)
+        let isCancelled = Atomic(false)
+
+        func answer(_ question: String) async throws -> String {
+            isAsked.store(true, ordering: .relaxed)
+            do { try await Task.sleep(for: .seconds(100)) } catch {
+                isCancelled.store(true, ordering: .relaxed)
+                throw error
+            }
+            return ""
+        }
+    }
+
     @Test func answersFindTheirRequestsInAnyOrder() async throws {
         let gates = Mutex<[String: CheckedContinuation<Void, Never>]>([:])
         let arrived = Atomic(0)
@@ -74,43 +89,27 @@ import Testing
 
     /// The task that answers is cancelled with the request, by its caller's task or its deadline.
     @Test(arguments: [true, false]) func aCancelledRequestCancelsItsHandler(_ byTask: Bool) async throws {
-        let isAsked = Atomic(false)
-        let isCancelled = Atomic(false)
-        try await run({ _ in
-            isAsked.store(true, ordering: .relaxed)
-            do { try await Task.sleep(for: .seconds(100)) } catch {
-                isCancelled.store(true, ordering: .relaxed)
-                throw error
-            }
-            return ""
-        }) { asking, _ in
+        let handler = SlowHandler()
+        try await run({ try await handler.answer($0) }) { asking, _ in
             let task = Task { try await asking.request("?", timeout: byTask ? .seconds(50) : .milliseconds(100)) }
-            #expect(await eventually { isAsked.load(ordering: .relaxed) })
+            #expect(await eventually { handler.isAsked.load(ordering: .relaxed) })
             if byTask { task.cancel() }
             await #expect { try await task.value } throws: { error in
                 (error as? FerryError)?.code == (byTask ? .cancelled : .timedOut)
                     && (error as? FerryError)?.fate == .mayHaveArrived
             }
-            #expect(await eventually { isCancelled.load(ordering: .relaxed) })
+            #expect(await eventually { handler.isCancelled.load(ordering: .relaxed) })
         }
     }
 
     @Test func theEndOfTheChannelEndsWhatWaits() async throws {
-        let isAsked = Atomic(false)
-        let isCancelled = Atomic(false)
-        try await run({ _ in
-            isAsked.store(true, ordering: .relaxed)
-            do { try await Task.sleep(for: .seconds(100)) } catch {
-                isCancelled.store(true, ordering: .relaxed)
-                throw error
-            }
-            return ""
-        }) { asking, answering in
+        let handler = SlowHandler()
+        try await run({ try await handler.answer($0) }) { asking, answering in
             let task = Task { try await asking.request("?") }
-            #expect(await eventually { isAsked.load(ordering: .relaxed) })
+            #expect(await eventually { handler.isAsked.load(ordering: .relaxed) })
             answering.close()
             await #expect { try await task.value } throws: { ($0 as? FerryError)?.code == .disconnected }
-            #expect(await eventually { isCancelled.load(ordering: .relaxed) })
+            #expect(await eventually { handler.isCancelled.load(ordering: .relaxed) })
             let late = await #expect(throws: FerryError.self) { try await asking.request("?") }
             #expect(late?.fate == .nothingSent)
         }

@@ -56,3 +56,36 @@ extension FerryError {
 
     private static func sentence(_ text: String) -> String { text.hasSuffix(".") ? text : text + "." }
 }
+
+/// A place in a message that is text: for codecs that check what a peer has sent, and say what stands where.
+public struct TextPlace: Sendable, CustomStringConvertible {
+    private let text: [UInt8]
+    private let position: Int
+
+    /// The byte at `position`, counted from 0, or the end where there is none.
+    public init(_ position: Int, in text: [UInt8]) {
+        self.text = text
+        self.position = position
+    }
+
+    /// What stands there, as people read it: `'x'`, `the byte 0x07`, `its end`.
+    public var found: String {
+        guard position < text.count else { return "its end" }
+        let byte = text[position]
+        return (0x21..<0x7F).contains(byte) ? "'\(Character(UnicodeScalar(byte)))'" : "the byte \(Self.hex(byte))"
+    }
+
+    /// Where it is, for the middle of a sentence: `at line 2, column 1 (byte 17 of 90)`.
+    public var description: String {
+        let before = text.prefix(position)
+        let line = before.count { $0 == 0x0A } + 1
+        let column = position - (before.lastIndex(of: 0x0A).map { $0 + 1 } ?? 0) + 1
+        return "at line \(line), column \(column) (byte \(position) of \(text.count))"
+    }
+
+    /// A byte as `0x07`.
+    public static func hex(_ byte: UInt8) -> String {
+        let digits = String(byte, radix: 16, uppercase: true)
+        return digits.utf8.count < 2 ? "0x0\(digits)" : "0x\(digits)"
+    }
+}

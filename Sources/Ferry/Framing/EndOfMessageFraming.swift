@@ -148,10 +148,7 @@ extension EndOfMessageFraming.Session {
 
     /// Takes a message back if none of its chunks has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        guard !outbound.isEmpty, outbound.first.id == id else { return outbound.removeWaiting(id) }
-        guard acceptedBytes == 0 else { return false }
-        outbound.removeFirst()
-        return true
+        outbound.cancel(id, hasBegun: acceptedBytes > 0)
     }
 
     /// Nothing has left, or not all of it.

@@ -106,11 +106,8 @@ extension LengthPrefixFraming.Session {
 
     /// Takes a message back if none of its bytes, its prefix included, has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        guard !outbound.isEmpty, outbound.first.id == id else { return outbound.removeWaiting(id) }
-        guard acceptedBytes == 0 else { return false }
-        outbound.removeFirst()
-        notePrefix()
-        return true
+        defer { notePrefix() }
+        return outbound.cancel(id, hasBegun: acceptedBytes > 0)
     }
 
     /// Nothing has left, or not all of it.

@@ -41,9 +41,19 @@ struct OutboundQueue: Sendable {
         isEmpty = true
     }
 
-    /// Takes a message from behind the first back. Returns false when it is not there. Its bytes go at once, its place with
-    /// the others when they are more than half, so that taking back all of many takes no longer for each.
-    mutating func removeWaiting(_ id: MessageID) -> Bool {
+    /// Takes a message back that has not begun. Returns false when it has, or is not there.
+    ///
+    /// - Parameter hasBegun: whether bytes of the first message have been accepted.
+    mutating func cancel(_ id: MessageID, hasBegun: Bool) -> Bool {
+        guard !isEmpty, first.id == id else { return removeWaiting(id) }
+        guard !hasBegun else { return false }
+        removeFirst()
+        return true
+    }
+
+    /// The bytes go at once, the place with the others when they are more than half, so that taking back all of many takes no
+    /// longer for each.
+    private mutating func removeWaiting(_ id: MessageID) -> Bool {
         guard let index = index(of: id) else { return false }
         waiting[index].isCancelled = true
         waiting[index].payload = []
