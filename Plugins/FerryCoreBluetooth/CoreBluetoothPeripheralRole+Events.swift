@@ -110,7 +110,7 @@ extension CoreBluetoothPeripheralRole {
         let offered = characteristic.properties
         let subscription: Subscription =
             offered.isDisjoint(with: [.notify, .notifyEncryptionRequired]) ? .indicate : .notify
-        events?.peripheral(connection, didSubscribeTo: id, as: subscription)
+        events?.central(connection, didSubscribeTo: id, as: subscription)
     }
 
     func didUnsubscribe(_ central: CBCentral, _ characteristic: CBCharacteristic) {
@@ -126,7 +126,7 @@ extension CoreBluetoothPeripheralRole {
         if found.isLast {
             end(found.connection, BluetoothError(.disconnectedByPeer, "The central has ended its last subscription."))
         } else {
-            found.events?.peripheral(found.connection, didUnsubscribeFrom: id)
+            found.events?.central(found.connection, didUnsubscribeFrom: id)
         }
     }
 
@@ -140,8 +140,8 @@ extension CoreBluetoothPeripheralRole {
             return (known.subscriptions.sorted { $0.rawValue < $1.rawValue }, state.events)
         }
         guard let found, !found.subscriptions.isEmpty else { return }
-        found.events?.peripheral(central, didDisconnect: reason)
-        for id in found.subscriptions { found.events?.peripheral(central, didUnsubscribeFrom: id) }
+        found.events?.central(central, didDisconnect: reason)
+        for id in found.subscriptions { found.events?.central(central, didUnsubscribeFrom: id) }
     }
 
     // MARK: Requests
@@ -177,12 +177,12 @@ extension CoreBluetoothPeripheralRole {
         let events = state { $0.events }
         // Nothing tells whether an answer is awaited. A characteristic that takes only one kind of write says it.
         if requests.count == 1, first.offset == 0, !first.characteristic.properties.contains(.write) {
-            (first.value ?? Data()).lend { events?.peripheral(connection, didWrite: $0, to: parts[0].characteristic) }
+            (first.value ?? Data()).lend { events?.central(connection, didWrite: $0, to: parts[0].characteristic) }
             return
         }
         if requests.count == 1, first.offset == 0, first.characteristic.properties.contains(.writeWithoutResponse) {
             // It is answered, which a write without response passes over, and told as what most senders mean.
-            (first.value ?? Data()).lend { events?.peripheral(connection, didWrite: $0, to: parts[0].characteristic) }
+            (first.value ?? Data()).lend { events?.central(connection, didWrite: $0, to: parts[0].characteristic) }
             return manager.respond(to: first, withResult: .success)
         }
         events?.peripheralDidReceive(WriteRequest(id: hold(first, connection), central: connection, parts: parts))

@@ -52,7 +52,7 @@
                 let (owner, peer) = state.withLock { ($0.owner(of: handle)?.events, $0.central(id)) }
                 guard let owner, let peer else { return }
                 batch.withBytes(bytes) {
-                    owner.peripheral(peer, didWrite: $0, to: AttributeID(rawValue: UInt32(handle)))
+                    owner.central(peer, didWrite: $0, to: AttributeID(rawValue: UInt32(handle)))
                 }
             case .readRequest(let request, let id, let handle, let offset): didAskToRead(request, id, handle, offset)
             case .writeRequest(let request, let id, let parts): didAskToWrite(request, id, parts)
@@ -147,9 +147,9 @@
             for waiter in waiters { waiter.resume(.failure(error)) }
             for owner in link.owners { owner.didDisconnect(error) }
             for owner in subscribers {
-                owner.events.peripheral(central, didDisconnect: error)
+                owner.events.central(central, didDisconnect: error)
                 for (handle, id) in link.subscriptions where id == owner.id {
-                    owner.events.peripheral(central, didUnsubscribeFrom: AttributeID(rawValue: UInt32(handle)))
+                    owner.events.central(central, didUnsubscribeFrom: AttributeID(rawValue: UInt32(handle)))
                 }
             }
             closeOnceAlone()
@@ -223,9 +223,9 @@
             guard let (owner, peer) = found else { return }
             let characteristic = AttributeID(rawValue: UInt32(handle))
             if bits == 0 {
-                owner.peripheral(peer, didUnsubscribeFrom: characteristic)
+                owner.central(peer, didUnsubscribeFrom: characteristic)
             } else {
-                owner.peripheral(peer, didSubscribeTo: characteristic, as: bits & 1 != 0 ? .notify : .indicate)
+                owner.central(peer, didSubscribeTo: characteristic, as: bits & 1 != 0 ? .notify : .indicate)
             }
         }
 

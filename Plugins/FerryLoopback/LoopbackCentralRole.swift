@@ -23,7 +23,7 @@ final class LoopbackCentralRole: CentralRole {
             try radio.nodes[node].requirePower()
             owner.scan = scan
             if !radio.scanners.contains(id) { radio.scanners.append(id) }
-            radio.kickAllAdvertising()
+            radio.scheduleAllAdvertising()
         }
     }
 

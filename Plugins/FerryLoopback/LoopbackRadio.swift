@@ -48,8 +48,8 @@ public final class LoopbackRadio: Sendable {
     /// Sets how strongly two adapters hear one another, in dBm from -127 to 20; values outside are held at the limits.
     public func setRSSI(_ rssi: Int, between a: LoopbackAdapter, and b: LoopbackAdapter) {
         locked { radio in
-            radio.pairs[Pair(a.index, b.index), default: Surroundings()].rssi = min(max(rssi, -127), 20)
-            radio.kickAllAdvertising()
+            radio.pairs[Pair(a.index, b.index), default: PairConditions()].rssi = min(max(rssi, -127), 20)
+            radio.scheduleAllAdvertising()
         }
     }
 
@@ -78,7 +78,7 @@ public final class LoopbackRadio: Sendable {
         _ faults: Faults?, between a: LoopbackAdapter, and b: LoopbackAdapter
     ) throws(FerryError) {
         try faults?.validate()
-        locked { $0.pairs[Pair(a.index, b.index), default: Surroundings()].faults = faults }
+        locked { $0.pairs[Pair(a.index, b.index), default: PairConditions()].faults = faults }
     }
 
     /// How often each kind of fault has struck so far.

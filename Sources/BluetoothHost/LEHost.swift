@@ -66,7 +66,7 @@ public struct HostConfiguration: Sendable {
     /// Cryptography for the Database Hash; pairing's unless given. Without any there is no hash.
     public var cryptography: (any PairingCryptography)?
     /// Bytes of values that may wait on one connection, headers included, before more are refused.
-    public var queueLimit = 8192
+    public var maximumQueuedBytes = 8192
 
     /// The defaults, with the host's address.
     public init(address: Address) { self.address = address }
@@ -140,7 +140,7 @@ public struct LEHost: ~Copyable, Sendable {
         var bounded = configuration
         bounded.maximumMTU = min(max(configuration.maximumMTU, ATT.defaultMTU), ATT.maximumMTU)
         bounded.cryptography = configuration.cryptography ?? configuration.pairing?.cryptography
-        bounded.queueLimit = min(max(configuration.queueLimit, 1024), Self.hardQueueLimit / 2)
+        bounded.maximumQueuedBytes = min(max(configuration.maximumQueuedBytes, 1024), Self.hardQueueLimit / 2)
         self.configuration = bounded
         privacy = Privacy(address: Self.makePrivateAddress(bounded) ?? bounded.address)
         addGenericServices()

@@ -25,7 +25,7 @@ struct SimulatedConnection: Sendable {
     let supervisionTimeout: Int64
     private let eventLength: Int64
     private let hostLatency: Int64
-    private let exchangeCap: Int
+    private let maximumExchanges: Int
     var table: AirTable
 
     private(set) var phase = Phase.anchor
@@ -57,7 +57,7 @@ struct SimulatedConnection: Sendable {
         supervisionTimeout = parameters.supervisionTimeout.wholeNanoseconds
         eventLength = min(interval, profile.eventLength?.wholeNanoseconds ?? .max)
         hostLatency = profile.hostLatency.wholeNanoseconds
-        exchangeCap = profile.packetsPerEvent ?? .max
+        maximumExchanges = profile.packetsPerEvent ?? .max
         time = firstAnchor
         nextAnchor = firstAnchor
         central = ConnectionEnd(now: now)
@@ -216,7 +216,7 @@ struct SimulatedConnection: Sendable {
     /// The event goes on while either end has more data, or a packet was damaged, and there is time (4.5.6).
     private mutating func continueOrClose(_ events: inout Deque<LinkLayerEvent>) {
         let isWanted = central.hasData(at: time) || peripheralHasMore || lastWasDamaged
-        guard isWanted, exchanges < exchangeCap, time + firstExchangeTime(at: time) <= eventLimit else {
+        guard isWanted, exchanges < maximumExchanges, time + firstExchangeTime(at: time) <= eventLimit else {
             return closeEvent(&events)
         }
         startExchange(at: time)

@@ -45,12 +45,12 @@ final class AdapterWitness: PeripheralRoleEvents, CentralRoleEvents {
     // MARK: Peripheral
 
     func peripheralAdapterDidChange(_ state: AdapterState) { note("state") }
-    func peripheral(
+    func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
         if note("subscribed", { $0.subscribed.append(central) }) { get { $0.onSubscribed }?() }
     }
-    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         note("unsubscribed") { $0.unsubscribed += 1 }
     }
     func peripheralDidReceive(_ request: ReadRequest) {
@@ -63,14 +63,14 @@ final class AdapterWitness: PeripheralRoleEvents, CentralRoleEvents {
         let (role, error) = get { ($0.role, $0.answerWrite) }
         role?.respond(to: request.id, with: error.map { .failure($0) } ?? .success([]))
     }
-    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         let bytes = value.withUnsafeBytes { Array($0) }
         note("write") { $0.writes.append(bytes) }
     }
     func peripheralIsReadyToUpdate() {
         if note("ready", { $0.readies += 1 }) { get { $0.onReady }?() }
     }
-    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
+    func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
         note("disconnected") { $0.disconnections.append(reason) }
     }
     func peripheralDidOpen(_ channel: any L2CAPChannel) { note("channel") { $0.channels.append(channel) } }

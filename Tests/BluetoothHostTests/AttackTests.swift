@@ -275,7 +275,7 @@ import VirtualControllers
     // MARK: Stores and counts
 
     @Test func strangersDoNotFillTheStore() throws {
-        let attack = Attack { $0.bondLimit = 4 }
+        let attack = Attack { $0.maximumBonds = 4 }
         let bond = Bond.stored(with: Self.victim, peerIsCentral: true)
         attack.host { host, _ in host.setBonds([bond]) }
         try attack.start(as: Self.stranger)

@@ -24,13 +24,13 @@ struct HostPair: ~Copyable {
     var received: [[[UInt8]]] = [[], []]
 
     init(
-        _ options: VirtualControllers.Options = .init(), mtus: (Int, Int) = (517, 517), queueLimit: Int = 8192,
+        _ options: VirtualControllers.Options = .init(), mtus: (Int, Int) = (517, 517), maximumQueuedBytes: Int = 8192,
         hasCryptography: Bool = true, configure: (Int, inout HostConfiguration) -> Void = { _, _ in }
     ) {
         var first = HostConfiguration(address: .staticRandom(0xF1F1_F1F1_F1F1))
         var second = HostConfiguration(address: .staticRandom(0xF0F0_F0F0_F0F0))
         (first.maximumMTU, second.maximumMTU) = mtus
-        (first.queueLimit, second.queueLimit) = (queueLimit, queueLimit)
+        (first.maximumQueuedBytes, second.maximumQueuedBytes) = (maximumQueuedBytes, maximumQueuedBytes)
         if hasCryptography {
             first.pairing = PairingOptions(cryptography: ToyCryptography(seed: 1))
             second.pairing = PairingOptions(cryptography: ToyCryptography(seed: 2))

@@ -334,7 +334,7 @@ import VirtualControllers
     }
 
     @Test func backpressureIsTheControllers() throws {
-        var pair = HostPair(queueLimit: 1024)
+        var pair = HostPair(maximumQueuedBytes: 1024)
         let handles = try pair.connect()
         try subscribe(&pair, handles, 1)
         pair.controllers.sides[0].options.completesAtOnce = false
@@ -400,7 +400,7 @@ import VirtualControllers
     }
 
     @Test func writeCommandsArriveAndAreRefusedWhenTheQueueIsFull() throws {
-        var pair = HostPair(queueLimit: 1024)
+        var pair = HostPair(maximumQueuedBytes: 1024)
         let handles = try pair.connect()
         let id = try pair.connection(1)
         var count = 0

@@ -168,8 +168,8 @@ import Testing
     @Test func aWithdrawnServiceKeepsNothing() async throws {
         let adapter = ScriptedAdapter()
         let (side, events) = try await published(adapter)
-        events.peripheral(Self.central, didSubscribeTo: Self.characteristic, as: .notify)
-        events.peripheral(Self.central, didSubscribeTo: Self.characteristic, as: .notify)
+        events.central(Self.central, didSubscribeTo: Self.characteristic, as: .notify)
+        events.central(Self.central, didSubscribeTo: Self.characteristic, as: .notify)
         try await side.journal.wait(for: "subscribed", 2)
         #expect(side.characteristic.subscribedCentrals?.count == 1)
         side.manager.remove(side.service)
@@ -194,7 +194,7 @@ import Testing
     @Test func whatThePowerTookIsGoneAndCanBeAddedAgain() async throws {
         let adapter = ScriptedAdapter()
         let (side, events) = try await published(adapter)
-        events.peripheral(Self.central, didSubscribeTo: Self.characteristic, as: .notify)
+        events.central(Self.central, didSubscribeTo: Self.characteristic, as: .notify)
         side.manager.startAdvertising(nil)
         side.manager.publishL2CAPChannel(withEncryption: false)
         try await side.journal.wait(for: "published 129 ok")
@@ -272,7 +272,7 @@ import Testing
         let events = try some(adapter.peripheral.events.current)
         side.checked.hold()
         let value: [UInt8] = [1]
-        func write() { events.peripheral(Self.central, didWrite: value.span.bytes, to: Self.characteristic) }
+        func write() { events.central(Self.central, didWrite: value.span.bytes, to: Self.characteristic) }
         for _ in 0..<255 { write() }
         #expect(journal.count("receiving") == 0)
         for _ in 0..<45 { write() }
@@ -303,16 +303,16 @@ import Testing
         side.checked.hold()
         let value: [UInt8] = [1]
         let dropped = MisuseLog.count("a write was dropped") {
-            for _ in 0..<8_200 { events.peripheral(Self.central, didWrite: value.span.bytes, to: Self.characteristic) }
+            for _ in 0..<8_200 { events.central(Self.central, didWrite: value.span.bytes, to: Self.characteristic) }
         }
         #expect(dropped == 8)
         side.checked.queue.resume()
         try await journal.wait(for: "delivered", 8_192)
         // The room is free again; a write to nothing takes none of it.
         for _ in 0..<300 {
-            events.peripheral(Self.central, didWrite: value.span.bytes, to: AttributeID(rawValue: 999))
+            events.central(Self.central, didWrite: value.span.bytes, to: AttributeID(rawValue: 999))
         }
-        events.peripheral(Self.central, didWrite: value.span.bytes, to: Self.characteristic)
+        events.central(Self.central, didWrite: value.span.bytes, to: Self.characteristic)
         try await journal.wait(for: "delivered", 8_193)
         #expect(journal.count("receiving false") == 1)
     }

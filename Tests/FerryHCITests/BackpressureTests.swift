@@ -102,7 +102,7 @@
                 }
             }
 
-            func peripheral(
+            func central(
                 _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as kind: Subscription
             ) {
                 send()

@@ -30,7 +30,7 @@
 
             func finish() { subscriptions.finish() }
 
-            func peripheral(_ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as: Subscription) {
+            func central(_ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as: Subscription) {
                 subscriptions.yield((central, characteristic))
             }
         }

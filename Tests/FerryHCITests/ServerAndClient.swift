@@ -98,7 +98,7 @@
 
         func peripheralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
 
-        func peripheral(
+        func central(
             _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
         ) {
             state.withLock { $0.sent[central] = 0 }
@@ -151,16 +151,16 @@
             role?.respond(to: request.id, with: .success([]))
         }
 
-        func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+        func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
             journal.add("command \(value.withUnsafeBytes { Array($0) } == Layout.pattern(value.byteCount))")
         }
 
-        func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
+        func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
             state.withLock { $0.sent[central] = nil }
             journal.add("unsubscribed")
         }
 
-        func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
+        func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
             journal.add("disconnected \(reason.code)")
         }
 

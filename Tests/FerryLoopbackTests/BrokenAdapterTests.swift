@@ -77,23 +77,23 @@ private final class Centrals: PeripheralRoleEvents {
     func latest(of central: ConnectedCentral) -> ConnectedCentral { latest.withLock { $0[central.peer] } ?? central }
 
     func peripheralAdapterDidChange(_ state: AdapterState) { events.peripheralAdapterDidChange(state) }
-    func peripheral(
+    func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
         latest.withLock { $0[central.peer] = central }
-        events.peripheral(central, didSubscribeTo: characteristic, as: subscription)
+        events.central(central, didSubscribeTo: characteristic, as: subscription)
     }
-    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
-        events.peripheral(central, didUnsubscribeFrom: characteristic)
+    func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
+        events.central(central, didUnsubscribeFrom: characteristic)
     }
     func peripheralDidReceive(_ request: ReadRequest) { events.peripheralDidReceive(request) }
     func peripheralDidReceive(_ request: WriteRequest) { events.peripheralDidReceive(request) }
-    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
-        events.peripheral(central, didWrite: value, to: characteristic)
+    func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+        events.central(central, didWrite: value, to: characteristic)
     }
     func peripheralIsReadyToUpdate() { events.peripheralIsReadyToUpdate() }
-    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
-        events.peripheral(central, didDisconnect: reason)
+    func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
+        events.central(central, didDisconnect: reason)
     }
     func peripheralDidOpen(_ channel: any L2CAPChannel) { events.peripheralDidOpen(channel) }
     func peripheralDidStopAdvertising(_ reason: BluetoothError) { events.peripheralDidStopAdvertising(reason) }

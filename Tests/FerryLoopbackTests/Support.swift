@@ -27,14 +27,14 @@ final class PeripheralOwner: PeripheralRoleEvents {
     private let subscribers = Mutex<[ConnectedCentral]>([])
 
     func peripheralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
-    func peripheral(
+    func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
         subscribers.withLock { $0.append(central) }
         journal.add("subscribed \(characteristic.rawValue) \(subscription)")
         actions.withLock { $0.onSubscribe }?(central)
     }
-    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         journal.add("unsubscribed \(characteristic.rawValue)")
     }
     func peripheralDidReceive(_ request: ReadRequest) {
@@ -46,7 +46,7 @@ final class PeripheralOwner: PeripheralRoleEvents {
         journal.add("write request \(parts)")
         actions.withLock { $0.onWriteRequest }?(request)
     }
-    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         journal.add("written \(bytes(value))")
         actions.withLock { $0.onWrite }?(central, bytes(value))
     }
@@ -54,7 +54,7 @@ final class PeripheralOwner: PeripheralRoleEvents {
         journal.add("ready")
         actions.withLock { $0.onReady }?()
     }
-    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
+    func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
         journal.add("disconnected \(reason.code)")
     }
     func peripheralDidOpen(_ channel: any L2CAPChannel) {

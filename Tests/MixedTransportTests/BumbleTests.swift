@@ -98,10 +98,10 @@
         var isSubscribed: Bool { state.withLock { $0.isSubscribed } }
         var isAlone: Bool { state.withLock { $0.isAlone } }
 
-        func peripheral(_ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as: Subscription) {
+        func central(_ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as: Subscription) {
             state.withLock { $0.isSubscribed = true }
         }
-        func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
+        func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
             state.withLock { $0.isAlone = true }
         }
     }

@@ -75,7 +75,7 @@
 
         func peripheralAdapterDidChange(_ state: AdapterState) { record.withLock { $0.states.append(state) } }
 
-        func peripheral(
+        func central(
             _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
         ) {
             record.withLock { record in
@@ -85,7 +85,7 @@
             send()
         }
 
-        func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
+        func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
             record.withLock { $0.sent[characteristic] = nil }
         }
 
@@ -128,12 +128,12 @@
             role?.respond(to: request.id, with: .success([]))
         }
 
-        func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+        func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
             let bytes = value.withUnsafeBytes { Array($0) }
             record.withLock { $0.commands.append(bytes) }
         }
 
-        func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
+        func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
             record.withLock { $0.ends.append(reason) }
         }
 

@@ -13,8 +13,8 @@
         private func ask(
             _ path: String, _ interface: String, _ member: String, _ arguments: [BusValue]
         ) async throws(BluetoothError) -> Result<[BusValue], BusError> {
-            try await turn.take()
-            defer { turn.pass() }
+            try await requestLock.lock()
+            defer { requestLock.unlock() }
             for attempt in 1... {
                 try requireConnection()
                 let waiter = Waiter<Result<[BusValue], BusError>>()

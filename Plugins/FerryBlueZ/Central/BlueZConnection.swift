@@ -22,7 +22,7 @@
         let role: UInt64
         let engine: BlueZEngine
         let state: Mutex<State>
-        let turn = Turn()
+        let requestLock = AsyncLock()
         private let knownIdentity: KnownIdentity
 
         init(

@@ -65,7 +65,7 @@
                 }
             }
             // All who waited may have gone as it was made.
-            if case .success = outcome, !isOwned(path) { await part(from: path) }
+            if case .success = outcome, !isOwned(path) { await disconnect(path) }
         }
 
         private func isWanted(_ path: String) -> Bool { connecting[path]?.isCalledOff == false }
@@ -84,7 +84,7 @@
                 try requirePower()
                 guard isWanted(path) else {
                     // A connection that another owner has stays.
-                    if !isOwned(path) { await part(from: path) }
+                    if !isOwned(path) { await disconnect(path) }
                     guard isAwaited(path) else {
                         throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
                     }
@@ -92,7 +92,7 @@
                     continue
                 }
                 // A connection that is being ended takes two seconds to go, and is of no use.
-                if let deadline = partings[path], BusThread.now < deadline {
+                if let deadline = disconnectDeadlines[path], BusThread.now < deadline {
                     await pause(.milliseconds(20))
                     continue
                 }
@@ -132,18 +132,18 @@
                 // bluetoothd says so as well when finding them has failed (`gatt_client_ready_cb` in src/device.c of BlueZ
                 // 5.66), and does not try again. A peer may also have none but those that bluetoothd keeps to itself.
                 let hasServices = !objects.paths(below: path, with: Self.gattService).isEmpty
-                guard !hasServices, isNew, failures < Self.failuresLimit else { return }
+                guard !hasServices, isNew, failures < Self.failureLimit else { return }
                 failures += 1
-                await part(from: path)
+                await disconnect(path)
             }
         }
 
         /// How often a peer without services is connected to again, for they may not have been found.
-        private static let failuresLimit = 2
+        private static let failureLimit = 2
 
         /// Ends a connection to a device, when its services have been found: bluetoothd 5.66 crashes now and then when it
         /// is to disconnect in the middle of that.
-        func part(from path: String) async {
+        func disconnect(_ path: String) async {
             // BlueZ 5.66 now and then tells nobody that a device is connected, so it is asked as well.
             if objects[path, Self.device]?["Connected"]?.bool == false { await refresh(path) }
             let deadline = BusThread.now + 10_000_000
@@ -152,7 +152,7 @@
             {
                 await pause(.milliseconds(20))
             }
-            if isConnected(path) { partings[path] = BusThread.now + 5_000_000 }
+            if isConnected(path) { disconnectDeadlines[path] = BusThread.now + 5_000_000 }
             tell(path, Self.device, "Disconnect")
         }
 
@@ -233,7 +233,7 @@
             guard connection.beginEnding(.endedHere, silently: silently) else { return }
             Task {
                 await self.drain(connection.pipes)
-                await self.part(from: connection.path)
+                await self.disconnect(connection.path)
                 // bluetoothd takes two seconds; a connection that outlives that by far has lost its daemon.
                 await self.pause(.seconds(10))
                 self.didEnd(connection, .endedHere)
@@ -262,7 +262,7 @@
             }
             discovery.isRunning = false
             discovery.isDirty = false
-            partings = [:]
+            disconnectDeadlines = [:]
             shared.withLock { shared in
                 shared.connections = [:]
                 shared.proven = []
@@ -328,7 +328,7 @@
 
         /// - Parameter number: the connection's, if it was known.
         private func deviceDidDisconnect(_ path: String, _ number: UInt64?) {
-            partings[path] = nil
+            disconnectDeadlines[path] = nil
             for connection in connections where connection.path == path {
                 didEnd(connection, connection.reason ?? .endedByPeer)
             }

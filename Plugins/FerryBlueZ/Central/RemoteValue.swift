@@ -99,47 +99,4 @@
             reader?.end()
         }
     }
-
-    /// One request at a time, in the order of the calls.
-    final class Turn: Sendable {
-        private struct State {
-            var isTaken = false
-            var waiters: [Waiter<Void>] = []
-        }
-
-        private let state = Mutex(State())
-
-        func take() async throws(BluetoothError) {
-            let waiter = state.withLock { state -> Waiter<Void>? in
-                guard state.isTaken else {
-                    state.isTaken = true
-                    return nil
-                }
-                let waiter = Waiter<Void>()
-                state.waiters.append(waiter)
-                return waiter
-            }
-            guard let waiter else { return }
-            do throws(BluetoothError) { try await waiter.wait() } catch {
-                // Cancelled while it waited; if the turn has come to it nevertheless, it goes on.
-                let isStillWaiting = state.withLock { state in
-                    defer { state.waiters.removeAll { $0 === waiter } }
-                    return state.waiters.contains { $0 === waiter }
-                }
-                if !isStillWaiting { pass() }
-                throw error
-            }
-        }
-
-        func pass() {
-            let next = state.withLock { state -> Waiter<Void>? in
-                guard !state.waiters.isEmpty else {
-                    state.isTaken = false
-                    return nil
-                }
-                return state.waiters.removeFirst()
-            }
-            next?.resume(.success(()))
-        }
-    }
 #endif

@@ -5,7 +5,7 @@
     import Synchronization
 
     /// The L2CAP channels of an adapter: offered, being opened and open.
-    struct ChannelState {
+    struct L2CAPChannels {
         struct Listener {
             let socket: L2CAPSocket
             let owner: PeripheralOwner
@@ -157,7 +157,7 @@
             }
         }
 
-        private func endOpening(_ id: ObjectIdentifier) -> ChannelState.Opening? {
+        private func endOpening(_ id: ObjectIdentifier) -> L2CAPChannels.Opening? {
             guard let opening = channels.opening.removeValue(forKey: id) else { return nil }
             thread.unwatch(opening.socket.descriptor.rawValue)
             thread.cancel(opening.timer)

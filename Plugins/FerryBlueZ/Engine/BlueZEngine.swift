@@ -117,19 +117,19 @@
         var requests = HeldRequests<PendingRequest>()
         var discovery = DiscoveryState()
         var agent: PairingAgentExport?
-        var channels = ChannelState()
+        var channels = L2CAPChannels()
         /// Devices that bluetoothd has been asked to disconnect, and until when that may take.
-        var partings: [String: UInt64] = [:]
+        var disconnectDeadlines: [String: UInt64] = [:]
         /// Connected devices that have new services, of which their connections have not been told yet.
         var gaining: Set<String> = []
         /// Centrals that this side is disconnecting.
         var leaving: Set<String> = []
         /// While a role is open the engine lives, whether or not anybody refers to it.
-        private var itself: BlueZEngine?
+        private var keptAlive: BlueZEngine?
         private var isOpening: Waiter<Void>?
         private var isClosed = false
-        /// How many times bluetoothd has been met: starting it by asking it makes two, of which the last one counts.
-        private var meetings = 0
+        /// How many times bluetoothd has been asked for its objects: starting it by asking it makes two, of which the last one counts.
+        private var daemonStarts = 0
         private var reconnectDelay = Duration.milliseconds(250)
 
         init(name: String, wanted: String?, _ configuration: BlueZConfiguration) throws(BluetoothError) {
@@ -207,13 +207,13 @@
                 bus = nil
                 return noBus(error)
             }
-            await meetDaemon()
+            await readObjects()
         }
 
         /// Learns what bluetoothd has; starts it where the bus can.
-        private func meetDaemon() async {
-            meetings += 1
-            let meeting = meetings
+        private func readObjects() async {
+            daemonStarts += 1
+            let start = daemonStarts
             do throws(BusError) {
                 try await call("/", "org.freedesktop.DBus.ObjectManager", "GetManagedObjects") {
                     [self] message throws(BusError) in
@@ -223,11 +223,11 @@
                     findAdapter()
                     for path in objects.paths(with: "org.bluez.Device1") where isOurs(path) { note(path) }
                 }
-                guard meeting == meetings else { return }
+                guard start == daemonStarts else { return }
                 await registerAgent()
                 opened(.success(()))
             } catch {
-                guard bus != nil, meeting == meetings else { return }
+                guard bus != nil, start == daemonStarts else { return }
                 let advice =
                     error.isAccessDenied
                     ? BusError.accessAdvice
@@ -315,7 +315,7 @@
             }
             guard !new.isEmpty else { return }
             owner = new
-            Task { await self.meetDaemon() }
+            Task { await self.readObjects() }
         }
 
         private func busDidClose() {
@@ -434,14 +434,14 @@
 
         /// Its first event is the adapter's state.
         func roleDidOpen(_ tell: (AdapterState) -> Void) {
-            itself = self
+            keptAlive = self
             tell(shared.withLock { $0.adapterState })
         }
 
         /// A role was closed; with the last one the engine lets go of itself.
         func roleDidClose() {
             let isUnused = shared.withLock { $0.peripherals.isEmpty && $0.centrals.isEmpty }
-            if isUnused { itself = nil }
+            if isUnused { keptAlive = nil }
         }
 
         /// Ends everything for good.
@@ -464,7 +464,7 @@
             bus?.close()
             bus = nil
             thread.beforeWaiting = { nil }
-            itself = nil
+            keptAlive = nil
         }
     }
 #endif

@@ -136,7 +136,7 @@
             if local.hasUnansweredWrites {
                 // At once: the bus keeps few calls of bluetoothd's waiting, and more than those are lost.
                 bus?.reply(to: call, [])
-                return local.owner.events.peripheral(central(options), didWrite: value.span.bytes, to: local.id)
+                return local.owner.events.central(central(options), didWrite: value.span.bytes, to: local.id)
             }
             let part = WriteRequest.Part(
                 characteristic: local.id, offset: options["offset"]?.number ?? 0, value: value)

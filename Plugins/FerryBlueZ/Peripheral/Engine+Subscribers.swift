@@ -35,7 +35,7 @@
                 didProve(device)
             }
             reviewAdvertising(of: local.owner)
-            local.owner.events.peripheral(central, didSubscribeTo: local.id, as: subscription)
+            local.owner.events.central(central, didSubscribeTo: local.id, as: subscription)
         }
 
         /// Two ends of a socket whose packets are values: this side's and bluetoothd's.
@@ -85,7 +85,7 @@
             let isAwaited = subscriber.pipe.end()
             reviewAdvertising(of: local.owner)
             guard tells else { return }
-            local.owner.events.peripheral(subscriber.central, didUnsubscribeFrom: local.id)
+            local.owner.events.central(subscriber.central, didUnsubscribeFrom: local.id)
             // Updates are for nobody now, so that they are taken.
             if isAwaited { local.owner.events.peripheralIsReadyToUpdate() }
         }
@@ -103,7 +103,7 @@
             for owner in shared.withLock({ $0.peripherals.all }) {
                 let own = ended.filter { $0.owner === owner }
                 guard let central = own.first?.subscriber.withLock({ $0?.central }) else { continue }
-                owner.events.peripheral(central, didDisconnect: reason)
+                owner.events.central(central, didDisconnect: reason)
                 for local in own { endSubscription(of: local, tells: true) }
             }
         }
@@ -117,7 +117,7 @@
             }
             Task {
                 await self.drain(pipes)
-                await self.part(from: device)
+                await self.disconnect(device)
             }.forget()
         }
     }

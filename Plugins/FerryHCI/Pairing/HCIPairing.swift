@@ -21,7 +21,7 @@
         /// (``HCIAdapter/forget(_:)``) when it has lost its keys.
         public var replacesKeys = false
         /// Peers whose keys are kept, at most; further ones are paired with for the connection only.
-        public var bondLimit = 64
+        public var maximumBonds = 64
         /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both with
         /// the adapter. It is made with access for its owner only. One adapter uses it at a time. Beside it, with `.peers` at
         /// the end of its name, is kept what was found on the peers, so that it is not looked for again.
@@ -36,7 +36,7 @@
             options.requiresAuthentication = requiresAuthentication
             options.requiresSecureConnections = requiresSecureConnections
             options.asksToAllow = agent != nil
-            options.bondLimit = bondLimit
+            options.maximumBonds = maximumBonds
             return options
         }
     }

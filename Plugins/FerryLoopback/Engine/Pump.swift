@@ -27,7 +27,7 @@ enum Step {
         case .updateSeveral(let sinks, let attribute, let value):
             for sink in sinks { sink.peripheralDidUpdate(attribute, value: value.bytes.bytes) }
         case .write(let sink, let central, let attribute, let value):
-            sink.peripheral(central, didWrite: value.bytes.bytes, to: attribute)
+            sink.central(central, didWrite: value.bytes.bytes, to: attribute)
         case .chunk(let sink, let value): sink.linkDidReceive(value.bytes.bytes)
         case .readyToUpdate(let sink): sink.peripheralIsReadyToUpdate()
         case .readyToWrite(let sink): sink.peripheralIsReadyToWrite()
@@ -279,13 +279,7 @@ extension RadioState {
     }
 
     private mutating func deliverUpdate(_ link: AirLink) -> Step? {
-        guard let ring = link.down.ring, !ring.isEmpty else { return nil }
-        var bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
-        if link.hasFaults {
-            guard let spoilt = spoil(bytes, on: link, link.down) else { return nil }
-            bytes = spoilt
-        }
-        let entry = ring.first
+        guard let (bytes, entry) = firstValue(of: link.down, on: link) else { return nil }
         delivering = Delivering(link: link, lane: .down, isIndication: entry.isIndication)
         guard !link.down.losesFirst else { return .nothing }
         guard let index = link.subscription(to: entry.attribute) else { return .nothing }
@@ -303,19 +297,22 @@ extension RadioState {
     }
 
     private mutating func deliverWrite(_ link: AirLink) -> Step? {
-        guard let ring = link.up.ring, !ring.isEmpty else { return nil }
-        var bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
-        if link.hasFaults {
-            guard let spoilt = spoil(bytes, on: link, link.up) else { return nil }
-            bytes = spoilt
-        }
-        let entry = ring.first
+        guard let (bytes, entry) = firstValue(of: link.up, on: link) else { return nil }
         delivering = Delivering(link: link, lane: .up)
         guard !link.up.losesFirst else { return .nothing }
         guard let characteristic = nodes[link.peripheral].database.characteristics[entry.attribute],
             writeError(characteristic, on: link) == nil, let owner = peripherals[characteristic.owner]
         else { return .nothing }
         return .write(owner.sink, link.handle, entry.attribute, bytes)
+    }
+
+    /// The next value to be delivered, as the faults leave it; nil when there is none, or the link has ended in its place.
+    @inline(__always)
+    private mutating func firstValue(of lane: Lane, on link: AirLink) -> (bytes: UnsafeBytes, entry: ValueRing.Entry)? {
+        guard let ring = lane.ring, !ring.isEmpty else { return nil }
+        let bytes = UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first))
+        guard link.hasFaults else { return (bytes, ring.first) }
+        return injectFault(into: bytes, on: link, lane).map { ($0, ring.first) }
     }
 
     /// The value has been delivered: its place is free, or waits for the confirmation.

@@ -45,21 +45,21 @@ extension RadioState {
     // MARK: Advertising events
 
     /// Sets an advertiser's next event, if anyone is listening for it.
-    mutating func kickAdvertising(_ owner: PeripheralOwner) {
+    mutating func scheduleAdvertising(_ owner: PeripheralOwner) {
         guard !owner.isAdvertisingTimerSet, hasListener(owner) else { return }
         owner.isAdvertisingTimerSet = true
         setTimer(
             after: owner.advertisingInterval ?? configuration.advertisingInterval, .advertising(peripheral: owner.id))
     }
 
-    /// The same for all advertisers, after a listener or the surroundings have changed.
-    mutating func kickAllAdvertising() {
-        for id in advertisers { if let owner = peripherals[id] { kickAdvertising(owner) } }
+    /// The same for all advertisers, after a listener or what lies between adapters has changed.
+    mutating func scheduleAllAdvertising() {
+        for id in advertisers { if let owner = peripherals[id] { scheduleAdvertising(owner) } }
     }
 
     /// The same for one adapter's, which somebody waits for.
-    mutating func kickAdvertising(of node: Node) {
-        for id in node.peripherals { if let owner = peripherals[id] { kickAdvertising(owner) } }
+    mutating func scheduleAdvertising(of node: Node) {
+        for id in node.peripherals { if let owner = peripherals[id] { scheduleAdvertising(owner) } }
     }
 
     /// Starts or stops to advertise.
@@ -70,7 +70,7 @@ extension RadioState {
         if owner.advertisement == nil, advertisement != nil { advertisers.append(owner.id) }
         if owner.advertisement != nil, advertisement == nil { advertisers.removeAll { $0 == owner.id } }
         owner.advertisement = advertisement
-        kickAdvertising(owner)
+        scheduleAdvertising(owner)
     }
 
     mutating func stopScan(of central: Int) {
@@ -95,7 +95,7 @@ extension RadioState {
             attempts.remove(wait.waiter, for: owner.node)
             connect(wait, owner.node)
         }
-        kickAdvertising(owner)
+        scheduleAdvertising(owner)
         wake()
     }
 
@@ -139,7 +139,7 @@ extension RadioState {
             attach(waiter, of: owner, events, to: link)
         } else {
             attempts.add(waiter, of: UInt64(owner), for: target, peer, events)
-            kickAdvertising(of: nodes[target])
+            scheduleAdvertising(of: nodes[target])
         }
         wake()
         return target

@@ -106,7 +106,7 @@ extension RadioState {
         tellPeripherals(link, ending.peripheralReason)
         node.hasFreedPlace = true
         signalReadyToUpdate(node)
-        kickAdvertising(of: node)
+        scheduleAdvertising(of: node)
         wake()
     }
 
@@ -116,12 +116,12 @@ extension RadioState {
         var owners: [Int] = []
         for owner in link.subscriptions.map(\.owner) where !owners.contains(owner) {
             owners.append(owner)
-            events.append(.peripheral(owner) { $0.peripheral(central, didDisconnect: reason) })
+            events.append(.peripheral(owner) { $0.central(central, didDisconnect: reason) })
         }
         for subscription in link.subscriptions {
             let characteristic = subscription.characteristic
             events.append(
-                .peripheral(subscription.owner) { $0.peripheral(central, didUnsubscribeFrom: characteristic) })
+                .peripheral(subscription.owner) { $0.central(central, didUnsubscribeFrom: characteristic) })
         }
     }
 
@@ -165,7 +165,7 @@ extension RadioState {
     // MARK: Range
 
     mutating func setInRange(_ isInRange: Bool, _ a: Int, _ b: Int) {
-        pairs[Pair(a, b), default: Surroundings()].isInRange = isInRange
+        pairs[Pair(a, b), default: PairConditions()].isInRange = isInRange
         for link in sortedLinks where Pair(link.central, link.peripheral) == Pair(a, b) && link.isInRange != isInRange {
             link.isInRange = isInRange
             let now = time.now
@@ -180,7 +180,7 @@ extension RadioState {
                     .supervision(link: link.id, token: link.supervisionToken))
             }
         }
-        kickAllAdvertising()
+        scheduleAllAdvertising()
         wake()
     }
 

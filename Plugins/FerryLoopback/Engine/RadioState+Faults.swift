@@ -15,7 +15,7 @@ extension RadioState {
 
     /// Lets the first value of a lane's ring go wrong, if it is to. Nil when the link has ended in its place; the ring's
     /// first value may be another one afterwards.
-    mutating func spoil(_ value: UnsafeBytes, on link: AirLink, _ lane: Lane) -> UnsafeBytes? {
+    mutating func injectFault(into value: UnsafeBytes, on link: AirLink, _ lane: Lane) -> UnsafeBytes? {
         lane.losesFirst = false
         if lane.repeatsFirst {
             lane.repeatsFirst = false

@@ -159,7 +159,7 @@ extension RadioState {
             countSharer(link)
         }
         events.append(
-            .peripheral(characteristic.owner) { $0.peripheral(central, didSubscribeTo: attribute, as: wanted) })
+            .peripheral(characteristic.owner) { $0.central(central, didSubscribeTo: attribute, as: wanted) })
         return .success(.done)
     }
 
@@ -171,7 +171,7 @@ extension RadioState {
         countSharer(link)
         let central = link.handle
         let characteristic = ended.characteristic
-        events.append(.peripheral(ended.owner) { $0.peripheral(central, didUnsubscribeFrom: characteristic) })
+        events.append(.peripheral(ended.owner) { $0.central(central, didUnsubscribeFrom: characteristic) })
     }
 
     // MARK: Encryption
@@ -185,7 +185,7 @@ extension RadioState {
         guard nodes[link.central].pairing == .succeeds, nodes[link.peripheral].pairing == .succeeds else {
             return isBonded ? .insufficientEncryption : .insufficientAuthentication
         }
-        pairs[pair, default: Surroundings()].isBonded = true
+        pairs[pair, default: PairConditions()].isBonded = true
         link.isEncrypted = true
         return nil
     }

@@ -9,7 +9,7 @@ struct RadioState {
     let configuration: LoopbackRadio.Configuration
 
     var nodes: [Node] = []
-    var pairs: [Pair: Surroundings] = [:]
+    var pairs: [Pair: PairConditions] = [:]
     var peripherals: [Int: PeripheralOwner] = [:]
     var centrals: [Int: CentralOwner] = [:]
     var links: [Int: AirLink] = [:]
@@ -88,7 +88,7 @@ struct Direct: Hashable {
 }
 
 /// What lies between two adapters, where it is not the default.
-struct Surroundings {
+struct PairConditions {
     var rssi: Int?
     var isInRange = true
     var isBonded = false

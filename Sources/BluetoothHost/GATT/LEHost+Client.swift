@@ -30,7 +30,7 @@ extension LEHost {
             value.byteCount <= min(connections[index].attMTU - 3, ATT.maximumValueLength)
         else { return nil }
         guard !connections[index].security.isHeldBack,
-            connections[index].hasRoom(for: value.byteCount, limit: configuration.queueLimit)
+            connections[index].hasRoom(for: value.byteCount, limit: configuration.maximumQueuedBytes)
         else {
             connections[index].wantsReady = true
             return false

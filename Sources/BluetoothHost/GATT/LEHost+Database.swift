@@ -122,7 +122,7 @@ extension LEHost {
         for index in connections.indices where isSubscribed(index, configuration, recipients) {
             let isBlocked =
                 connections[index].indicationDeadline != nil
-                || !connections[index].hasRoom(for: value.byteCount, limit: self.configuration.queueLimit)
+                || !connections[index].hasRoom(for: value.byteCount, limit: self.configuration.maximumQueuedBytes)
             guard isBlocked else { continue }
             connections[index].wantsReady = true
             hasRoom = false

@@ -65,7 +65,7 @@ extension LEHost {
             connections[index].inFlight += 1
             freeBuffers -= 1
             turn = index + 1
-            if connections[index].wantsReady, connections[index].transmit.count <= configuration.queueLimit / 2,
+            if connections[index].wantsReady, connections[index].transmit.count <= configuration.maximumQueuedBytes / 2,
                 connections[index].indicationDeadline == nil
             {
                 connections[index].wantsReady = false

@@ -73,7 +73,7 @@ extension LEHost {
     private mutating func makePairing(_ index: Int, _ options: PairingOptions) -> Pairing {
         var options = options
         let existing = bond(index)
-        if options.bonds, existing == nil, bonds.count >= options.bondLimit {
+        if options.bonds, existing == nil, bonds.count >= options.maximumBonds {
             options.bonds = false
             pending.events.append(
                 .diagnostic(

@@ -11,7 +11,7 @@ public struct PairingOptions: Sendable {
     public var bonds = true
     /// Peers whose keys are kept, at most: whoever comes beyond that is paired with for the connection only, so that no
     /// stranger can drive out a peer or make the store grow.
-    public var bondLimit = 64
+    public var maximumBonds = 64
     /// Whether ``PairingQuestion/allow(_:)`` is asked before a pairing without a number, and before keys are replaced by such
     /// that are weaker or were made without a number. Otherwise the former go on, and the latter are refused.
     public var asksToAllow = false

@@ -134,7 +134,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
         callbacks.run { [manager] in manager.object?.adapterDidChange(CBManagerState(state)) }
     }
 
-    func peripheral(
+    func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
         manager.object?.deliver(characteristic) { manager, characteristic in
@@ -144,7 +144,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
         }
     }
 
-    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         manager.object?.deliver(characteristic) { manager, characteristic in
             let central = manager.central(central)
             characteristic.subscribers { $0.removeAll { $0 == central } }
@@ -191,7 +191,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
         }
     }
 
-    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         let data = value.withUnsafeBytes { Data($0) }
         guard let manager = manager.object else { return }
         guard waiting({ $0[central]?.count ?? 0 }) < Self.mostKept else {

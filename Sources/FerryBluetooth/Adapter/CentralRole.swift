@@ -173,7 +173,7 @@ public enum WriteType: Sendable, Hashable {
     case withoutResponse
 }
 
-/// What happens on a connection. Each but the disconnection has an empty default.
+/// What the peripheral at the other end of a connection does, or has answered. Each but the disconnection has an empty default.
 public protocol PeripheralConnectionEvents: AnyObject, Sendable {
     /// A subscribed characteristic has a new value. The bytes are valid during the call only.
     func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan)

@@ -64,25 +64,26 @@ public protocol PeripheralRole: AnyObject, Sendable {
     func close()
 }
 
-/// What happens in the peripheral role. Each has an empty default.
+/// What happens in the peripheral role: what begins with `central` a central has done, what begins with `peripheral` concerns
+/// this side. Each has an empty default.
 public protocol PeripheralRoleEvents: AnyObject, Sendable {
     /// The adapter's state: first of all events, and whenever it changes.
     func peripheralAdapterDidChange(_ state: AdapterState)
     /// A central subscribed to a characteristic.
-    func peripheral(
+    func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription)
     /// A central ended its subscription, or disconnected with one in force.
-    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID)
+    func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID)
     /// A central asks for a value; ``PeripheralRole/respond(to:with:)`` with the value from `offset` on.
     func peripheralDidReceive(_ request: ReadRequest)
     /// A central asks for values to be written, all or none; answer the request once, with an empty value.
     func peripheralDidReceive(_ request: WriteRequest)
     /// A central wrote without asking for a response. The bytes are valid during the call only.
-    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID)
+    func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID)
     /// There may be space in the transmit queue again; it names neither central nor characteristic.
     func peripheralIsReadyToUpdate()
     /// A central with a subscription has disconnected. The ends of its subscriptions follow.
-    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError)
+    func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError)
     /// A central opened a published L2CAP channel.
     func peripheralDidOpen(_ channel: any L2CAPChannel)
     /// Advertising stopped without being asked to.
@@ -93,21 +94,21 @@ extension PeripheralRoleEvents {
     /// Does nothing.
     public func peripheralAdapterDidChange(_ state: AdapterState) {}
     /// Does nothing.
-    public func peripheral(
+    public func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {}
     /// Does nothing.
-    public func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {}
+    public func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {}
     /// Leaves the request unanswered.
     public func peripheralDidReceive(_ request: ReadRequest) {}
     /// Leaves the request unanswered.
     public func peripheralDidReceive(_ request: WriteRequest) {}
     /// Does nothing.
-    public func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {}
+    public func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {}
     /// Does nothing.
     public func peripheralIsReadyToUpdate() {}
     /// Does nothing.
-    public func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {}
+    public func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {}
     /// Closes the channel.
     public func peripheralDidOpen(_ channel: any L2CAPChannel) { channel.close() }
     /// Does nothing.

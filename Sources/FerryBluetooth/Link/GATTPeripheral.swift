@@ -116,7 +116,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
         }
     }
 
-    func peripheral(
+    func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
         let (link, offer) = state.withLock { state -> (GATTPeripheralLink?, (@Sendable (any Link) -> Bool)?) in
@@ -134,12 +134,12 @@ final class GATTPeripheral: PeripheralRoleEvents {
         if offer?(link) != true { link.close() }
     }
 
-    func peripheral(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
         guard characteristic == state.withLock({ $0.outbound }) else { return }
         end(central, FerryError(.disconnected, "The central ended its subscription."))
     }
 
-    func peripheral(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
+    func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
         end(central, FerryError("The connection to the central ended", reason))
     }
 
@@ -161,7 +161,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
         for entry in order { entry.link?.isReady() }
     }
 
-    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         link(of: central, writing: characteristic)?.didReceive(value)
     }
 

@@ -171,7 +171,7 @@ private final class DemonstrationPeripheral: PeripheralRoleEvents {
         role?.respond(to: request.id, with: error.map { .failure($0) } ?? .success([]))
     }
 
-    func peripheral(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
+    func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
         let bytes = value.withUnsafeBytes { Array($0) }
         state.withLock { $0.values[characteristic] = bytes }
     }
