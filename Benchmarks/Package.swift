@@ -47,7 +47,10 @@ let package = Package(
 
         // `swift run -c release host-throughput`: what the LE host costs by itself.
         .executableTarget(
-            name: "host-throughput", dependencies: [.product(name: "BluetoothHost", package: "ferry")],
+            name: "host-throughput",
+            dependencies: [
+                .product(name: "BluetoothHost", package: "ferry"), .product(name: "Ferry", package: "ferry"),
+            ],
             path: "Sources/HostThroughput"),
 
         // `swift run -c release ratios`: speed beside the peers' in one run.

@@ -63,6 +63,20 @@ struct Sink: ~Copyable {
         return received
     }
 
+    /// Sends one value, and hands over the packets that carry it. Returns whether it was taken.
+    mutating func send(_ value: RawSpan, _ handOver: (RawSpan) -> Void) -> Bool {
+        guard host.updateValue(value, of: characteristic, at: now) else { return false }
+        drain(handOver)
+        return true
+    }
+
+    /// Takes a packet of another host, and hands over the values that came with it.
+    mutating func receive(_ packet: RawSpan, _ handOver: (RawSpan) -> Void) {
+        host.receive(packet, at: now)
+        host.swapEvents(&batch)
+        for case .valueReceived(_, _, let bytes) in batch.events { batch.withBytes(bytes, handOver) }
+    }
+
     private static func data(_ pdu: [UInt8]) -> [UInt8] {
         let count = pdu.count
         return [0x02] + handle + [UInt8((count + 4) & 0xFF), UInt8((count + 4) >> 8)]
@@ -76,8 +90,8 @@ struct Sink: ~Copyable {
         drain()
     }
 
-    /// Takes what the host sends and answers it, until it has nothing more.
-    private mutating func drain() {
+    /// Takes what the host sends and answers it, until it has nothing more. Hands its data over.
+    private mutating func drain(_ handOver: (RawSpan) -> Void = { _ in }) {
         var isMoving = true
         while isMoving {
             isMoving = false
@@ -89,6 +103,7 @@ struct Sink: ~Copyable {
                     commands.append(UInt16(output[start + 1]) | UInt16(output[start + 2]) << 8)
                 } else {
                     held += 1
+                    handOver(output.span.bytes.extracting(start..<output.count))
                 }
                 start = output.count
                 isMoving = true

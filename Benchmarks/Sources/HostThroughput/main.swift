@@ -1,7 +1,8 @@
 import Foundation
 
 /// How many notifications a second the LE host sends and receives on one core, with a controller in the same process
-/// that takes everything at once: what the host itself costs, without sockets and without a radio.
+/// that takes everything at once: what the host itself costs, without sockets and without a radio. Then what a channel over
+/// two of them takes, beside one over nothing.
 ///
 /// With a number as argument the run fails when a direction is slower, by processor time, than so many a second.
 let floor = CommandLine.arguments.dropFirst().first.flatMap { Double($0) } ?? 0
@@ -17,14 +18,24 @@ for length in [20, 244] {
                 + "\(Int(1e9 / best)) ns each")
     }
 }
+for (name, crossesHosts) in [("the channel alone", false), ("the channel over two hosts", true)] {
+    let nanoseconds = try await measureChannel(crossesHosts: crossesHosts, chunkSize: 244)
+    print("\(name), chunks of 244 bytes: \(Int(nanoseconds)) ns of processor time each")
+}
 if !isFastEnough {
     print("slower than \(Int(floor)) a second")
     exit(1)
 }
 
-func processorSeconds() -> Double {
+/// Of this thread.
+func processorSeconds() -> Double { seconds(CLOCK_THREAD_CPUTIME_ID) }
+
+/// Of all threads.
+func processSeconds() -> Double { seconds(CLOCK_PROCESS_CPUTIME_ID) }
+
+private func seconds(_ clock: clockid_t) -> Double {
     var time = timespec()
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+    clock_gettime(clock, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
