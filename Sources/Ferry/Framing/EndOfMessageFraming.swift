@@ -97,7 +97,7 @@ extension EndOfMessageFraming {
         private let minimumChunkSize: Int
         private let chunkSizeLimit: Int
 
-        private var outbound = OutboundQueue()
+        @usableFromInline var outbound = OutboundQueue()
         private var acceptedBytes = 0
 
         private var assembler: MessageAssembler
@@ -162,12 +162,20 @@ extension EndOfMessageFraming.Session {
     /// Offers the next chunk of the first message, or the marker after its last.
     ///
     /// - Throws: what `offer` throws, or `chunkSizeTooSmall` below ``EndOfMessageFraming/minimumChunkSize``.
+    @inlinable
     public mutating func transmit(
         atMost maximumSize: @autoclosure () -> Int, at now: Timestamp,
         _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
-        guard !outbound.isEmpty else { return .idle }
-        let maximumChunkSize = maximumSize()
+        if outbound.isEmpty { return .idle }
+        return try transmitNext(atMost: maximumSize(), offer)
+    }
+
+    /// Offers the next chunk of what there is.
+    @usableFromInline
+    mutating func transmitNext(
+        atMost maximumChunkSize: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission {
         let size = min(maximumChunkSize, chunkSizeLimit)
         guard size >= minimumChunkSize else {
             throw FerryError(
@@ -199,6 +207,7 @@ extension EndOfMessageFraming.Session {
 
     /// Offers the next bytes of the first message. Mutating only because the session would be copied otherwise, for each
     /// chunk.
+    @inline(__always)
     private mutating func offerData(
         _ length: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Bool {

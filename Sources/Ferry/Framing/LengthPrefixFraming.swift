@@ -47,7 +47,7 @@ extension LengthPrefixFraming {
         private let prefix: Prefix
         private let maximumMessageSize: Int
 
-        private var outbound = OutboundQueue()
+        @usableFromInline var outbound = OutboundQueue()
         /// How many bytes of the first message, its prefix included, have been accepted.
         private var acceptedBytes = 0
         /// How many of them are its prefix.
@@ -122,12 +122,20 @@ extension LengthPrefixFraming.Session {
     /// Offers as many bytes as there are of the first message and those behind it.
     ///
     /// - Throws: what `offer` throws, or `chunkSizeTooSmall` below 1.
+    @inlinable
     public mutating func transmit(
         atMost maximumSize: @autoclosure () -> Int, at now: Timestamp,
         _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
-        guard !outbound.isEmpty else { return .idle }
-        let maximumChunkSize = maximumSize()
+        if outbound.isEmpty { return .idle }
+        return try transmitNext(atMost: maximumSize(), offer)
+    }
+
+    /// Offers the next chunk of what there is.
+    @usableFromInline
+    mutating func transmitNext(
+        atMost maximumChunkSize: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
+    ) throws(FerryError) -> Transmission {
         // Most chunks: full, with nothing but a part of one payload, which goes on.
         let start = acceptedBytes &- prefixCount
         if start >= 0, maximumChunkSize >= 1, outbound.first.payload.count &- start > maximumChunkSize {
@@ -162,6 +170,7 @@ extension LengthPrefixFraming.Session {
     }
 
     // Mutating only because the session would be copied otherwise, for each chunk.
+    @inline(__always)
     private mutating func offerPayload(
         from start: Int, _ length: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Bool {

@@ -2,6 +2,7 @@ import DequeModule
 
 /// The messages that wait to be sent, oldest first. The first is kept apart, so that chunks are cut from its bytes in
 /// place.
+@usableFromInline
 struct OutboundQueue: Sendable {
     struct Message: Sendable {
         var id: MessageID
@@ -12,7 +13,7 @@ struct OutboundQueue: Sendable {
 
     /// The message being sent. Means something only when the queue is not empty.
     private(set) var first = Message(id: MessageID(rawValue: 0), payload: [])
-    private(set) var isEmpty = true
+    @usableFromInline private(set) var isEmpty = true
     /// The messages behind the first, and the places of those that were taken back.
     private(set) var waiting = Deque<Message>()
     /// How many of ``waiting`` are to be sent.
