@@ -15,7 +15,7 @@ private final class Receiver: LinkReceiver {
     func linkDidClose(_ reason: FerryError) {}
 }
 
-@Suite("What adapters keep books about", .tags(.bluetooth, .adapter)) struct BookTests {
+@Suite("What adapters keep books about", .tags(.bluetooth, .adapter)) struct AdapterBookTests {
     // MARK: Peers
 
     @Test func aPeerKeepsItsName() {

@@ -6,7 +6,7 @@ import Testing
 @testable import FerryCommand
 
 /// What charts and tables show, and what they leave out.
-@Suite("Drawings of ferry bench", .tags(.program)) struct DrawingTests {
+@Suite("Drawings of ferry bench", .tags(.program)) struct BenchDrawingTests {
     private func count(_ part: String, _ text: String) -> Int { text.split(separator: part).count - 1 }
 
     private func result(_ goodput: Double, _ change: (inout BenchSettings) -> Void = { _ in }) -> BenchResult {

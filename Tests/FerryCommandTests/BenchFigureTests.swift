@@ -22,7 +22,7 @@ private func result(
 }
 
 /// Figures by hand: what a meter, a log and a comparison make of what they are told.
-@Suite("Figures of ferry bench", .tags(.program)) struct FigureTests {
+@Suite("Figures of ferry bench", .tags(.program)) struct BenchFigureTests {
     // MARK: The meter
 
     @Test("Depth is averaged over the time, and its maximum is the run's own") func depth() {

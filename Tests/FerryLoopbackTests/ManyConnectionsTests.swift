@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// What it takes to set up many connections of one radio.
-@Suite(.tags(.adapter)) struct SetUpTests {
+@Suite(.tags(.adapter)) struct ManyConnectionsTests {
     /// The processor's time that the radio takes while `count` centrals scan for one peripheral and connect to it.
     private func setUp(_ count: Int) async throws -> Double {
         let time = VirtualTime()

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The one transmit queue of a peripheral and how its centrals share it.
-@Suite(.tags(.adapter)) struct SharingTests {
+@Suite(.tags(.adapter)) struct TransmitQueueTests {
     /// A world with several subscribed centrals, in the order of their subscriptions.
     private struct Crowd {
         let world: World

@@ -5,7 +5,7 @@ import Testing
 @testable import FerrySequenced
 
 /// Meeting, meeting again, and meeting somebody else: what each hello does.
-@Suite(.tags(.core, .framing, .sequenced)) struct SequencedMeetingTests {
+@Suite(.tags(.core, .framing, .sequenced)) struct SequencedHelloTests {
     private typealias Session = SequencedFraming.Session
 
     private func hello(_ chunk: [UInt8]?) throws -> SequencedHello? {
