@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "FerryZlib", targets: ["FerryZlib"]),
         .library(name: "FerryLoopback", targets: ["FerryLoopback"]),
         .library(name: "FerrySimulator", targets: ["FerrySimulator"]),
+        .library(name: "FerryFleet", targets: ["FerryFleet"]),
         // A library product leaves no file of its own name behind, so `ferry` and `Ferry` can stand side by side also
         // where file names differ in case only; the target has another name because its folder would clash.
         .executable(name: "ferry", targets: ["FerryCommand"]),
@@ -80,6 +81,12 @@ let package = Package(
             dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
         ),
 
+        // Who owns a peer among many gateways, as values.
+        .target(
+            name: "FerryFleet",
+            dependencies: ["Ferry", .product(name: "HeapModule", package: "swift-collections")]
+        ),
+
         // Plugins: each depends on seams, never on another plugin.
         .target(name: "CFerryChecksum", path: "Plugins/CFerryChecksum"),
         .target(
@@ -125,9 +132,8 @@ let package = Package(
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator",
-                "FerryTransports",
-                "FerryZlib",
+                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
+                "FerrySimulator", "FerryTransports", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -272,6 +278,7 @@ let package = Package(
         .testTarget(
             name: "FerrySimulatorTests",
             dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator"]),
+        .testTarget(name: "FerryFleetTests", dependencies: ["Ferry", "FerryTesting", "FerryFleet"]),
         .testTarget(
             name: "FerryTransportsTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryTransports"]),
         .testTarget(

@@ -24,6 +24,7 @@ extension Tag {
     @Tag package static var recovery: Self
     @Tag package static var hostility: Self
     @Tag package static var records: Self
+    @Tag package static var fleet: Self
 
     /// Takes more than a few seconds of a processor, or of waiting.
     @Tag package static var slow: Self
