@@ -143,6 +143,8 @@
             var fresh: Deque<Int64> = []
             var read: [Int64: Int64] = [:]
             var isLoading = false
+            /// How many times reading has begun again: a page that was asked for before is not taken.
+            var pass = 0
             var readers: Deque<Reader> = []
             var nextReader = 0
             var isClosed = false
@@ -192,6 +194,18 @@
             }
         }
 
+        /// Begins again, with these streams and what has come meanwhile.
+        func restart(_ streams: [Int64]) {
+            state.withLock { state in
+                state.pass += 1
+                state.isLoading = false
+                state.buffer = []
+                state.read = [:]
+                state.fresh = Deque(streams + state.fresh.filter { !streams.contains($0) })
+            }
+            turn()
+        }
+
         func close() {
             let readers = state.withLock { state in
                 state.isClosed = true
@@ -204,25 +218,26 @@
         /// Gives readers what is at hand, and reads on when they want more.
         private func turn() {
             var served: [(Reader, Entry)] = []
-            let wanted = state.withLock { state -> (Int64, Int64)? in
+            let wanted = state.withLock { state -> (Int64, Int64, Int)? in
                 while !state.readers.isEmpty, let entry = state.buffer.popFirst() {
                     served.append((state.readers.removeFirst(), entry))
                 }
                 guard !state.readers.isEmpty, !state.isLoading, let stream = state.fresh.popFirst() else { return nil }
                 state.isLoading = true
-                return (stream, state.read[stream] ?? 0)
+                return (stream, state.read[stream] ?? 0, state.pass)
             }
             for (reader, entry) in served { reader.continuation.resume(returning: .success(entry)) }
-            guard let (stream, last) = wanted else { return }
+            guard let (stream, last, pass) = wanted else { return }
             committer.submit { database, book in
                 try Self.read(stream, after: last, database, book)
             } finish: { [self] result in
-                finish(stream, result)
+                finish(stream, pass, result)
             }
         }
 
-        private func finish(_ stream: Int64, _ result: Result<Page, any Error>) {
+        private func finish(_ stream: Int64, _ pass: Int, _ result: Result<Page, any Error>) {
             let failed = state.withLock { state -> (Reader, FerryError)? in
+                guard state.pass == pass else { return nil }
                 state.isLoading = false
                 switch result {
                 case .success(let page):

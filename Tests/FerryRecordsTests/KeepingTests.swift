@@ -1,0 +1,54 @@
+#if Records
+    import Ferry
+    import FerryRecords
+    import TestSupport
+    import Testing
+
+    /// Records that are handed on, and kept until whoever has them is sure.
+    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct KeepingTests {
+        private func read(_ count: Int, from store: RecordStore) async throws -> [ArrivedRecord] {
+            var inbox = store.inbox.makeAsyncIterator()
+            var records: [ArrivedRecord] = []
+            while records.count < count, let record = try await inbox.next() { records.append(record) }
+            return records
+        }
+
+        private func texts(_ records: [ArrivedRecord], _ stream: String) -> [String] {
+            records.filter { $0.id.stream == stream }.map { String(decoding: $0.bytes, as: UTF8.self) }
+        }
+
+        @Test func manyAreDoneAtOnceAndTheRestComesAgain() async throws {
+            let exchange = try ExchangeTests()
+            let a = try exchange.open("a")
+            let b = try exchange.open("b") {
+                $0.largestRecord = 100
+                $0.inboxCapacity = 5000
+            }
+            for number in 0..<200 { try await a.append(Array("\(number)".utf8), to: "b", stream: "s\(number % 2)") }
+            try await exchange.meet(a, b, times: 1)
+            // As many as the inbox takes, and no more.
+            let kept = try await b.undone()
+            #expect(kept > 100 && kept < 200)
+            let first = try await read(kept, from: b)
+            let even = first.filter { $0.id.stream == "s0" }
+            #expect(try await b.done(through: [even[49].place]) == 50)
+            #expect(try await b.done(through: [even[49].place]) == 0)
+            #expect(try await b.undone() == kept - 50)
+            try await b.readAgain()
+            let second = try await read(kept - 50, from: b)
+            #expect(texts(second, "s0") == Array(texts(first, "s0").dropFirst(50)))
+            #expect(texts(second, "s1") == texts(first, "s1"))
+            // What has gone makes room for the rest.
+            let last = ["s0", "s1"].compactMap { stream in second.last { $0.id.stream == stream }?.place }
+            #expect(try await b.done(through: last) == kept - 50)
+            try await exchange.meet(a, b)
+            let third = try await read(200 - kept, from: b)
+            #expect(texts(first, "s0") + texts(third, "s0") == (0..<100).map { "\($0 * 2)" })
+            #expect(texts(first, "s1") + texts(third, "s1") == (0..<100).map { "\($0 * 2 + 1)" })
+            #expect(try await b.done(through: third.map(\.place)) == 200 - kept)
+            #expect(try await exchange.leftOver(b) == 0)
+            await a.close()
+            await b.close()
+        }
+    }
+#endif
