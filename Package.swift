@@ -29,6 +29,7 @@ let package = Package(
         .library(name: "FerryHCI", targets: ["FerryHCI"]),
         .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
+        .library(name: "FerryNATS", targets: ["FerryNATS"]),
         .library(name: "FerryCoreBluetooth", targets: ["FerryCoreBluetooth"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
         .executable(name: "logger", targets: ["Logger"]),
@@ -43,6 +44,8 @@ let package = Package(
         .trait(name: "BlueZ", description: "FerryBlueZ: org.bluez on the system bus, through libsystemd's sd-bus"),
         // Needs SQLite's header (libsqlite3-dev on Linux).
         .trait(name: "Records", description: "FerryRecords: an outbox and an inbox on disk, through GRDB and SQLite"),
+        // Needs libnats-dev.
+        .trait(name: "NATS", description: "FerryNATS: streams and buckets of a nats-server, through libnats"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
@@ -116,6 +119,20 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ],
             path: "Plugins/FerryRecords"
+        ),
+
+        .systemLibrary(
+            name: "CNATS", path: "Plugins/CNATS", pkgConfig: "libnats",
+            providers: [.apt(["libnats-dev"]), .brew(["cnats"])]
+        ),
+        .target(
+            name: "FerryNATS",
+            dependencies: [
+                "Ferry",
+                .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["NATS"])),
+                .target(name: "CNATS", condition: .when(traits: ["NATS"])),
+            ],
+            path: "Plugins/FerryNATS"
         ),
 
         // Every transport by the name that people type: the one place where the programs meet a new one.
@@ -247,6 +264,7 @@ let package = Package(
                 "Ferry", "FerryTesting", "FerrySequenced", "FerryRecords", "RecordsWorker",
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ]),
+        .testTarget(name: "FerryNATSTests", dependencies: ["Ferry", "FerryNATS"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),

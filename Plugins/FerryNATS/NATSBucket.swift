@@ -1,0 +1,199 @@
+#if NATS
+    import CNATS
+    public import Ferry
+
+    /// A key-value bucket whose entries expire: what several processes agree by.
+    ///
+    /// A revision grows with each change in the bucket. Who creates a key has it; who changes it names the revision that it has
+    /// seen last, so that of two that try one fails. What is not changed for as long as ``expiry`` is gone.
+    public final class NATSBucket: Sendable {
+        /// What a key has.
+        public struct Entry: Sendable, Hashable {
+            /// The key.
+            public let key: String
+            /// Its value.
+            public let bytes: [UInt8]
+            /// The revision in which it was set.
+            public let revision: UInt64
+        }
+
+        /// The bucket's name.
+        public let name: String
+        /// After so long without a change a key is gone.
+        public let expiry: Duration
+        private let connection: NATSConnection
+        private let raw: NATSKeyValue
+
+        private init(_ name: String, _ expiry: Duration, _ connection: NATSConnection, _ raw: NATSKeyValue) {
+            (self.name, self.expiry, self.connection, self.raw) = (name, expiry, connection, raw)
+        }
+
+        /// Opens a bucket, and makes it when it is not there.
+        ///
+        /// - Parameters:
+        ///   - name: letters, digits, `-` and `_`.
+        ///   - expiry: after so long without a change a key must be gone; whole milliseconds, 100 ms to a year.
+        ///   - replicas: on how many servers of a cluster a new one is kept.
+        ///   - creates: whether to make one where there is none.
+        /// - Throws: `natsWrongShape` for a bucket without expiry, or with another one; `natsNotFound`, `invalidConfiguration`,
+        ///   `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public static func open(
+            _ name: String, expiry: Duration, replicas: Int = 1, creates: Bool = true,
+            on connection: NATSConnection
+        ) async throws(FerryError) -> NATSBucket {
+            guard expiry >= .milliseconds(100), expiry <= .seconds(31_536_000) else {
+                throw FerryError(.invalidConfiguration, "The expiry \(expiry) is out of range; give 100 ms to a year.")
+            }
+            let letters = name.utf8.allSatisfy {
+                (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0) || $0 == 0x2D
+                    || $0 == 0x5F
+            }
+            guard letters, !name.isEmpty else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "\(name.debugDescription) is no name for a bucket: use letters, digits, - and _.")
+            }
+            let raw = try await connection.perform { handle throws(FerryError) in
+                var store: OpaquePointer?
+                var status = js_KeyValue(&store, handle.jetStream, name)
+                if status == NATS_NOT_FOUND && creates {
+                    status = name.withCString { name in
+                        var wanted = kvConfig()
+                        kvConfig_Init(&wanted)
+                        wanted.Bucket = name
+                        wanted.History = 1
+                        wanted.TTL = expiry.nanoseconds
+                        wanted.StorageType = js_FileStorage
+                        wanted.Replicas = Int32(clamping: replicas)
+                        return js_CreateKeyValue(&store, handle.jetStream, &wanted)
+                    }
+                }
+                try require(status, "The bucket \(name) cannot be opened")
+                let raw = NATSKeyValue(store)
+                var found: OpaquePointer?
+                try require(kvStore_Status(&found, raw.raw), "The bucket \(name) cannot be looked at")
+                defer { kvStatus_Destroy(found) }
+                try check(name, expiry, found: kvStatus_TTL(found))
+                return raw
+            }
+            return NATSBucket(name, expiry, connection, raw)
+        }
+
+        /// - Parameter found: in nanoseconds.
+        static func check(_ name: String, _ expiry: Duration, found: Int64) throws(FerryError) {
+            let seconds = "\(expiry.milliseconds)ms"
+            guard found > 0 else {
+                throw FerryError(
+                    .natsWrongShape,
+                    "The bucket \(name) has no expiry: what a dead process held would be held for ever. Remove it, or name another "
+                        + "one; a new one is made with \(seconds) (nats kv add \(name) --ttl=\(seconds)).")
+            }
+            guard found == expiry.nanoseconds else {
+                throw FerryError(
+                    .natsWrongShape,
+                    "The keys of bucket \(name) expire after \(found / 1_000_000) ms, and this program goes by \(seconds). Give all "
+                        + "programs the same expiry, or name another bucket.")
+            }
+        }
+
+        /// Makes a key that is not there.
+        ///
+        /// - Returns: its revision.
+        /// - Throws: `natsConflict` when it is there; `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`,
+        ///   `natsNoServer`, `natsFailed`.
+        public func create(_ key: String, _ bytes: [UInt8]) async throws(FerryError) -> UInt64 {
+            try await perform(key) { [name] store throws(FerryError) in
+                var revision: UInt64 = 0
+                let status = bytes.withUnsafeBytes {
+                    kvStore_Create(&revision, store, key, $0.baseAddress, Int32(clamping: $0.count))
+                }
+                try require(status, "Key \(key) of bucket \(name) cannot be created")
+                return revision
+            }
+        }
+
+        /// Changes a key that has a revision, and with that lets its expiry begin anew.
+        ///
+        /// - Returns: its new revision.
+        /// - Throws: `natsConflict` when it has another revision, or is gone; `invalidConfiguration`, `natsNotReady`, `timedOut`,
+        ///   `closed`, `natsNoServer`, `natsFailed`.
+        public func update(_ key: String, _ bytes: [UInt8], from last: UInt64) async throws(FerryError) -> UInt64 {
+            try await perform(key) { [name] store throws(FerryError) in
+                var revision: UInt64 = 0
+                let status = bytes.withUnsafeBytes {
+                    kvStore_Update(&revision, store, key, $0.baseAddress, Int32(clamping: $0.count), last)
+                }
+                try require(status, "Key \(key) of bucket \(name) cannot be changed")
+                return revision
+            }
+        }
+
+        /// What a key has; nil when it is not there.
+        ///
+        /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func entry(_ key: String) async throws(FerryError) -> Entry? {
+            try await perform(key) { [name] store throws(FerryError) -> Entry? in
+                var entry: OpaquePointer?
+                let status = kvStore_Get(&entry, store, key)
+                guard status != NATS_NOT_FOUND else { return nil }
+                try require(status, "Key \(key) of bucket \(name) cannot be read")
+                defer { kvEntry_Destroy(entry) }
+                let count = Int(kvEntry_ValueLen(entry))
+                let data = UnsafeRawPointer(kvEntry_Value(entry))
+                let bytes = count > 0 && data != nil ? Array(UnsafeRawBufferPointer(start: data, count: count)) : []
+                return Entry(key: key, bytes: bytes, revision: kvEntry_Revision(entry))
+            }
+        }
+
+        /// Takes a key away, whoever has it; no error when it is not there.
+        ///
+        /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func remove(_ key: String) async throws(FerryError) {
+            try await perform(key) { [name] store throws(FerryError) in
+                try require(kvStore_Delete(store, key), "Key \(key) of bucket \(name) cannot be removed")
+            }
+        }
+
+        /// The keys that there are.
+        ///
+        /// - Throws: `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func keys() async throws(FerryError) -> [String] {
+            try await perform("keys") { [name, connection] store throws(FerryError) in
+                var list = kvKeysList()
+                var options = kvWatchOptions()
+                kvWatchOptions_Init(&options)
+                options.Timeout = connection.configuration.requestTimeout.milliseconds
+                let status = kvStore_Keys(&list, store, &options)
+                guard status != NATS_NOT_FOUND else { return [] }
+                try require(status, "The keys of bucket \(name) cannot be listed")
+                defer { kvKeysList_Destroy(&list) }
+                return (0..<Int(list.Count)).compactMap { list.Keys?[$0].map { String(cString: $0) } }
+            }
+        }
+
+        private func perform<Value: Sendable>(
+            _ key: String, _ body: @escaping @Sendable (OpaquePointer?) throws(FerryError) -> Value
+        ) async throws(FerryError) -> Value {
+            let isKey =
+                NATSMessage.isSubject(key)
+                && key.utf8.allSatisfy {
+                    (0x30...0x39).contains($0) || (0x41...0x5A).contains($0) || (0x61...0x7A).contains($0)
+                        || "-/_=.".utf8.contains($0)
+                }
+            guard isKey else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "\(key.debugDescription) is no key: use letters, digits, - / _ = and dots between words.")
+            }
+            let raw = raw
+            return try await connection.perform { _ throws(FerryError) in try body(raw.raw) }
+        }
+    }
+
+    /// libnats' bucket.
+    final class NATSKeyValue: @unchecked Sendable {
+        let raw: OpaquePointer?
+        init(_ raw: OpaquePointer?) { self.raw = raw }
+        deinit { kvStore_Destroy(raw) }
+    }
+#endif

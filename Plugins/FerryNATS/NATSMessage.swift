@@ -1,0 +1,135 @@
+#if NATS
+    import CNATS
+    import Ferry
+    import Glibc
+    import Synchronization
+
+    /// A message of NATS: a subject, headers, and bytes.
+    public struct NATSMessage: Sendable, Hashable {
+        /// One header.
+        public struct Header: Sendable, Hashable {
+            /// Its name, as it is written: names differ by case.
+            public let name: String
+            /// Its value, without line breaks.
+            public let value: String
+
+            /// A header.
+            public init(_ name: String, _ value: String) {
+                self.name = name
+                self.value = value
+            }
+        }
+
+        /// Words with dots between them.
+        public let subject: String
+        /// Headers, at most one of a name.
+        public let headers: [Header]
+        /// What it carries.
+        public let bytes: [UInt8]
+
+        /// Makes a message.
+        public init(_ subject: String, headers: [Header] = [], bytes: [UInt8]) {
+            self.subject = subject
+            self.headers = headers
+            self.bytes = bytes
+        }
+
+        /// A header's value.
+        public subscript(name: String) -> String? { headers.first { $0.name == name }?.value }
+
+        /// Takes a library's message, which stays the caller's.
+        init(_ message: OpaquePointer) {
+            subject = natsMsg_GetSubject(message).map { String(cString: $0) } ?? ""
+            let count = Int(natsMsg_GetDataLength(message))
+            let data = natsMsg_GetData(message)
+            bytes =
+                count > 0 && data != nil
+                ? Array(UnsafeRawBufferPointer(start: UnsafeRawPointer(data), count: count)) : []
+            var names: UnsafeMutablePointer<UnsafePointer<CChar>?>?
+            var nameCount: Int32 = 0
+            var found: [Header] = []
+            if natsMsgHeader_Keys(message, &names, &nameCount) == NATS_OK, let names {
+                for index in 0..<Int(nameCount) {
+                    var value: UnsafePointer<CChar>?
+                    guard let name = names[index], natsMsgHeader_Get(message, name, &value) == NATS_OK, let value
+                    else { continue }
+                    found.append(Header(String(cString: name), String(cString: value)))
+                }
+                // The names belong to the message, the list to us.
+                free(names)
+            }
+            headers = found
+        }
+
+        /// A library's message, which the caller destroys.
+        func make() throws(FerryError) -> OpaquePointer {
+            guard bytes.count <= Int(Int32.max) else {
+                throw FerryError(.messageTooLarge, "A message has \(bytes.count) bytes; NATS takes less than 2^31.")
+            }
+            guard Self.isSubject(subject) else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "\(subject.debugDescription) is no subject: words of visible characters, with dots between them, and no wildcards."
+                )
+            }
+            var message: OpaquePointer?
+            let status = bytes.withUnsafeBytes { bytes in
+                natsMsg_Create(
+                    &message, subject, nil, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count))
+            }
+            guard status == NATS_OK, let message else { throw NATSFailure(status).error("A message cannot be made") }
+            for header in headers {
+                let isPlain =
+                    !header.name.isEmpty && (header.name + header.value).utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+                guard isPlain, natsMsgHeader_Set(message, header.name, header.value) == NATS_OK else {
+                    natsMsg_Destroy(message)
+                    throw FerryError(
+                        .invalidConfiguration,
+                        "\(header.name.debugDescription): \(header.value.debugDescription) is no header; control characters are "
+                            + "not allowed.")
+                }
+            }
+            return message
+        }
+
+        /// Whether something can be published to it.
+        static func isSubject(_ text: String) -> Bool {
+            guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != 0x2A && $0 != 0x3E }) else {
+                return false
+            }
+            return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
+        }
+    }
+
+    /// Where a subscription's messages go.
+    final class NATSInlet: Sendable {
+        let stream: AsyncStream<NATSMessage>
+        let continuation: AsyncStream<NATSMessage>.Continuation
+
+        init() { (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1024)) }
+    }
+
+    /// A subscription of the library's, ended once.
+    final class NATSSubscription: @unchecked Sendable {
+        private let raw: OpaquePointer?
+        private let closure: UnsafeMutableRawPointer?
+        private let isOver = Mutex(false)
+
+        init(_ raw: OpaquePointer?, _ closure: UnsafeMutableRawPointer?) {
+            self.raw = raw
+            self.closure = closure
+        }
+
+        func end() {
+            let isFirst = isOver.withLock { isOver in
+                defer { isOver = true }
+                return !isOver
+            }
+            guard isFirst else { return }
+            Registry.remove(closure)
+            natsSubscription_Destroy(raw)
+        }
+
+        deinit { end() }
+    }
+#endif

@@ -1,0 +1,54 @@
+#if NATS
+    /// Tells when a server may have lost what it had answered for: a value without I/O and clock.
+    ///
+    /// JetStream answers before its disk has synced; nats-server 2.9 syncs every 60 s. A server that was up all that time has
+    /// synced; one that restarted may not. It is told by what can be seen from outside:
+    ///
+    /// - another `server_id` after connecting again: a server draws one at each start, and another server has another one;
+    /// - another leader of the stream, or another stream of the same name;
+    /// - a stream that ends before a place that it has answered with.
+    public struct NATSServerWatch: Sendable, Hashable {
+        /// What a look at the server means for what was answered before.
+        public enum Finding: Sendable, Hashable {
+            /// The same server has been up since the last look.
+            case steady
+            /// It may have lost something, because of this: publish again what is still kept.
+            case mayHaveLost(String)
+        }
+
+        private var server: String?
+        private var state: NATSStream.State?
+        private var answered: UInt64 = 0
+
+        /// Nothing has been seen.
+        public init() {}
+
+        /// The stream has answered for a message at this place.
+        public mutating func answered(_ sequence: UInt64) { answered = max(answered, sequence) }
+
+        /// What is seen now.
+        ///
+        /// - Parameters:
+        ///   - server: the `server_id` of the connection.
+        ///   - state: what it says of the stream.
+        public mutating func look(_ server: String, _ state: NATSStream.State) -> Finding {
+            let before = (self.server, self.state, answered)
+            self.server = server
+            self.state = state
+            if before.2 > state.lastSequence || before.1.map({ $0.created != state.created }) ?? false {
+                answered = state.lastSequence
+            }
+            guard let lastServer = before.0, let last = before.1 else { return .steady }
+            if last.created != state.created { return .mayHaveLost("the stream was made anew") }
+            if state.lastSequence < max(before.2, last.lastSequence) {
+                return .mayHaveLost(
+                    "the stream ends at \(state.lastSequence), after \(max(before.2, last.lastSequence))")
+            }
+            if lastServer != server { return .mayHaveLost("the server has restarted, or is another one") }
+            if last.leader != state.leader {
+                return .mayHaveLost("the stream's leader is \(state.leader ?? "none"), after \(last.leader ?? "none")")
+            }
+            return .steady
+        }
+    }
+#endif

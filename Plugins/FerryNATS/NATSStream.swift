@@ -1,0 +1,206 @@
+#if NATS
+    import CNATS
+    public import Ferry
+    import Glibc
+
+    /// What a stream must be so that nothing that was accepted is lost in it, and what a new one is made with.
+    public struct NATSStream: Sendable, Hashable {
+        /// Its name: letters, digits, `-` and `_`.
+        public var name: String
+        /// The subjects that it stores, with wildcards: `ferry.records.>`.
+        public var subjects: [String]
+        /// For how long a message's name is remembered, so that a second one is not stored. At least as long as publishers keep
+        /// what was answered. Default 10 minutes.
+        public var duplicateWindow = Duration.seconds(600)
+        /// At so many bytes it refuses what is new; nil for as much as the server has. A new stream's only.
+        public var maximumBytes: Int64? = 1 << 30
+        /// At so many messages it refuses what is new; nil for any number. A new stream's only.
+        public var maximumMessages: Int64?
+        /// On how many servers of a cluster it is kept, 1 to 5. A new stream's only.
+        public var replicas = 1
+
+        /// A stream.
+        public init(_ name: String, subjects: [String]) {
+            self.name = name
+            self.subjects = subjects
+        }
+
+        /// What a server says of a stream.
+        public struct State: Sendable, Hashable {
+            /// The place of the last message; 0 when there never was one.
+            public var lastSequence: UInt64 = 0
+            /// How many messages it has.
+            public var messages: UInt64 = 0
+            /// How many bytes they have.
+            public var bytes: UInt64 = 0
+            /// The server that decides, where it is in a cluster.
+            public var leader: String?
+            /// When it was made, in nanoseconds since 1970: another stream of the same name has another one.
+            public var created: Int64 = 0
+        }
+
+        /// A stream as it is on a server.
+        struct Found: Sendable, Hashable {
+            var subjects: [String] = []
+            var refusesNew = true
+            var isOnDisk = true
+            var answers = true
+            var isSealed = false
+            var messagesPerSubject: Int64 = -1
+            var duplicateWindow: Int64 = 0
+            var state = State()
+        }
+
+        /// - Throws: `natsWrongShape`, with what to do.
+        func check(_ found: Found) throws(FerryError) {
+            func refuse(_ what: String, _ fix: String) -> FerryError {
+                FerryError(.natsWrongShape, "The stream \(name) \(what). \(fix)")
+            }
+            func edit(_ option: String) -> String {
+                "Change it (nats stream edit \(name) \(option)), or name another stream."
+            }
+            let other = "Make another one, and name it; a stream cannot be changed in that."
+            guard !found.isSealed else { throw refuse("is sealed, and takes nothing", other) }
+            guard found.answers else { throw refuse("does not answer what is published (no_ack)", edit("--ack")) }
+            guard found.refusesNew else {
+                throw refuse(
+                    "drops its oldest messages when it is full (discard: old), though nobody may have read them",
+                    edit("--discard=new"))
+            }
+            guard found.messagesPerSubject <= 0 else {
+                throw refuse(
+                    "keeps only \(found.messagesPerSubject) messages of a subject, and drops older ones",
+                    edit("--max-msgs-per-subject=-1"))
+            }
+            guard found.isOnDisk else { throw refuse("is in the server's memory only", other) }
+            guard found.duplicateWindow >= duplicateWindow.nanoseconds else {
+                let seconds = duplicateWindow.components.seconds
+                throw refuse(
+                    "remembers messages' names for \(found.duplicateWindow / 1_000_000_000) s only, and \(seconds) s are needed",
+                    edit("--dupe-window=\(seconds)s"))
+            }
+            for subject in subjects where !found.subjects.contains(where: { Self.covers($0, subject) }) {
+                throw refuse(
+                    "has the subjects \(found.subjects.joined(separator: ", ")), and not \(subject)",
+                    edit("--subjects=\((found.subjects + [subject]).joined(separator: ","))"))
+            }
+        }
+
+        /// Whether everything that one subject with wildcards matches is matched by another.
+        static func covers(_ wide: String, _ narrow: String) -> Bool {
+            let wide = wide.split(separator: "."), narrow = narrow.split(separator: ".")
+            for (index, word) in wide.enumerated() {
+                if word == ">" { return narrow.count > index }
+                guard index < narrow.count, narrow[index] != ">" else { return false }
+                guard word == "*" || word == narrow[index] else { return false }
+            }
+            return wide.count == narrow.count
+        }
+    }
+
+    extension NATSConnection {
+        /// What the server says of a stream now.
+        ///
+        /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func state(of stream: String) async throws(FerryError) -> NATSStream.State {
+            try await perform { handle throws(FerryError) in try handle.find(stream).state }
+        }
+
+        /// Makes sure that a stream is there and as it must be.
+        ///
+        /// - Parameters:
+        ///   - stream: what it must be.
+        ///   - creates: whether to make one where there is none.
+        /// - Throws: `natsWrongShape` for one that loses something, with what to do; `natsNotFound`, `natsNotReady`,
+        ///   `natsStreamFull` where the server has no room for it, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        @discardableResult
+        public func open(_ stream: NATSStream, creates: Bool = true) async throws(FerryError) -> NATSStream.State {
+            try await perform { handle throws(FerryError) in
+                do throws(FerryError) {
+                    let found = try handle.find(stream.name)
+                    try stream.check(found)
+                    return found.state
+                } catch {
+                    guard error.code == .natsNotFound, creates else { throw error }
+                }
+                let found = try handle.make(stream)
+                try stream.check(found)
+                return found.state
+            }
+        }
+
+        /// Removes a stream and what is in it.
+        ///
+        /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func removeStream(_ name: String) async throws(FerryError) {
+            try await perform { handle throws(FerryError) in
+                var code = jsErrCode(0)
+                let status = js_DeleteStream(handle.jetStream, name, nil, &code)
+                try require(status, code, "The stream \(name) cannot be removed")
+            }
+        }
+    }
+
+    extension NATSHandle {
+        func find(_ name: String) throws(FerryError) -> NATSStream.Found {
+            var info: UnsafeMutablePointer<jsStreamInfo>?
+            var code = jsErrCode(0)
+            let status = js_GetStreamInfo(&info, jetStream, name, nil, &code)
+            if status == NATS_NOT_FOUND {
+                throw FerryError(.natsNotFound, "There is no stream \(name). Create it, or check its name.")
+            }
+            try require(status, code, "The stream \(name) cannot be looked at")
+            defer { jsStreamInfo_Destroy(info) }
+            return try Self.found(info, name)
+        }
+
+        func make(_ stream: NATSStream) throws(FerryError) -> NATSStream.Found {
+            let what = "The stream \(stream.name) cannot be made"
+            var subjects: [UnsafePointer<CChar>?] = stream.subjects.map { UnsafePointer(strdup($0)) }
+            defer { for subject in subjects { free(UnsafeMutablePointer(mutating: subject)) } }
+            var info: UnsafeMutablePointer<jsStreamInfo>?
+            var code = jsErrCode(0)
+            let status = stream.name.withCString { name in
+                subjects.withUnsafeMutableBufferPointer { subjects in
+                    var wanted = jsStreamConfig()
+                    jsStreamConfig_Init(&wanted)
+                    wanted.Name = name
+                    wanted.Subjects = subjects.baseAddress
+                    wanted.SubjectsLen = Int32(subjects.count)
+                    wanted.Discard = js_DiscardNew
+                    wanted.Storage = js_FileStorage
+                    wanted.Duplicates = stream.duplicateWindow.nanoseconds
+                    wanted.MaxBytes = stream.maximumBytes ?? -1
+                    wanted.MaxMsgs = stream.maximumMessages ?? -1
+                    wanted.Replicas = Int64(stream.replicas)
+                    return js_AddStream(&info, jetStream, &wanted, nil, &code)
+                }
+            }
+            try require(status, code, what)
+            defer { jsStreamInfo_Destroy(info) }
+            return try Self.found(info, stream.name)
+        }
+
+        private static func found(
+            _ info: UnsafeMutablePointer<jsStreamInfo>?, _ name: String
+        ) throws(FerryError) -> NATSStream.Found {
+            guard let info = info?.pointee, let shape = info.Config?.pointee else {
+                throw FerryError(.natsFailed, "The server says nothing of the stream \(name).")
+            }
+            var found = NATSStream.Found()
+            for index in 0..<Int(max(0, shape.SubjectsLen)) {
+                if let subject = shape.Subjects?[index] { found.subjects.append(String(cString: subject)) }
+            }
+            found.refusesNew = shape.Discard == js_DiscardNew
+            found.isOnDisk = shape.Storage == js_FileStorage
+            found.answers = !shape.NoAck
+            found.isSealed = shape.Sealed
+            found.messagesPerSubject = shape.MaxMsgsPerSubject
+            found.duplicateWindow = shape.Duplicates
+            found.state = NATSStream.State(
+                lastSequence: info.State.LastSeq, messages: info.State.Msgs, bytes: info.State.Bytes,
+                leader: info.Cluster?.pointee.Leader.map { String(cString: $0) }, created: info.Created)
+            return found
+        }
+    }
+#endif

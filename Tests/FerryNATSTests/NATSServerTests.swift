@@ -1,0 +1,303 @@
+#if NATS
+    import Ferry
+    @testable import FerryNATS
+    import Foundation
+    import TestSupport
+    import Testing
+
+    /// Everything that needs a server: each test has one of its own.
+    @Suite(
+        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(3)))
+    struct NATSServerTests {
+        private let stream = NATSStream("records", subjects: ["ferry.records.>"])
+
+        private func connect(_ server: NATSServer) async throws -> NATSConnection {
+            var configuration = NATSConfiguration(servers: [server.url])
+            configuration.reconnectDelay = .milliseconds(20)
+            configuration.connectTimeout = .seconds(30)
+            configuration.requestTimeout = .seconds(30)
+            return try await NATSConnection.connect(configuration)
+        }
+
+        private func publication(_ number: Int, after predecessor: UInt64? = nil) -> NATSPublisher.Publication {
+            NATSPublisher.Publication(
+                NATSMessage(
+                    "ferry.records.a", headers: [NATSMessage.Header("Ferry-Peer", "ä \(number)")],
+                    bytes: Array("\(number)".utf8)),
+                id: "a/\(number)", predecessor: predecessor)
+        }
+
+        private func code<Value>(_ body: () async throws -> Value) async -> FerryError.Code? {
+            do { _ = try await body() } catch { return (error as? FerryError)?.code }
+            return nil
+        }
+
+        @Test func whatIsPublishedIsThereOnceAndInOrder() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            try await connection.open(stream)
+            let publisher = try await NATSPublisher(
+                connection, to: "records", maximumInFlight: 8, timeout: .seconds(30))
+            let receipts = try await withThrowingTaskGroup(of: NATSPublisher.Receipt.self) { group in
+                for number in 0..<100 {
+                    group.addTask { try await publisher.publish(publication(number)) }
+                }
+                return try await group.reduce(into: [NATSPublisher.Receipt]()) { $0.append($1) }
+            }
+            #expect(Set(receipts.map(\.sequence)) == Set(1...100))
+            #expect(receipts.allSatisfy { !$0.isDuplicate })
+            #expect(publisher.inFlight == 0)
+            let again = try await publisher.publish(publication(7))
+            #expect(again.isDuplicate && (1...100).contains(again.sequence))
+            #expect(try await connection.state(of: "records").messages == 100)
+
+            let consumer = try await NATSConsumer.open(
+                "records", subject: "ferry.records.>", name: "table", on: connection)
+            var deliveries: [NATSConsumer.Delivery] = []
+            while deliveries.count < 100 {
+                let some = try await consumer.take(atMost: 40, within: .seconds(30))
+                try #require(!some.isEmpty)
+                for delivery in some { try await consumer.acknowledge(delivery) }
+                deliveries += some
+            }
+            #expect(deliveries.map(\.sequence) == Array(1...100))
+            for delivery in deliveries {
+                let text = String(decoding: delivery.message.bytes, as: UTF8.self)
+                #expect(delivery.message["Nats-Msg-Id"] == "a/\(text)")
+                #expect(delivery.message["Ferry-Peer"] == "ä \(text)")
+                #expect(delivery.message.subject == "ferry.records.a")
+            }
+            #expect(try await consumer.take(atMost: 1, within: .milliseconds(100)).isEmpty)
+            await connection.close()
+        }
+
+        @Test func aMessageAfterAnotherThanTheLastIsRefused() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            try await connection.open(stream)
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            let first = try await publisher.publish(publication(1, after: 0))
+            let second = try await publisher.publish(publication(2, after: first.sequence))
+            #expect(await code { try await publisher.publish(publication(3, after: first.sequence)) } == .natsConflict)
+            #expect(await code { try await publisher.publish(publication(4, after: 0)) } == .natsConflict)
+            // What is there already is answered, whatever came after it.
+            #expect(try await publisher.publish(publication(1, after: 0)).isDuplicate)
+            #expect(try await publisher.publish(publication(3, after: second.sequence)).sequence == 3)
+        }
+
+        @Test func aFullStreamRefusesAndLosesNothing() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            var small = stream
+            small.maximumMessages = 3
+            try await connection.open(small)
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            for number in 0..<3 { _ = try await publisher.publish(publication(number)) }
+            #expect(await code { try await publisher.publish(publication(3)) } == .natsStreamFull)
+            #expect(try await connection.state(of: "records").messages == 3)
+            try await connection.publish(NATSMessage("$JS.API.STREAM.PURGE.records", bytes: []))
+            while try await connection.state(of: "records").messages > 0 {}
+            // Nobody has answered for it, so that it is no duplicate.
+            let receipt = try await publisher.publish(publication(3))
+            #expect(!receipt.isDuplicate)
+        }
+
+        @Test func noMoreThanAsManyAsMayBeAreOnTheirWay() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            try await connection.open(stream)
+            let publisher = try await NATSPublisher(
+                connection, to: "records", maximumInFlight: 2, timeout: .seconds(30))
+            server.signal(SIGSTOP)
+            let results = AsyncStream<FerryError.Code?>.makeStream()
+            publisher.submit(
+                (0..<3).map { number in
+                    (publication(number), { results.continuation.yield((try? $0.get()) == nil ? .queueFull : nil) })
+                })
+            var codes = results.stream.makeAsyncIterator()
+            let refused = await codes.next()
+            #expect(refused == .some(.queueFull))
+            #expect(publisher.inFlight == 2)
+            server.signal(SIGCONT)
+            for _ in 0..<2 {
+                let code = await codes.next()
+                #expect(code == .some(nil))
+            }
+            #expect(publisher.inFlight == 0)
+        }
+
+        @Test func anAnswerHasItsDeadline() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            try await connection.open(stream)
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .milliseconds(300))
+            server.signal(SIGSTOP)
+            #expect(await code { try await publisher.publish(publication(1)) } == .timedOut)
+            server.signal(SIGCONT)
+        }
+
+        @Test func aServerThatIsKilledIsMetAgain() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            try await connection.open(stream)
+            var watch = NATSServerWatch()
+            var events = connection.events().makeAsyncIterator()
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            let receipt = try await publisher.publish(publication(1))
+            watch.answered(receipt.sequence)
+            #expect(watch.look(connection.serverID, try await connection.state(of: "records")) == .steady)
+            let id = connection.serverID
+            #expect(!id.isEmpty && connection.isConnected && connection.maximumPayload == 1 << 20)
+            server.kill()
+            let lost = await events.next()
+            #expect(lost == .disconnected)
+            #expect(!connection.isConnected)
+            try await server.start()
+            guard case .reconnected(let other) = await events.next() else {
+                Issue.record("no event of connecting again")
+                return
+            }
+            #expect(other != id && other == connection.serverID)
+            // JetStream needs a moment more than the port.
+            var finding = NATSServerWatch.Finding.steady
+            while finding == .steady {
+                guard let state = try? await connection.state(of: "records") else { continue }
+                finding = watch.look(connection.serverID, state)
+            }
+            #expect(finding == .mayHaveLost("the server has restarted, or is another one"))
+            #expect(try await publisher.publish(publication(1)).isDuplicate)
+            #expect(try await publisher.publish(publication(2)).sequence == 2)
+            await connection.close()
+            let closed = await events.next()
+            #expect(closed == .closed(reason: "This side closed the connection."))
+            let nothing = await events.next()
+            #expect(nothing == nil)
+            #expect(await code { try await publisher.publish(publication(3)) } == .closed)
+            #expect(await code { try await connection.state(of: "records") } == .closed)
+        }
+
+        @Test func whatIsInTheWayIsSaid() async throws {
+            let server = try NATSServer("authorization { user: ada, password: secret }")
+            try await server.start()
+            for (address, expected) in [
+                ("nats://127.0.0.1:\(server.port)", FerryError.Code.natsRefused),
+                ("nats://ada:wrong@127.0.0.1:\(server.port)", .natsRefused),
+                ("nats://127.0.0.1:1", .natsNoServer),
+            ] {
+                do {
+                    _ = try await NATSConnection.connect(NATSConfiguration(servers: [address]))
+                    Issue.record("\(address) was connected to")
+                } catch {
+                    #expect(error.code == expected, "\(error)")
+                    #expect(!error.message.contains("wrong@") && error.message.contains("127.0.0.1"))
+                }
+            }
+            var configuration = NATSConfiguration(servers: [server.url])
+            configuration.credentialsFile = "/nowhere/ada.creds"
+            do {
+                _ = try await NATSConnection.connect(configuration)
+                Issue.record("no credentials were needed")
+            } catch {
+                #expect("\(error.message)".contains("127.0.0.1") || error.message.contains("/nowhere/ada.creds"))
+            }
+            let connection = try await NATSConnection.connect(
+                NATSConfiguration(servers: ["nats://ada:secret@127.0.0.1:\(server.port)"]))
+            #expect(connection.isConnected)
+            #expect(await code { try await connection.open(stream, creates: false) } == .natsNotFound)
+        }
+
+        @Test func tlsNeedsAnAuthorityThatIsTrusted() async throws {
+            let server = try NATSServer(
+                "tls { cert_file: \"FOLDER/certificate.pem\", key_file: \"FOLDER/key.pem\" }")
+            let openssl = Process()
+            openssl.executableURL = URL(filePath: "/usr/bin/env")
+            openssl.arguments = [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                "2",
+                "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
+                server.folder.appending(path: "key.pem").path(), "-out",
+                server.folder.appending(path: "certificate.pem").path(),
+            ]
+            openssl.standardError = FileHandle.nullDevice
+            try openssl.run()
+            openssl.waitUntilExit()
+            try #require(openssl.terminationStatus == 0)
+            try await server.start()
+            var configuration = NATSConfiguration(servers: ["tls://localhost:\(server.port)"])
+            do {
+                _ = try await NATSConnection.connect(configuration)
+                Issue.record("a certificate that nobody has signed was trusted")
+            } catch {
+                #expect(error.code == .natsInsecure, "\(error)")
+            }
+            configuration.authoritiesFile = server.folder.appending(path: "certificate.pem").path()
+            let connection = try await NATSConnection.connect(configuration)
+            try await connection.open(stream)
+            await connection.close()
+        }
+
+        @Test func aBucketLetsOneHaveAKey() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            let bucket = try await NATSBucket.open("leases", expiry: .seconds(2), on: connection)
+            #expect(try await bucket.entry("a.b") == nil)
+            let first = try await bucket.create("a.b", Array("one".utf8))
+            #expect(await code { try await bucket.create("a.b", Array("two".utf8)) } == .natsConflict)
+            let second = try await bucket.update("a.b", Array("three".utf8), from: first)
+            #expect(second > first)
+            #expect(await code { try await bucket.update("a.b", [], from: first) } == .natsConflict)
+            #expect(
+                try await bucket.entry("a.b")
+                    == NATSBucket.Entry(key: "a.b", bytes: Array("three".utf8), revision: second))
+            #expect(try await bucket.keys() == ["a.b"])
+            #expect(await code { try await bucket.create("a b", []) } == .invalidConfiguration)
+            // It is gone when it is not renewed, and another can have it, with a higher revision.
+            while try await bucket.entry("a.b") != nil {}
+            let third = try await bucket.create("a.b", [])
+            #expect(third > second)
+            try await bucket.remove("a.b")
+            #expect(try await bucket.create("a.b", []) > third)
+            #expect(
+                await code { try await NATSBucket.open("leases", expiry: .seconds(3), on: connection) }
+                    == .natsWrongShape)
+            // A bucket is a stream, and this one keeps what it has.
+            let shape = """
+                {"name":"KV_forever","subjects":["$KV.forever.>"],"max_msgs_per_subject":1,"discard":"new","storage":"file",
+                "retention":"limits","num_replicas":1,"max_age":0,"max_msgs":-1,"max_bytes":-1,"max_consumers":-1,
+                "allow_rollup_hdrs":true,"deny_delete":true}
+                """
+            try await connection.publish(NATSMessage("$JS.API.STREAM.CREATE.KV_forever", bytes: Array(shape.utf8)))
+            while await code({ try await connection.state(of: "KV_forever") }) == .natsNotFound {}
+            #expect(
+                await code { try await NATSBucket.open("forever", expiry: .seconds(2), on: connection) }
+                    == .natsWrongShape)
+        }
+
+        @Test func plainMessagesReachWhoListens() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            let messages = try await connection.messages(to: "sightings.*")
+            try await connection.flush()
+            let sent = NATSMessage("sightings.a", headers: [NATSMessage.Header("n", "1")], bytes: [0, 255])
+            try await connection.publish(sent)
+            var iterator = messages.makeAsyncIterator()
+            let received = await iterator.next()
+            #expect(received == sent)
+            for subject in ["", "a b", "a..b", "a.*", "a\n"] {
+                #expect(
+                    await code { try await connection.publish(NATSMessage(subject, bytes: [])) }
+                        == .invalidConfiguration)
+            }
+            let header = NATSMessage("a", headers: [NATSMessage.Header("a", "b\r\nc: d")], bytes: [])
+            #expect(await code { try await connection.publish(header) } == .invalidConfiguration)
+        }
+    }
+#endif

@@ -1,0 +1,86 @@
+package import Foundation
+import Synchronization
+
+/// A nats-server of the test's own, on a free port and with a folder of its own. It ends with the test.
+package final class NATSServer: Sendable {
+    private static let program = ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"].first {
+        FileManager.default.isExecutableFile(atPath: $0)
+    }
+    /// Whether there is one on this machine.
+    package static var isHere: Bool { program != nil }
+
+    package let folder: URL
+    private let extra: String
+    private let process = Mutex<Process?>(nil)
+    private let number = Mutex(-1)
+
+    /// Its port, which it keeps when it is started again.
+    package var port: Int { number.withLock { $0 } }
+    package var url: String { "nats://127.0.0.1:\(port)" }
+
+    package struct Failure: Error { let text: String }
+
+    /// - Parameter extra: more lines of its configuration, in which FOLDER is its folder.
+    package init(_ extra: String = "") throws {
+        folder = FileManager.default.temporaryDirectory.appending(path: "ferry-nats-\(UUID().uuidString)")
+        self.extra = extra
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+    }
+
+    /// Starts it, and waits until it listens.
+    package func start() async throws {
+        guard let program = Self.program else { throw Failure(text: "there is no nats-server") }
+        let path = folder.path()
+        let configuration = """
+            listen: "127.0.0.1:\(port)"
+            ports_file_dir: "\(path)"
+            jetstream { store_dir: "\(path)/store", max_file: 1GB, max_mem: 64MB }
+            \(extra.replacingOccurrences(of: "FOLDER", with: path.hasSuffix("/") ? String(path.dropLast()) : path))
+            """
+        let file = folder.appending(path: "server.conf")
+        try configuration.write(to: file, atomically: true, encoding: .utf8)
+        let process = Process()
+        process.executableURL = URL(filePath: program)
+        process.arguments = ["-c", file.path(), "-l", folder.appending(path: "log").path()]
+        try process.run()
+        self.process.withLock { $0 = process }
+        let ports = folder.appending(path: "nats-server_\(process.processIdentifier).ports")
+        // Generous, for a machine that does other things.
+        for _ in 0..<6000 {
+            if let text = try? String(contentsOf: ports, encoding: .utf8), text.contains("}"),
+                let colon = text.range(of: "127.0.0.1:"),
+                let found = Int(text[colon.upperBound...].prefix { $0.isNumber })
+            {
+                return number.withLock { $0 = found }
+            }
+            guard process.isRunning else { break }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        throw Failure(text: "nats-server did not start: \(log)")
+    }
+
+    package var log: String {
+        (try? String(contentsOf: folder.appending(path: "log"), encoding: .utf8)) ?? "no log"
+    }
+
+    package func signal(_ signal: Int32) {
+        process.withLock { process in
+            guard let process, process.isRunning else { return }
+            _ = Foundation.kill(process.processIdentifier, signal)
+        }
+    }
+
+    /// Ends it as a loss of power would end the process: at once.
+    package func kill() {
+        signal(SIGKILL)
+        process.withLock { process in
+            process?.waitUntilExit()
+            process = nil
+        }
+    }
+
+    deinit {
+        signal(SIGKILL)
+        try? FileManager.default.removeItem(at: folder)
+    }
+}
