@@ -129,6 +129,7 @@
             configuration.largestRecord = 1
             configuration.capacity = capacity
             configuration.batch = 2
+            configuration.largestReadAhead = 2
             sessions = stores.map {
                 RecordsSession(store: $0.id, epoch: $0.epoch, configuration: configuration, at: .zero)
             }

@@ -64,6 +64,33 @@
             #expect(order == [1, 2, 1, 2, 0, 0])
         }
 
+        /// What is asked of the store at once grows when the peer could have had more meanwhile, and not otherwise.
+        @Test(arguments: [false, true]) func readsAheadForAQuickPeer(isQuick: Bool) throws {
+            var session = try met(granted: 1_000_000) {
+                $0.batch = 10
+                $0.largestReadAhead = 30
+            }
+            session.offer(1, name: "s1", priority: 1, acknowledged: nil)
+            _ = session.nextMessage(at: .zero)
+            try session.receive(RecordsMessage.position(index: 0, nil).encoded, at: .zero)
+            var asked: [Int] = []
+            var next: UInt64 = 1
+            for _ in 0..<8 {
+                // A quick one takes all that there is before more has been loaded.
+                while session.nextMessage(at: .zero) != nil && isQuick {}
+                for case .load(_, _, let bytes) in session.takeRequests() {
+                    asked.append(bytes)
+                    let records = (next..<next + UInt64(bytes)).map {
+                        RecordsSession.Loaded(epoch: epoch, item: .init(sequence: $0, bytes: [1]))
+                    }
+                    next += UInt64(bytes)
+                    session.loaded(records, of: 1)
+                }
+            }
+            #expect(asked.count > 4 && asked.first == 10)
+            #expect(asked.max() == (isQuick ? 30 : 10), "\(asked)")
+        }
+
         @Test func noMoreThanGrantedIsSent() throws {
             var session = try met(granted: UInt64(RecordsMessage.cost(of: 1) * 3 + 1))
             try offer(&session, 1, 0, records: 9)

@@ -15,6 +15,8 @@
             var capacity = 4 << 20
             /// About how many bytes of records go into one message.
             var batch = 8 << 10
+            /// About how many bytes of records are asked of the store at once, where it is slower than the peer.
+            var largestReadAhead = 64 << 10
             /// How long an answer of the peer's may take.
             var patience = Duration.seconds(60)
         }
@@ -57,6 +59,8 @@
         // What this side sends.
         var outbound: [OutboundStream] = []
         private var turn = 0
+        /// How many bytes to ask of the store at once, for all streams together.
+        private var readAhead: Int
         private var sentCost: UInt64 = 0
         private var granted: UInt64 = 0
         private var answerDeadline: Timestamp?
@@ -85,6 +89,8 @@
             var loaded: [Loaded] = []
             var loadedBytes = 0
             var isLoading = false
+            /// The peer could have taken more while it was being loaded.
+            var isStarved = false
             /// Nothing more was there, and none has been appended since.
             var isExhausted = false
             var hasNews = false
@@ -110,6 +116,7 @@
         ///   - now: the present.
         init(store: StoreID, epoch: Epoch, configuration: Configuration, at now: Timestamp) {
             self.configuration = configuration
+            readAhead = configuration.batch
             hello = RecordsMessage.Hello(store: store, epoch: epoch, largestRecord: configuration.largestRecord)
             helloDeadline = now + configuration.patience
         }
@@ -185,13 +192,20 @@
             guard let index = outbound.firstIndex(where: { $0.id == id }) else { return }
             outbound[index].isLoading = false
             if let last = records.last {
+                let bytes = records.reduce(0) { $0 + $1.item.bytes.count }
                 outbound[index].read = last.item.sequence
                 outbound[index].loaded += records
-                outbound[index].loadedBytes += records.reduce(0) { $0 + $1.item.bytes.count }
+                outbound[index].loadedBytes += bytes
+                // More at once for a link that is quicker than the store. For a slow one little is kept at hand, since what is
+                // at hand is sent though it be cancelled.
+                if outbound[index].isStarved, bytes >= loadSize / 2 {
+                    readAhead = max(readAhead, min(readAhead * 2, configuration.largestReadAhead))
+                }
             } else {
                 outbound[index].isExhausted = !outbound[index].hasNews
             }
             outbound[index].hasNews = false
+            outbound[index].isStarved = false
             load(index)
         }
 
@@ -414,7 +428,13 @@
                 guard canSend(outbound[index]) else { continue }
                 if chosen.map({ outbound[$0].priority < outbound[index].priority }) ?? true { chosen = index }
             }
-            guard let index = chosen else { return nil }
+            guard let index = chosen else {
+                guard readAhead < configuration.largestReadAhead, granted > sentCost else { return nil }
+                for index in outbound.indices where outbound[index].isLoading && outbound[index].loaded.isEmpty {
+                    outbound[index].isStarved = outbound[index].sent > 0
+                }
+                return nil
+            }
             turn = (index + 1) % outbound.count
             let epoch = outbound[index].loaded[0].epoch
             var items: [RecordsMessage.Item] = []
@@ -456,14 +476,17 @@
             return item.bytes.count > peer.largestRecord
         }
 
-        /// Keeps about two messages' worth of records at hand.
+        /// A stream's part of what is read ahead.
+        private var loadSize: Int { max(configuration.batch, readAhead / max(1, outbound.count)) }
+
+        /// Keeps at hand what is sent while more is being loaded: between one and two loads.
         private mutating func load(_ index: Int) {
             let stream = outbound[index]
             guard stream.phase == .open, !stream.isLoading, !stream.isExhausted,
-                stream.loadedBytes < configuration.batch, stream.loaded.count < 4096
+                stream.loadedBytes < loadSize, stream.loaded.count < 4096
             else { return }
             outbound[index].isLoading = true
-            requests.append(.load(stream: stream.id, after: stream.read, bytes: configuration.batch))
+            requests.append(.load(stream: stream.id, after: stream.read, bytes: loadSize))
         }
     }
 

@@ -146,7 +146,7 @@
 
         /// Records that wait, in their order.
         func load(
-            _ number: Int64, after sequence: UInt64, bytes: Int, _ database: Database, _ book: inout Book
+            _ number: Int64, after sequence: UInt64, bytes wanted: Int, _ database: Database, _ book: inout Book
         ) throws -> (records: [RecordsSession.Loaded], expired: [Part]) {
             let expired = try Self.withdrawExpired(at: milliseconds, database, &book)
             let statement = try database.cachedStatement(
@@ -154,26 +154,25 @@
                     SELECT sequence, generation, record FROM ferry_waiting WHERE stream = ? AND sequence > ?
                     ORDER BY sequence LIMIT 1024
                     """)
-            let rows = try Row.fetchCursor(statement, arguments: [number, Int64(clamping: sequence)])
-            var found: [(UInt64, UInt64, [UInt8])] = []
-            var total = 0
-            while total < bytes, let row = try rows.next() {
-                let record = try row.withUnsafeData(atIndex: 2) { data in data.map { Array($0) } ?? [] }
-                total += record.count + 4
-                found.append((UInt64(row[0] as Int64), UInt64(row[1] as Int64), record))
-            }
-            // From here on a channel may have them.
-            if let last = found.last?.0 { book.noteSent(last, of: number) }
+            statement.set(1, number)
+            statement.set(2, Int64(clamping: sequence))
             var records: [RecordsSession.Loaded] = []
-            records.reserveCapacity(found.count)
+            var total = 0
             var epoch: Epoch?
-            for (sequence, generation, record) in found {
+            try statement.forEachRow(database) { row in
+                let generation = UInt64(max(0, row.number(1)))
                 if epoch?.generation != generation { epoch = try opening(generation, database) }
                 guard let epoch else {
                     throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "an opening is missing")
                 }
-                records.append(.init(epoch: epoch, item: .init(sequence: sequence, bytes: record)))
+                let bytes = row.bytes(2)
+                total += bytes.count + 4
+                records.append(
+                    .init(epoch: epoch, item: .init(sequence: UInt64(max(0, row.number(0))), bytes: bytes)))
+                return total < wanted
             }
+            // From here on a channel may have them.
+            if let last = records.last?.item.sequence { book.noteSent(last, of: number) }
             return (records, expired)
         }
 

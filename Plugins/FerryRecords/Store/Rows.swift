@@ -2,7 +2,7 @@
     import GRDB
     import GRDBSQLite
 
-    /// Row after row through one statement: a record's numbers and bytes straight to SQLite, without a box for each value.
+    /// Row after row through one statement: a record's numbers and bytes straight to and from SQLite, without a box for each value.
     extension Statement {
         /// Gives a parameter, counted from 1, a number or NULL, which it keeps for the rows that follow.
         func set(_ parameter: Int32, _ number: Int64?) {
@@ -36,6 +36,37 @@
             sqlite3_bind_null(sqliteStatement, parameter)
             guard code == SQLITE_DONE else {
                 throw DatabaseError(resultCode: ResultCode(rawValue: code), message: message, sql: sql)
+            }
+        }
+
+        /// The row that a statement is at; its columns are counted from 0.
+        struct CurrentRow {
+            fileprivate let statement: OpaquePointer
+
+            func number(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
+
+            func bytes(_ column: Int32) -> [UInt8] {
+                // In this order: asking for the bytes may change how many there are.
+                let start = sqlite3_column_blob(statement, column)
+                return [UInt8](
+                    UnsafeRawBufferPointer(
+                        start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, column))))
+            }
+        }
+
+        /// Reads rows, until `body` answers that it has enough.
+        ///
+        /// - Throws: `DatabaseError`; what `body` throws.
+        func forEachRow(_ database: Database, _ body: (CurrentRow) throws -> Bool) throws {
+            defer { sqlite3_reset(sqliteStatement) }
+            while true {
+                let code = sqlite3_step(sqliteStatement)
+                if code == SQLITE_DONE { return }
+                guard code == SQLITE_ROW else {
+                    let message = String(cString: sqlite3_errmsg(database.sqliteConnection))
+                    throw DatabaseError(resultCode: ResultCode(rawValue: code), message: message, sql: sql)
+                }
+                guard try body(CurrentRow(statement: sqliteStatement)) else { return }
             }
         }
     }
