@@ -223,7 +223,7 @@
     }
 
     /// Jain's index of fairness: 1 when all have the same, 1/n when one has all (Jain, Chiu, Hawe, DEC-TR-301, 1984).
-    private func jain(_ values: [Double]) -> Double {
+    func jain(_ values: [Double]) -> Double {
         let (sum, squares) = (values.reduce(0, +), values.reduce(0) { $0 + $1 * $1 })
         return sum * sum / (Double(values.count) * squares)
     }

@@ -11,8 +11,13 @@
     final class Folder: Sendable {
         let path: String
 
-        init() throws {
-            path = FileManager.default.temporaryDirectory.appendingPathComponent("records-\(UUID().uuidString)").path
+        /// In memory where the system has a folder for that, and `inMemory` asks for it.
+        init(inMemory: Bool = false) throws {
+            let memory = URL(fileURLWithPath: "/dev/shm")
+            let base =
+                inMemory && FileManager.default.isWritableFile(atPath: memory.path)
+                ? memory : FileManager.default.temporaryDirectory
+            path = base.appendingPathComponent("records-\(UUID().uuidString)").path
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         }
 

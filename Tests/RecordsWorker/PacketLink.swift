@@ -82,7 +82,16 @@
 
         func close() {
             end(FerryError(.closed, "This side closed the link."))
-            ring()
+            // Without a thread nobody else would close the files.
+            let isUnused = state.withLock { state in
+                defer { if !state.isActivated { state.isGone = true } }
+                return !state.isActivated && !state.isGone
+            }
+            if isUnused { closeFiles() } else { ring() }
+        }
+
+        private func closeFiles() {
+            for file in [descriptor, bell.0, bell.1] { Foundation.close(file) }
         }
 
         private func ring() {
@@ -135,7 +144,7 @@
             }
             state.withLock { state in
                 state.isGone = true
-                for file in [descriptor, bell.0, bell.1] { Foundation.close(file) }
+                closeFiles()
             }
         }
     }
