@@ -1,6 +1,6 @@
 # Each of these works on a fresh Debian 12 with Swift 6.3 in PATH, and says what it does.
 
-.PHONY: run install uninstall test verify mutants bench docs format lint setup
+.PHONY: run install uninstall test verify mutants bench docs docs-open format lint setup
 
 # A business card crosses a virtual Bluetooth LE radio. ARGS="..." is handed on: make run ARGS="--chunk 64 --log"
 run: setup
@@ -31,9 +31,13 @@ mutants: setup
 bench: setup
 	scripts/bench
 
-# The documentation of every library, in .docs; warnings are errors.
+# The documentation of every library as one site, in .docs/site; warnings are errors.
 docs: setup
 	scripts/docs
+
+# Shows it, from a server of this machine at http://localhost:8000, until Ctrl-C.
+docs-open:
+	PORT="$(PORT)" scripts/docs open
 
 format:
 	scripts/lint --format
