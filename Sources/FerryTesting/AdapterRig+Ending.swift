@@ -243,8 +243,13 @@ extension AdapterRig {
             witnesses.0.reasons.first?.code == .closed && witnesses.1.reasons.first != nil
         }
         peripheral.unpublishL2CAPChannel(psm)
+        let time = time
+        // Withdrawing is not answered, so one that is opened at the same moment may come before it.
         try await fails("opening a withdrawn channel", with: .channelRefused) {
-            _ = try await connection.openL2CAPChannel(psm)
+            for _ in 0..<250 {
+                try await connection.openL2CAPChannel(psm).close()
+                await time.pass(.milliseconds(20))
+            }
         }
         witness.record.withLock { $0.channels = [] }
     }

@@ -57,7 +57,7 @@ public protocol PeripheralRole: AnyObject, Sendable {
     /// - Throws: `notPoweredOn`, `outOfResources` when all 128 dynamic PSMs are in use, or `notSupported`.
     func publishL2CAPChannel(encryptionRequired: Bool) async throws(BluetoothError) -> PSM
 
-    /// Withdraws an L2CAP channel; open ones go on.
+    /// Withdraws an L2CAP channel; open ones go on. It is not answered: one that is asked for at the same moment may still open.
     func unpublishL2CAPChannel(_ psm: PSM)
 
     /// Withdraws everything, refuses with `unlikelyError` what waits for an answer, and ends the role; no event follows.
