@@ -261,9 +261,12 @@
 
         private var events: (any PeripheralConnectionEvents)? { state.withLock { $0.life.events } }
 
-        func didUpdate(_ handle: UInt16, _ value: RawSpan) {
-            state.withLock { $0.subscriptions.contains(handle) ? $0.life.events : nil }?
-                .peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value)
+        /// A value has come. False when this role has not subscribed.
+        @discardableResult
+        func didUpdate(_ handle: UInt16, _ value: RawSpan) -> Bool {
+            let events = state.withLock { $0.subscriptions.contains(handle) ? $0.life.events : nil }
+            events?.peripheralDidUpdate(AttributeID(rawValue: UInt32(handle)), value: value)
+            return events != nil
         }
 
         func mtuDidChange(_ mtu: Int) { events?.peripheralDidChangeMTU(mtu) }

@@ -34,12 +34,11 @@
             case .mtuChanged(let id, let mtu):
                 for owner in owners(id) { owner.mtuDidChange(mtu) }
             case .valueReceived(let id, let handle, let bytes):
-                let (owners, isClaimed) = state.withLock { state in
-                    (state.links[id]?.owners ?? [], state.links[id]?.isClaimed(handle) ?? true)
-                }
+                let owners = owners(id)
                 batch.withBytes(bytes) { value in
-                    for owner in owners { owner.didUpdate(handle, value) }
-                    if !isClaimed { keepUnclaimed(id, handle, value) }
+                    var isTaken = false
+                    for owner in owners where owner.didUpdate(handle, value) { isTaken = true }
+                    if !isTaken { keepUnclaimed(id, handle, value) }
                 }
             case .servicesChanged(let id, let range):
                 let services = state.withLock { state -> [AttributeID] in
@@ -166,9 +165,11 @@
 
         /// A bonded server keeps subscriptions, so that values may come before this side subscribes anew.
         private func keepUnclaimed(_ id: ConnectionID, _ handle: UInt16, _ value: RawSpan) {
-            let bytes = value.withUnsafeBytes { Array($0) }
             state.withLock { state in
-                if state.host.security(of: id)?.isBonded == true { state.links[id]?.keep(handle, bytes) }
+                guard state.links[id]?.isClaimed(handle) == false, state.host.security(of: id)?.isBonded == true else {
+                    return
+                }
+                state.links[id]?.keep(handle, [UInt8](copying: value))
             }
         }
 

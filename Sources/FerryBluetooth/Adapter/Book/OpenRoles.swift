@@ -1,6 +1,6 @@
 /// The roles of one kind that are open on an adapter, in the order in which they were opened.
 public struct OpenRoles<Role: Sendable>: Sendable {
-    private var entries: [(id: UInt64, role: Role)] = []
+    @usableFromInline var entries: [(id: UInt64, role: Role)] = []
 
     /// No role is open.
     public init() {}
@@ -45,7 +45,9 @@ public struct OpenRoles<Role: Sendable>: Sendable {
         for place in entries.indices { body(&entries[place].role) }
     }
 
-    /// Whether a role is open and `predicate` holds for it: without a copy, for it is asked for each value.
+    /// Whether a role is open and `predicate` holds for it: without a copy, and in the caller's code, for it is asked for each
+    /// value.
+    @inlinable
     public func contains(_ id: UInt64, where predicate: (borrowing Role) -> Bool) -> Bool {
         for place in entries.indices where entries[place].id == id { return predicate(entries[place].role) }
         return false
