@@ -10,7 +10,7 @@
     @testable import FerryHCI
 
     /// Adapters whose addresses change, over controllers that resolve addresses and such that do not.
-    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(5)))
     struct AddressTests {
         private func rotate(_ configuration: inout HCIConfiguration) {
             configuration.privacy = HCIPrivacy()

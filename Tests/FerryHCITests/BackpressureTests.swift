@@ -8,7 +8,7 @@
 
     /// The radio's own backpressure, over controllers that complete packets once a connection interval, and with Bumble's
     /// host as the one who receives. What has left the host, and what the controller has completed, is read from the capture.
-    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(5)))
     struct BackpressureTests {
         /// Buffers of a controller, as `controllers.py` is told.
         private static let buffers = 8

@@ -8,7 +8,7 @@
     import Testing
 
     /// Beacons and their data, between two adapters over controllers in a process of their own.
-    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(5)))
     struct BeaconTests {
         private final class Listener: CentralRoleEvents, PeripheralRoleEvents, Sendable {
             let journal = Journal()

@@ -6,7 +6,7 @@
     import Testing
 
     /// The Database Hash, what is done with it, and several values in one notification.
-    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(5)))
     struct CachingInteropTests {
         @Test(.withOthers, arguments: RadioKind.two)
         func bumbleMakesTheSameHash(kind: RadioKind) async throws {

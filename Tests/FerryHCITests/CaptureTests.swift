@@ -7,7 +7,7 @@
     import Testing
 
     /// What Wireshark's dissectors, which nobody here wrote, make of a capture.
-    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(5)))
     struct CaptureTests {
         @Test(arguments: RadioKind.two)
         func tsharkExtractsWhatWasSent(kind: RadioKind) async throws {

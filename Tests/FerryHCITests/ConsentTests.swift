@@ -9,7 +9,7 @@
     import Testing
 
     /// Who may pair, and what becomes of a peer that has lost its keys: two adapters over controllers in a process of their own.
-    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(5)))
     struct ConsentTests {
         private final class Person: PairingAgent, Sendable {
             let isWilling = Mutex(false)

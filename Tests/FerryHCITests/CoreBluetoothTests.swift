@@ -7,7 +7,7 @@
     import Testing
 
     /// Programs written against Core Bluetooth, over controllers and against a host stack that nobody here wrote.
-    @Suite(.tags(.coreBluetooth, .adapter), .serialized, .exclusive, .timeLimit(.minutes(2)))
+    @Suite(.tags(.coreBluetooth, .adapter), .serialized, .exclusive, .timeLimit(.minutes(5)))
     @MainActor struct CoreBluetoothTests {
         private func until(_ what: String, _ condition: () -> Bool) async throws {
             let deadline = ContinuousClock.now + .seconds(30)

@@ -6,7 +6,7 @@
     import Testing
 
     /// Connections that end in every phase, and controllers that die.
-    @Suite(.tags(.adapter, .recovery), .serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter, .recovery), .serialized, .timeLimit(.minutes(5)))
     struct EndingTests {
         /// How far a visitor gets before it is gone: what it prints, and the actions until then.
         static let phases: [(String, [String])] = [

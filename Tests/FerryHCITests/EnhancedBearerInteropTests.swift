@@ -8,7 +8,7 @@
     @testable import FerryHCI
 
     /// Enhanced ATT bearers, with Bumble's host in both roles.
-    @Suite(.tags(.adapter, .gatt), .withOthers, .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter, .gatt), .withOthers, .serialized, .timeLimit(.minutes(5)))
     struct EnhancedBearerInteropTests {
         private func use(_ configuration: inout HCIConfiguration) { configuration.usesEnhancedBearers = true }
 

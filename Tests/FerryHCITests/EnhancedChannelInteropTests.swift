@@ -5,7 +5,7 @@
     import Testing
 
     /// Channels opened by the request for several, with Bumble's host in both roles.
-    @Suite(.tags(.adapter, .l2cap), .withOthers, .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter, .l2cap), .withOthers, .serialized, .timeLimit(.minutes(5)))
     struct EnhancedChannelInteropTests {
         @Test(arguments: [1, 5], RadioKind.two)
         func bumbleOpensSeveral(count: Int, kind: RadioKind) async throws {

@@ -5,7 +5,7 @@
     import Testing
 
     /// Several peripherals that are awaited at once.
-    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(5)))
     struct FilterAcceptListInteropTests {
         private final class Finder: CentralRoleEvents, Sendable {
             let found: AsyncStream<PeerID>

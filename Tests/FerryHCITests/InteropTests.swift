@@ -7,7 +7,7 @@
     import Testing
 
     /// Over virtual controllers that nobody here wrote, with and against a host stack that nobody here wrote.
-    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(5)))
     struct InteropTests {
         private static let service = BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3032 as UInt128)
         private static let characteristic = BluetoothUUID(0x9D53_4E8B_2153_4F6D_B2B0_8C68_665A_7274 as UInt128)

@@ -12,7 +12,7 @@
 
     /// An app over Core Bluetooth whose process is killed in the middle of a transfer, and started again with the same
     /// restoration identifier. The other side is a host of its own that goes on.
-    @Suite(.tags(.coreBluetooth, .adapter, .recovery), .serialized, .timeLimit(.minutes(3))) struct KilledAppTests {
+    @Suite(.tags(.coreBluetooth, .adapter, .recovery), .serialized, .timeLimit(.minutes(5))) struct KilledAppTests {
         private static let layout = GATTConfiguration(service: Layout.service, characteristic: Layout.characteristic)
         private static let count = 60
 

@@ -6,7 +6,7 @@
     import Testing
 
     /// The adapter seam's contract, over two controllers. ATT_MTU is 185, for the kit takes 400 bytes to be a long value.
-    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(5)))
     struct KitTests {
         @Test(arguments: AdapterConformance.Requirement.allCases, RadioKind.here([.bumble(acl: 251)]))
         func keepsTheContract(_ requirement: AdapterConformance.Requirement, kind: RadioKind) async throws {

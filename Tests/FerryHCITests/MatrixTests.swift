@@ -5,7 +5,7 @@
     import Testing
 
     /// Every kind of value at every ATT_MTU, with and against Bumble's host.
-    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(1)))
+    @Suite(.tags(.adapter), .withOthers, .serialized, .timeLimit(.minutes(5)))
     struct MatrixTests {
         @Test(arguments: [23, 185, 247, 517], RadioKind.all)
         func bumblesCentralReadsWritesAndSubscribes(mtu: Int, kind: RadioKind) async throws {

@@ -8,7 +8,7 @@
     import Testing
 
     /// A link that reconnects, while another host has the peer's place.
-    @Suite(.tags(.adapter, .recovery), .serialized, .timeLimit(.minutes(2))) struct OtherHostTests {
+    @Suite(.tags(.adapter, .recovery), .serialized, .timeLimit(.minutes(5))) struct OtherHostTests {
         private static let layout = GATTConfiguration(service: Layout.service, characteristic: Layout.characteristic)
         private static let home: UInt64 = 0xC0_11_22_33_44_55
         private static let elsewhere: UInt64 = 0xC0_66_77_88_99_AA

@@ -10,7 +10,7 @@
     @testable import FerryHCI
 
     /// Pairing with Bumble's host by data that take another way: here the scripts' standard input and output.
-    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(5)))
     struct OutOfBandInteropTests {
         /// Who has the other's data.
         enum Way: CaseIterable { case here, there, both }

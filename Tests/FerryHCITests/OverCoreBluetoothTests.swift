@@ -11,7 +11,7 @@
     import Testing
 
     /// The adapter for apps, over Core Bluetooth over the LE host over two controllers.
-    @Suite(.tags(.adapter, .coreBluetooth), .serialized, .timeLimit(.minutes(3)))
+    @Suite(.tags(.adapter, .coreBluetooth), .serialized, .timeLimit(.minutes(5)))
     struct OverCoreBluetoothTests {
         private static func over(_ adapter: HCIAdapter) -> CoreBluetoothAdapter {
             CoreBluetoothAdapter(

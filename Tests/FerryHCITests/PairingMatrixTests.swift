@@ -11,7 +11,7 @@
 
     /// Every two capabilities, both roles, Secure Connections and legacy pairing, with and without the requirement of a number:
     /// Bumble's host and this one do what the table says (Core Specification 5.4, Vol 3, Part H, 2.3.5.1, Table 2.8).
-    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(3)))
+    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(5)))
     struct PairingMatrixTests {
         /// What the responder (rows) and the initiator (columns) do, in the order display only, display yes no, keyboard only,
         /// neither, keyboard display. J is Just Works, C comparison, "i" and "r" who enters what the other shows, "b" both enter.

@@ -9,7 +9,7 @@
     import Testing
 
     /// Pairing with Bumble's host, in both roles and every way.
-    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter, .pairing), .serialized, .timeLimit(.minutes(5)))
     struct PairingTests {
         struct Way: Sendable, CustomTestStringConvertible {
             let name: String

@@ -3,7 +3,7 @@
     import Testing
 
     /// The programs, as people run them over controllers of their own.
-    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(2)))
+    @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(5)))
     struct ProgramTests {
         @Test(arguments: RadioKind.here(RadioKind.two))
         func aCardCrossesBetweenTwoProcesses(kind: RadioKind) async throws {

@@ -2,6 +2,7 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
+    import Synchronization
     import Testing
 
     /// A virtual radio.
@@ -53,7 +54,7 @@
                     script: script, channels: paths.map { .unix(path: $0) }, peers: paths.map { "unix-client:\($0)" })
             case .rootCanal:
                 // Each connection to the one port is a controller of its own.
-                let first = Int.random(in: 10_000..<15_000) * 4
+                let first = Self.nextPorts()
                 let script = try Interop.Script(
                     executable: Interop.rootCanal,
                     zip(["test", "hci", "link", "link_ble"], 0...).flatMap { ["--\($0)_port", "\(first + $1)"] },
@@ -72,6 +73,13 @@
                 return Radio(
                     script: script, channels: paths.map { .unix(path: $0) }, peers: paths.map { "unix-client:\($0)" })
             }
+        }
+
+        private static let portsGiven = Atomic(Int.random(in: 0..<3000))
+
+        /// The first of four ports that no other test of this process is given soon. The system gives none of these itself.
+        private static func nextPorts() -> Int {
+            20_000 + 4 * (portsGiven.wrappingAdd(1, ordering: .relaxed).newValue % 3000)
         }
 
         /// What a host did wrong, as the controllers see it; RootCanal does not say.

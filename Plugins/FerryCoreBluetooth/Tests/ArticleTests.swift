@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The article's code is compiled and runs; the adapter uses nothing that Apple's framework does not have.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(2))) struct ArticleTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(10))) struct ArticleTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
     private static func text(_ path: String) throws -> String {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The adapter seam's contract, over Core Bluetooth over the virtual radio, on the system's time.
-@Suite(.tags(.adapter, .coreBluetooth), .timeLimit(.minutes(3))) struct KitTests {
+@Suite(.tags(.adapter, .coreBluetooth), .timeLimit(.minutes(10))) struct KitTests {
     /// With the reason that Apple's interface gives; see ``CoreBluetoothAdapter``.
     static let deviations: AdapterConformance.Deviations = [.cannotPause, .centralsBySubscription, .writesAreCommands]
 

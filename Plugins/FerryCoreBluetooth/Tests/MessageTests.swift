@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Messages between Core Bluetooth and the other adapters, both ways.
-@Suite(.tags(.adapter, .coreBluetooth), .timeLimit(.minutes(3))) struct MessageTests {
+@Suite(.tags(.adapter, .coreBluetooth), .timeLimit(.minutes(10))) struct MessageTests {
     enum Sides: CaseIterable { case centralIsCoreBluetooth, peripheralIsCoreBluetooth, both }
 
     /// What Apple's framework cannot advertise is refused, and not left out in silence.

@@ -18,9 +18,9 @@ let everyQuirk: [CBQuirks] = (0..<8).map { CBQuirks(rawValue: 1 << $0) } + [CBQu
 
 struct NotInTime: Error { let what: String }
 
-/// Waits for something that happens on another queue; throws when it has not after half a minute.
+/// Waits for something that happens on another queue; throws when it has not after two minutes.
 func waitUntil(_ what: String, _ condition: () async -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(30)
+    let deadline = ContinuousClock.now + .seconds(120)
     while await !condition() {
         guard ContinuousClock.now < deadline else { throw NotInTime(what: what) }
         try await Task.sleep(for: .milliseconds(2))
