@@ -44,6 +44,7 @@ public struct LeaseBook: Sendable {
     /// - Parameters:
     ///   - gateway: its name, and a number drawn for this life of it.
     ///   - capacity: how many peers it takes on at once, 1 to 1 000 000.
+    ///   - policy: times and scores, the same at all gateways of the fleet.
     /// - Throws: ``/Ferry/FerryError`` with code `fleet.policy` for a name, capacity or policy that cannot be.
     public init(gateway: GatewayID, capacity: Int, policy: LeasePolicy = LeasePolicy()) throws(FerryError) {
         guard GatewayID.isName(gateway.name) else {
@@ -92,7 +93,10 @@ public struct LeaseBook: Sendable {
 
     /// The peer was heard, by an advertisement or on its connection.
     ///
-    /// - Parameter signal: dBm; held within -127 and 20.
+    /// - Parameters:
+    ///   - peer: its name.
+    ///   - signal: dBm; held within -127 and 20.
+    ///   - now: by this gateway's clock.
     public mutating func heard(_ peer: String, signal: Int, at now: Timestamp) {
         let signal = min(20, max(-127, signal))
         if var lease = peers[peer] {
