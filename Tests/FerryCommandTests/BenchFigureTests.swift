@@ -310,12 +310,16 @@ private func result(
     }
 
     @Test("Traced lines are pairs of digits") func trace() throws {
-        let (side, chunk) = try #require(try Trace.chunk(" < e0 0 1ff", 1))
-        #expect(side == .second)
-        #expect(chunk == [0xE0, 0x01, 0xFF])
-        #expect(try Trace.chunk(">", 1)?.1 == [])
-        #expect(try Trace.chunk("# > 00", 1) == nil)
-        for line in ["> 0", "> 0g", "00", "> +1"] { #expect(throws: (any Error).self) { try Trace.chunk(line, 1) } }
+        func event(_ line: String) throws -> ChunkLogLines.Event? {
+            var lines = ChunkLogLines()
+            let read = try lines.read(line)
+            try lines.finish()
+            return read?.event
+        }
+        #expect(try event(" < e0 0 1ff") == .chunk(.second, [0xE0, 0x01, 0xFF]))
+        #expect(try event(">") == .chunk(.first, []))
+        #expect(try event("# > 00") == nil)
+        for line in ["> 0", "> 0g", "00", "> +1"] { #expect(throws: (any Error).self) { try event(line) } }
     }
 
     @Test("Settings are taken to their very edges and no further") func edges() {

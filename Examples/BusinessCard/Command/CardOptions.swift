@@ -40,7 +40,7 @@ struct CardOptions: ParsableArguments {
         transform: SignalWindow.parse)
     var rssi: ClosedRange<Int>?
 
-    @Flag(help: "Show each chunk as it is sent.")
+    @Flag(help: "Show each chunk as it is sent; in a pipe or a file whole, for ferry trace.")
     var log = false
 
     @Option(

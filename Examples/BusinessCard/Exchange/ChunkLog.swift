@@ -24,6 +24,7 @@ final class ChunkLog: LinkObserver {
         self.role = role
         self.console = console
         self.stopwatch = stopwatch
+        show("connected")
     }
 
     /// How many chunks of which size were sent, largest first.
@@ -63,9 +64,9 @@ final class ChunkLog: LinkObserver {
     func linkDidClose(_ reason: FerryError) { closing.finish() }
 
     private func show(_ event: String, _ chunk: RawSpan) {
-        guard console != nil else { return }
+        guard let console else { return }
         let size = String(chunk.byteCount).padded(to: -3)
-        show("\(event.padded(to: 8))  \(size) bytes  \(Self.excerpt(of: chunk))")
+        show("\(event.padded(to: 8))  \(size) bytes  \(Self.text(of: chunk, atMost: console.showsBar ? 20 : .max))")
     }
 
     private func show(_ event: String) {
@@ -73,9 +74,10 @@ final class ChunkLog: LinkObserver {
         console.line("\(stopwatch.elapsed.forPeople.padded(to: -9))  \(role)  \(event)")
     }
 
-    /// A chunk's first 20 bytes, as text where they are text.
-    private static func excerpt(of chunk: RawSpan) -> String {
-        let bytes = (0..<min(20, chunk.byteCount)).map { chunk.unsafeLoad(fromByteOffset: $0, as: UInt8.self) }
+    /// A chunk as text where it is text; on a terminal, where it must fit, no more than its beginning. `ferry trace` reads
+    /// whole ones.
+    private static func text(of chunk: RawSpan, atMost maximum: Int) -> String {
+        let bytes = (0..<min(maximum, chunk.byteCount)).map { chunk.unsafeLoad(fromByteOffset: $0, as: UInt8.self) }
         let rest = chunk.byteCount > bytes.count ? "..." : ""
         if bytes.allSatisfy({ (0x20..<0x7F).contains($0) }) { return String(decoding: bytes, as: UTF8.self) + rest }
         return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ") + rest

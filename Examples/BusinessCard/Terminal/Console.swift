@@ -9,7 +9,8 @@ final class Console: Sendable {
         var isBroken = false
     }
 
-    private let showsBar: Bool
+    /// Whether it is a terminal, where what is written last can be written over.
+    let showsBar: Bool
     private let width: Int
     private let write: @Sendable (String) throws -> Void
     private let state = Mutex(State())

@@ -211,6 +211,18 @@ struct Bench: AsyncParsableCommand {
             settings.queueDepth = depth
             report.depthSweep.append(try BenchRun.simulate(settings).result)
         }
+        report.single = try report.results.map(\.settings)
+            .filter { settings in
+                var expected = middle
+                expected.attMTU = settings.attMTU
+                return expected == settings
+            }
+            .prefix(6)
+            .map { settings in
+                var settings = settings
+                settings.pace = .spaced
+                return try BenchRun.simulate(settings).result
+            }
         var settings = middle
         settings.centrals = 1
         let steps = try BenchRun.simulate(settings, recordsTimeline: true).steps

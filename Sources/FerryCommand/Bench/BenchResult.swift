@@ -8,6 +8,8 @@ struct BenchResult: Codable, Sendable {
     var linkLimit: Double
     var messages: Int
     var messageBytes: Int
+    /// A message's bytes after compression, where it is compressed.
+    var compressedBytes: Int?
     /// Values handed to the link, and their bytes.
     var chunks: Int
     var chunkBytes: Int
@@ -24,12 +26,16 @@ struct BenchResult: Codable, Sendable {
     /// What compression leaves of a message's bytes, 0 to 1; 1 without.
     private var remainder: Double {
         guard settings.compression != .none, messageBytes > 0 else { return 1 }
+        if let compressedBytes { return min(1, Double(compressedBytes * messages) / Double(messageBytes)) }
         return min(1, Double(chunkBytes) / Double(messageBytes))
     }
 
-    /// Framing bytes per message byte sent, compression counted in its favour.
+    /// Bytes that cross for each message beside it: framing's, and the mark of a compressed message. What compression saves is
+    /// not counted.
     var overheadPerMessage: Double {
-        messages > 0 ? Double(chunkBytes) / Double(messages) - Double(messageBytes) / Double(messages) : 0
+        guard messages > 0 else { return 0 }
+        let message = compressedBytes.map(Double.init) ?? Double(messageBytes) / Double(messages)
+        return Double(chunkBytes) / Double(messages) - message
     }
 
     /// How often and how long senders waited for the link to be ready.
@@ -119,4 +125,6 @@ struct BenchReport: Codable, Sendable {
     /// Waiting against queue depth, for the report's chart: measured at one point when the sweep has one depth only.
     var depthSweep: [BenchResult] = []
     var timeline: TransferTimeline?
+    /// Messages sent one at a time, for the report's chart of latency.
+    var single: [BenchResult]?
 }

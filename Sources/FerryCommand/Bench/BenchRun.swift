@@ -202,6 +202,15 @@ final class BenchRun: Sendable {
         }
     }
 
+    /// What compression makes of the message that is sent each time.
+    private func compressedBytes() throws(FerryError) -> Int? {
+        guard settings.compression == .zlib else { return nil }
+        let message = SampleText.bytes(count: settings.messageSize, seed: settings.seed)
+        var compressed: [UInt8] = []
+        let isSmaller = try ZlibCompression().compress(message.span.bytes, into: &compressed, budget: message.count)
+        return isSmaller ? compressed.count : message.count
+    }
+
     private func gather(_ pairs: [Pair], _ before: [ChannelStatistics], from start: Timestamp) throws
         -> BenchOutcome
     {
@@ -229,7 +238,8 @@ final class BenchRun: Sendable {
         let bytes = zip(entries, before).map { ($0.statistics?.bytesSent ?? $1.bytesSent) - $1.bytesSent }
         let result = BenchResult(
             settings: settings, goodput: goodputs.reduce(0, +), linkLimit: try LinkLimit.goodput(settings),
-            messages: sent, messageBytes: sent * settings.messageSize, chunks: chunks.reduce(0, +),
+            messages: sent, messageBytes: sent * settings.messageSize, compressedBytes: try compressedBytes(),
+            chunks: chunks.reduce(0, +),
             chunkBytes: bytes.reduce(0, +), waiting: waiting, queue: depth, latency: log.latency,
             fairness: BenchResult.Fairness(goodputs))
         let steps = pairs.first?.meter.steps(since: start) ?? []

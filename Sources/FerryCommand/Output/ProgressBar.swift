@@ -1,10 +1,13 @@
 import Foundation
 
-/// A bar with the time left, on standard error, when that is a terminal.
-struct ProgressBar {
+/// How far something has come and the time left, on standard error: a bar on a terminal, a line every ten seconds elsewhere.
+final class ProgressBar {
     private let total: Int
     private let start = ContinuousClock.now
     private let isShown: Bool
+    /// When a line was written last, in seconds since the start.
+    private var lastLine = 0.0
+    private static let pause = 10.0
 
     init(total: Int) {
         self.total = total
@@ -12,12 +15,17 @@ struct ProgressBar {
     }
 
     func show(_ done: Int) {
-        guard isShown, total > 0 else { return }
+        guard total > 0 else { return }
+        let elapsed = start.duration(to: .now) / .seconds(1)
+        let left = done > 0 ? "\(Int((elapsed / Double(done) * Double(total - done)).rounded(.up))) s left" : ""
+        guard isShown else {
+            guard elapsed - lastLine >= Self.pause else { return }
+            lastLine = elapsed
+            return write("\(done) of \(total)\(left.isEmpty ? "" : ", \(left)")\n")
+        }
         let width = 30
         let filled = done * width / total
         let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
-        let elapsed = start.duration(to: .now) / .seconds(1)
-        let left = done > 0 ? "\(Int((elapsed / Double(done) * Double(total - done)).rounded(.up))) s left" : ""
         write("\r[\(bar)] \(done)/\(total) \(left)\u{1B}[K")
     }
 

@@ -20,7 +20,7 @@ struct LineChart {
     var series: [Series]
 
     private static let width = 560.0
-    private static let height = 320.0
+    private static let height = 330.0
 
     func html() -> String {
         let legend = series.map { "<span>\(Self.mark($0))\(escaped($0.name))</span>" }.joined()
@@ -39,7 +39,7 @@ struct LineChart {
         let x = Axis(
             scale: xScale, range: low...max(high, low), ticks: xTicks ?? Array(Set(xs)).sorted(), start: 64,
             end: Self.width - 20)
-        let y = Axis.fromZero(to: yMaximum ?? top, start: Self.height - 48, end: 30)
+        let y = Axis.fromZero(to: yMaximum ?? top, start: Self.height - 58, end: 30)
         var body = ""
         for tick in y.ticks {
             let place = text(y.place(tick))
@@ -50,7 +50,7 @@ struct LineChart {
         for tick in Self.thinned(x.ticks, on: x) {
             let place = text(x.place(tick))
             body +=
-                "<text class=\"tick mid\" x=\"\(place)\" y=\"\(text(Self.height - 30))\">\(escaped(xTickText(tick)))</text>"
+                "<text class=\"tick mid\" x=\"\(place)\" y=\"\(text(Self.height - 33))\">\(escaped(xTickText(tick)))</text>"
         }
         body +=
             "<text class=\"axis mid\" x=\"\(text((64 + Self.width - 20) / 2))\" y=\"\(text(Self.height - 8))\">"

@@ -17,9 +17,13 @@ struct ReportFindings {
 
     private func best() -> String? {
         guard let best = results.max(by: { $0.goodput < $1.goodput }), results.count > 1 else { return nil }
-        return
-            "\(place(best.settings)) carries most: \(goodput(best)), \(number(best.shareOfLimit * 100, 0)) % of what that "
-            + "link could carry."
+        let share = "\(number(best.shareOfLimit * 100, 0)) %"
+        guard best.settings.compression == .none else {
+            return
+                "\(place(best.settings)) carries most: \(goodput(best)) of messages. Compressed they take \(share) of what "
+                + "that link could carry."
+        }
+        return "\(place(best.settings)) carries most: \(goodput(best)), \(share) of what that link could carry."
     }
 
     /// A larger ATT_MTU that carries less, because its values need one more packet for a few bytes.

@@ -31,8 +31,9 @@ struct ReportPage {
             \(depthCharts())</div>
             \(report.timeline.map { TimelineChart(timeline: $0).html() } ?? "")
             <h2>Latency</h2><div class="grid2">
-            \(latencyChart(reference))\(intervalChart(reference))\(fairnessChart())</div>
-            <h2>Every point</h2><div class="card scroll">\(table())</div>
+            \(singleLatencyChart())\(latencyChart(reference))\(intervalChart(reference))\(fairnessChart())</div>
+            <h2>Every point</h2><div class="card scroll" role="region" tabindex="0" aria-label="Every point">
+            \(table())</div>
             <footer>\(escaped(content)) \(escaped(method))</footer>
             </main></body></html>
 
@@ -43,14 +44,14 @@ struct ReportPage {
 
     /// What the sweep asks.
     private var title: String {
+        let questions = [
+            "mtu": "which ATT_MTU", "interval ms": "which interval", "phy": "which PHY",
+            "message B": "which message size",
+            "centrals": "how many centrals", "error rate": "at which error rate", "queue": "how long a queue",
+        ]
         let varied = ResultTable.varied(in: results.map(\.settings)).map(\.heading)
-        switch (varied.contains("mtu"), varied.contains("interval ms")) {
-        case (true, true): return "Which ATT_MTU, which interval?"
-        case (true, false): return "Which ATT_MTU?"
-        case (false, true): return "Which interval?"
-        case (false, false):
-            return varied.isEmpty ? "What the link carries" : "Which \(varied.joined(separator: ", which "))?"
-        }
+        let title = varied.map { questions[$0] ?? "which \($0)" }.joined(separator: ", ")
+        return varied.isEmpty ? "What the link carries" : "\(title.prefix(1).uppercased())\(title.dropFirst())?"
     }
 
     private func lead(_ reference: BenchSettings) -> String {
@@ -179,7 +180,7 @@ struct ReportPage {
                 }
                 return "<figure class=\"card\"><figcaption><h3>By \(escaped(column.heading))</h3></figcaption><table>"
                     + "<thead><tr><th scope=\"col\">\(escaped(column.heading))</th><th scope=\"col\">kbit/s</th>"
-                    + "<th scope=\"col\">p99 ms</th><th scope=\"col\"></th></tr></thead><tbody>\(rows.joined())</tbody></table></figure>"
+                    + "<th scope=\"col\">p99 ms</th><th scope=\"col\" class=\"bar\">kbit/s beside the most</th></tr></thead><tbody>\(rows.joined())</tbody></table></figure>"
             }
         guard !charts.isEmpty else { return "" }
         let at = "\(reference.phy), \(short(reference.interval)) ms, MTU \(reference.attMTU)"
@@ -234,13 +235,31 @@ struct ReportPage {
                 points: result.latency.curve.filter { $0[0] > 0 && $0[0] < 99.95 }.map { ($0[0], $0[1]) },
                 colour: index)
         }
-        return LineChart(
-            title: "From send to arrival",
-            caption:
-                "Latency of messages of \(reference.messageSize) bytes while the sender never pauses; \(reference.phy), "
-                + "\(short(reference.interval)) ms.",
-            xLabel: "percentile", yLabel: "ms", xScale: .percentiles, xTicks: [10, 50, 90, 99, 99.9],
-            series: Array(series)
+        return percentileChart(
+            "While the sender never pauses",
+            "From send to arrival of messages of \(reference.messageSize) bytes that wait behind one another; \(reference.phy), "
+                + "\(short(reference.interval)) ms.", Array(series))
+    }
+
+    /// Messages that come one by one, which is what a person or a sensor notices.
+    private func singleLatencyChart() -> String {
+        guard let single = report.single, let settings = single.first?.settings else { return "" }
+        let series = single.prefix(6).enumerated().map { index, result in
+            LineChart.Series(
+                name: "MTU \(result.settings.attMTU)",
+                points: result.latency.curve.filter { $0[0] > 0 && $0[0] < 99.95 }.map { ($0[0], $0[1]) },
+                colour: index)
+        }
+        return percentileChart(
+            "One message at a time",
+            "From send to arrival of messages of \(settings.messageSize) bytes, each sent after the one before has arrived and "
+                + "a pause, simulated; \(settings.phy), \(short(settings.interval)) ms.", Array(series))
+    }
+
+    private func percentileChart(_ title: String, _ caption: String, _ series: [LineChart.Series]) -> String {
+        LineChart(
+            title: title, caption: caption, xLabel: "percentile", yLabel: "ms", xScale: .percentiles,
+            xTicks: [10, 50, 90, 99, 99.9], series: series
         ).html()
     }
 
@@ -281,10 +300,16 @@ struct ReportPage {
         let rows = ResultTable(results: results).rows()
         let best = results.indices.max { results[$0].goodput < results[$1].goodput }
         let head = rows[0].map { "<th scope=\"col\">\(escaped($0))</th>" }.joined()
+        // What was varied names a row.
+        let varied = Set(ResultTable.varied(in: results.map(\.settings)).map(\.heading))
         let body = rows.dropFirst().enumerated().map { index, row in
-            "<tr\(index == best ? " class=\"best\"" : "")>" + row.map { "<td>\(escaped($0))</td>" }.joined() + "</tr>"
+            let cells = zip(rows[0], row).map { heading, cell in
+                varied.contains(heading) ? "<th scope=\"row\">\(escaped(cell))</th>" : "<td>\(escaped(cell))</td>"
+            }
+            return "<tr\(index == best ? " class=\"best\"" : "")>" + cells.joined() + "</tr>"
         }
-        return "<table><thead><tr>\(head)</tr></thead><tbody>\(body.joined(separator: "\n"))</tbody></table>"
+        return
+            "<table><caption>\(results.count == 1 ? "One point" : "The one that carries most stands out.")</caption><thead><tr>\(head)</tr></thead><tbody>\(body.joined(separator: "\n"))</tbody></table>"
     }
 
     private func unique<Value: Hashable>(_ values: [Value]) -> [Value] {

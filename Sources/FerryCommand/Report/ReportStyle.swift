@@ -21,7 +21,8 @@ enum ReportStyle {
         .keys span{color:var(--soft);font-size:13px}
         figure{display:flex;flex-direction:column;gap:10px}
         figcaption p{font-size:13.5px}
-        .wide{margin-top:16px}
+        .wide{margin-top:16px}.wide svg{min-width:760px}.scroll:focus-visible{outline:2px solid var(--c0)}h2+p{margin:0 0 12px}
+        caption{text-align:left;color:var(--soft);padding:0 7px 6px}tbody th{font-weight:400}
         svg{width:100%;height:auto;overflow:visible}
         svg text{fill:var(--soft);font-size:12px;font-variant-numeric:tabular-nums}
         svg .axis{fill:var(--ink)}
@@ -45,11 +46,11 @@ enum ReportStyle {
         table{border-collapse:collapse;width:100%;font-size:12.5px;font-variant-numeric:tabular-nums}
         th,td{padding:5px 7px;text-align:right;border-bottom:1px solid var(--line);white-space:nowrap}
         th{color:var(--soft);font-weight:600}
-        td.bar{width:40%;min-width:60px}td.bar i{display:block;height:10px;border-radius:3px;background:var(--c0)}
+        td.bar,th.bar{width:40%;min-width:60px;text-align:left;white-space:normal}td.bar i{display:block;height:10px;border-radius:3px;background:var(--c0)}
         .s1{stroke-dasharray:10 4}.s2{stroke-dasharray:3 4}.s3{stroke-dasharray:10 4 3 4}.s4{stroke-dasharray:1 5}
         .s5{stroke-dasharray:16 5}
         @media (max-width:520px){main{padding:24px 12px 40px}.card{padding:14px 12px}svg text{font-size:17px}}
-        tr.best td{font-weight:700}
+        tr.best td,tr.best th{font-weight:700;color:var(--ink)}
         footer{margin-top:40px;font-size:13.5px;color:var(--soft);max-width:85ch}
         """
 }

@@ -19,7 +19,7 @@ struct TimelineChart {
             + "\(waits) times, and the channel goes on each time."
         return """
             <figure class="card wide"><figcaption><h3>One transfer, step by step</h3><p>\(escaped(caption))</p></figcaption>
-            \(svg())</figure>
+            <div class="scroll" role="region" tabindex="0" aria-label="One transfer, step by step">\(svg())</div></figure>
 
             """
     }

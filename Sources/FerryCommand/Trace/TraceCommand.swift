@@ -1,44 +1,83 @@
 import ArgumentParser
-import Ferry
-import FerrySequenced
+import Foundation
 
-/// `ferry trace`: says what each chunk of a captured exchange of the sequenced framing is.
+/// `ferry trace`: the life of each message in what was captured or logged.
 struct Trace: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Prints a captured stream of chunks of the sequenced framing as messages, acknowledgements and gaps.",
+        abstract: "Shows the life of each message in a capture or log: chunks, acknowledgements, waits, gaps.",
         discussion: """
-            Reads lines from standard input: > or < for who sent a chunk, then its bytes in hexadecimal, with or without
-            spaces. Give a link's chunks from its first on. Empty lines and lines that begin with # are passed over.
+            Reads what ferry capture and --capture write (btsnoop), captures of HCI in pcap, what --log writes, and lines of > \
+            or < for who sent a chunk, then its bytes in hexadecimal. > is what this side sent. A line that begins with = ends \
+            the life of a message, one with - tells of the link: waits for ready, silences of a second and more.
+
+                ferry trace capture.btsnoop
+                business-card serve --log > card.log; ferry trace card.log
+                ferry send --log chunks.log --transport unix:/tmp/ferry photo.jpg; ferry trace chunks.log
+
+            A capture holds many values. Those of the sequenced framing are found by its hello; for others, or when the \
+            capture began later, name the framing and the characteristic's value handle. Of a log with both sides the first is \
+            shown.
+
+            Ends with 0 when every chunk was understood, with 1 when one was not or the file is damaged.
             """)
 
+    @Argument(help: "The file; standard input unless given, or for -.", completion: .file())
+    var file: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "How chunks become messages: \(TraceFraming.allCases.map(\.rawValue).joined(separator: ", ")). (default: what "
+                + "the log or capture says, sequenced otherwise)",
+            valueName: "framing"),
+        transform: { text in
+            guard let framing = TraceFraming(rawValue: text) else {
+                throw ValidationError(
+                    "There is no framing '\(text)'. Use \(TraceFraming.allCases.map(\.rawValue).joined(separator: ", "))."
+                )
+            }
+            return framing
+        })
+    var framing: TraceFraming?
+
+    @Option(
+        help: ArgumentHelp(
+            "In a capture, the handle of the value that carries chunks, as 0x0003 or 3; once for each.",
+            valueName: "handle"),
+        transform: { text in
+            let number = text.hasPrefix("0x") ? Int(text.dropFirst(2), radix: 16) : Int(text)
+            guard let number, (1...0xFFFF).contains(number) else {
+                throw ValidationError("'\(text)' is no handle; give 0x0001 to 0xFFFF.")
+            }
+            return number
+        })
+    var handle: [Int] = []
+
     func run() throws {
-        var trace = SequencedTrace()
-        var number = 0
-        while let line = readLine() {
-            number += 1
-            guard let (side, chunk) = try Self.chunk(line, number) else { continue }
-            print(trace.describe(chunk.span.bytes, from: side))
+        var reader = TraceReader(framing: framing, handles: Set(handle))
+        let name = file.flatMap { $0 == "-" ? nil : $0 } ?? "standard input"
+        do {
+            try Self.read(file) { bytes in
+                for line in try reader.feed(bytes) { print(line) }
+            }
+            for line in try reader.finish() { print(line) }
+        } catch let failure as SystemFile.Failure {
+            throw CommandFailure("\(name): \(failure).")
+        } catch let problem as TraceReader.Problem {
+            throw CommandFailure("\(name): \(problem.description)")
         }
+        if let complaint = reader.complaint { throw CommandFailure("\(name): \(complaint)") }
     }
 
-    /// What a line says, or nil when it says nothing.
-    static func chunk(_ line: String, _ number: Int) throws -> (SequencedTrace.Side, [UInt8])? {
-        let text = line.filter { !$0.isWhitespace }
-        guard let first = text.first, first != "#" else { return nil }
-        let digits = Array(text.dropFirst().utf8)
-        var chunk: [UInt8] = []
-        for index in stride(from: 0, to: digits.count, by: 2) {
-            let pair = String(decoding: digits[index..<min(index + 2, digits.count)], as: UTF8.self)
-            guard pair.utf8.count == 2, pair.allSatisfy(\.isHexDigit), let byte = UInt8(pair, radix: 16) else {
-                throw ValidationError(
-                    "Line \(number): '\(pair)' is not a byte in hexadecimal. Give two digits for each.")
-            }
-            chunk.append(byte)
-        }
-        switch first {
-        case ">": return (.first, chunk)
-        case "<": return (.second, chunk)
-        default: throw ValidationError("Line \(number) begins with neither > nor <, which say who sent the chunk.")
+    /// Hands over a file piece by piece, as it comes.
+    private static func read(_ path: String?, _ body: ([UInt8]) throws -> Void) throws {
+        let input =
+            try path.flatMap { $0 == "-" ? nil : $0 }.map { try SystemFile.opened($0) }
+            ?? SystemFile(STDIN_FILENO, isOwned: false)
+        var buffer = [UInt8](repeating: 0, count: 64 << 10)
+        while true {
+            let count = try buffer.withUnsafeMutableBytes { try input.readSome($0) }
+            guard count > 0 else { return }
+            try body(Array(buffer[..<count]))
         }
     }
 }

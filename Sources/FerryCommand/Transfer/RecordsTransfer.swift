@@ -268,7 +268,7 @@
     extension TransferOptions {
         fileprivate func recordsChannel(over link: any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
             func open(_ framing: some Framing) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
-                try MessageChannel(over: link, codec: BytesCodec(), framing: framing, chunkSize: chunk)
+                try MessageChannel(over: try logged(link), codec: BytesCodec(), framing: framing, chunkSize: chunk)
             }
             return try open(framing.framing)
         }

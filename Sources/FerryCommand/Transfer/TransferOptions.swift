@@ -41,6 +41,13 @@ struct TransferOptions: ParsableArguments {
     @Flag(help: "Print one JSON object a line for each event, for programs.")
     var json = false
 
+    @Option(
+        help: ArgumentHelp(
+            "Write every chunk to this file as it crosses, in place of one that is there; ferry trace reads it.",
+            valueName: "file"),
+        completion: .file())
+    var log: String?
+
     @Flag(help: "Show no progress.")
     var quiet = false
 
@@ -80,6 +87,12 @@ struct TransferOptions: ParsableArguments {
     }
 
     func channel(over link: any Link) throws(FerryError) -> TransferChannel {
-        try TransferChannel(over: link, framing: framing.framing, chunkSize: chunk)
+        try TransferChannel(over: try logged(link), framing: framing.framing, chunkSize: chunk)
+    }
+
+    /// The link, with its chunks in the log where there is one.
+    func logged(_ link: any Link) throws(FerryError) -> any Link {
+        guard let log else { return link }
+        return TappedLink(link, observer: try ChunkLogFile.shared(log, framing: framing.rawValue).observer())
     }
 }

@@ -1,0 +1,239 @@
+import FerrySequenced
+
+/// Reads a capture or log piece by piece, and answers with lines for people.
+struct TraceReader {
+    /// What cannot be read, for people.
+    struct Problem: Error { let description: String }
+
+    private enum Input {
+        /// So little has come that it may be anything.
+        case unknown([UInt8])
+        case packets(PacketFile)
+        /// Text, with the bytes of a line that goes on.
+        case text(ChunkLogLines, [UInt8])
+    }
+
+    private struct Link: Hashable, Comparable {
+        var name: String
+        static func < (one: Link, other: Link) -> Bool { one.name < other.name }
+    }
+
+    private struct Carrier: Hashable {
+        var connection: AttributeValues.Connection
+        var handle: Int
+        var isReceived: Bool
+    }
+
+    private var input = Input.unknown([])
+    private let framing: TraceFraming?
+    private let handles: Set<Int>
+    private var saidFraming: TraceFraming?
+
+    private var traces: [Link: LinkTrace] = [:]
+    private var shown: Link?
+    /// The side of a log that is shown, where both are in it.
+    private var role: String?
+
+    private var values = AttributeValues()
+    private var origin: Double?
+    private var peers: [AttributeValues.Connection: String] = [:]
+    /// Values that carry chunks, as a hello or the command line has told.
+    private var carriers: Set<Carrier> = []
+    /// How many values crossed that are taken for none, by handle; at most 64 are counted.
+    private var others: [Int: Int] = [:]
+
+    /// Longest line; a chunk has at most 65 535 bytes, three characters each.
+    private static let maximumLine = 256 << 10
+
+    init(framing: TraceFraming?, handles: Set<Int>) {
+        self.framing = framing
+        self.handles = handles
+    }
+
+    /// Takes the next bytes of the file.
+    mutating func feed(_ bytes: [UInt8]) throws(Problem) -> [String] {
+        do {
+            switch input {
+            case .unknown(let head):
+                let head = head + bytes
+                // Text may come slowly, and shows itself in its first line.
+                guard head.count >= PacketFile.headCount || head.contains(UInt8(ascii: "\n")) else {
+                    input = .unknown(head)
+                    return []
+                }
+                return try begin(head)
+            case .packets(var file):
+                let packets = try file.feed(bytes)
+                input = .packets(file)
+                return packets.flatMap { take($0) }
+            case .text(var lines, let rest):
+                let (answer, left) = try take(rest + bytes, &lines)
+                input = .text(lines, left)
+                return answer
+            }
+        } catch let error as Problem {
+            throw error
+        } catch let error as PacketFile.Malformed {
+            throw Problem(description: error.description)
+        } catch let error as ChunkLogLines.Malformed {
+            throw Problem(description: error.description)
+        } catch {
+            throw Problem(description: "\(error)")
+        }
+    }
+
+    private mutating func begin(_ head: [UInt8]) throws -> [String] {
+        if let file = try PacketFile.recognize(head) {
+            input = .packets(file)
+            return try feed([])
+        }
+        input = .text(ChunkLogLines(), [])
+        return try feed(head)
+    }
+
+    /// At the end of the file: what is open, and the sum.
+    mutating func finish() throws(Problem) -> [String] {
+        var answer: [String] = []
+        do {
+            if case .unknown(let head) = input, !head.isEmpty { answer += try begin(head) }
+            switch input {
+            case .unknown: break
+            case .packets(let file): try file.finish()
+            case .text(var lines, let rest):
+                if !rest.isEmpty, let line = try lines.read(String(decoding: rest, as: UTF8.self)) {
+                    answer += take(line)
+                }
+                try lines.finish()
+            }
+        } catch let error as Problem {
+            throw error
+        } catch let error as PacketFile.Malformed {
+            throw Problem(description: error.description)
+        } catch let error as ChunkLogLines.Malformed {
+            throw Problem(description: error.description)
+        } catch {
+            throw Problem(description: "\(error)")
+        }
+        for link in traces.keys.sorted() {
+            if traces.count > 1 { answer += heading(link) }
+            answer += traces[link]?.finish() ?? []
+        }
+        return answer
+    }
+
+    /// Why the command fails, though the file could be read.
+    var complaint: String? {
+        let count = traces.values.reduce(0) { $0 + $1.notUnderstood }
+        if count > 0 { return count == 1 ? "1 chunk was not understood." : "\(count) chunks were not understood." }
+        guard traces.values.allSatisfy({ $0.chunks == 0 }) else { return nil }
+        guard case .packets(let file) = input else { return "There is no chunk in it." }
+        let cut = file.cutPackets > 0 ? " \(file.cutPackets) packets were cut when they were captured." : ""
+        guard !others.isEmpty else { return "No value crosses in it.\(cut)" }
+        let list = others.sorted { $0.key < $1.key }
+            .map { "0x\(String($0.key, radix: 16)) (\($0.value))" }.joined(separator: ", ")
+        return
+            "No link of the sequenced framing begins in it.\(cut) Values of these handles cross: \(list). Name the one that "
+            + "carries chunks with --handle, and its framing with --framing."
+    }
+
+    // MARK: Text
+
+    private mutating func take(_ bytes: [UInt8], _ lines: inout ChunkLogLines) throws -> ([String], [UInt8]) {
+        var (answer, start): ([String], Int) = ([], 0)
+        while let end = bytes[start...].firstIndex(of: UInt8(ascii: "\n")) {
+            if let line = try lines.read(String(decoding: bytes[start..<end], as: UTF8.self)) { answer += take(line) }
+            start = end + 1
+        }
+        guard bytes.count - start <= Self.maximumLine else {
+            throw Problem(description: "A line has more than \(Self.maximumLine) bytes, which no chunk needs.")
+        }
+        return (answer, Array(bytes[start...]))
+    }
+
+    private mutating func take(_ line: ChunkLogLines.Line) -> [String] {
+        // Both ends of a link in one process: what one has sent, the other has received.
+        if ["server", "client"].contains(line.link) {
+            if role == nil { role = line.link }
+            guard line.link == role else { return [] }
+        }
+        // The links of one peer follow one another, so that a sequenced session goes on.
+        let link = Link(name: line.link.hasPrefix("link") ? "" : line.link)
+        let time = line.milliseconds
+        switch line.event {
+        case .framing(let framing):
+            saidFraming = framing
+            return []
+        case .connected: return show(link) { $0.connected(at: time) }
+        case .full: return show(link) { $0.full(at: time) }
+        case .ready: return show(link) { $0.ready(at: time) }
+        case .ended(let reason): return show(link) { $0.ended(at: time, reason.isEmpty ? "ended" : "ended: \(reason)") }
+        case .chunk(let side, let bytes): return show(link) { $0.chunk(bytes, from: side, at: time) }
+        }
+    }
+
+    // MARK: Packets
+
+    private mutating func take(_ packet: CapturedPacket) -> [String] {
+        let start = origin ?? packet.seconds
+        origin = start
+        let time = (packet.seconds - start) * 1000
+        return values.take(packet).flatMap { event -> [String] in
+            let connection = event.connection
+            switch event.kind {
+            case .connected(let peer):
+                peers[connection] = peer
+                return []
+            case .disconnected(let reason):
+                carriers = carriers.filter { $0.connection != connection }
+                let link = self.link(connection)
+                peers[connection] = nil
+                guard traces[link] != nil else { return [] }
+                return show(link) { $0.ended(at: time, "disconnected, reason 0x\(String(reason, radix: 16))") }
+            case .confirmed(let isReceived):
+                guard traces[self.link(connection)] != nil else { return [] }
+                let arrow = isReceived ? "<" : ">"
+                return show(self.link(connection)) { $0.ended(at: time, "\(arrow) confirms an indication") }
+            case .value(let handle, let isReceived, let bytes):
+                let carrier = Carrier(connection: connection, handle: handle, isReceived: isReceived)
+                var lines: [String] = []
+                if !carriers.contains(carrier) {
+                    guard handles.contains(handle) || (handles.isEmpty && isSequenced && Self.isHello(bytes)) else {
+                        if others[handle] != nil || others.count < 64 { others[handle, default: 0] += 1 }
+                        return []
+                    }
+                    let isNew = !carriers.contains { $0.connection == connection }
+                    carriers.insert(carrier)
+                    if isNew { lines += show(self.link(connection)) { $0.connected(at: time, "the link begins") } }
+                }
+                let side: SequencedSide = isReceived ? .second : .first
+                return lines + show(self.link(connection)) { $0.chunk(bytes, from: side, at: time) }
+            }
+        }
+    }
+
+    private var isSequenced: Bool { framing ?? .sequenced == .sequenced }
+
+    private func link(_ connection: AttributeValues.Connection) -> Link {
+        // A peer that comes again goes on, whatever the connection's handle is then.
+        let peer = peers[connection].map { "with \($0)" } ?? "connection \(connection.handle)"
+        return Link(name: "hci\(connection.adapter) \(peer)")
+    }
+
+    /// Whether a value can be the first chunk of a sequenced link: 0xE1, version 1, 11 or 19 bytes.
+    private static func isHello(_ bytes: [UInt8]) -> Bool {
+        (bytes.count == 11 || bytes.count == 19) && bytes[0] == 0xE1 && bytes[1] >> 4 == 1
+    }
+
+    // MARK: Lines
+
+    private func heading(_ link: Link) -> [String] { link.name.isEmpty ? [] : ["\(link.name):"] }
+
+    private mutating func show(_ link: Link, _ body: (inout LinkTrace) -> [String]) -> [String] {
+        var trace = traces[link] ?? LinkTrace(framing ?? saidFraming ?? .sequenced)
+        let lines = body(&trace)
+        traces[link] = trace
+        guard shown != link else { return lines }
+        shown = link
+        return heading(link) + lines
+    }
+}
