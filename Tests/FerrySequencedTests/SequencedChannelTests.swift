@@ -355,5 +355,58 @@ import Testing
         #expect(rig.error(begun)?.fate == .takenBack)
     }
 
+    /// The link takes nothing more, and still holds the acknowledgement of a message.
+    @Test func whatAnEndedLinkStillHoldsMayAcknowledge() {
+        let links = MemoryLink.makePair(maximumChunkSize: 20)
+        let ending = EndingLink(links.0)
+        let limits = Limits(), framing = SequencedFraming(), time = VirtualTime()
+        let sender = ChannelCore(
+            link: ending, session: framing.makeSession(limits: limits), chunkSize: .max, limits: limits, time: time)
+        let receiver = ChannelCore(
+            link: links.1, session: framing.makeSession(limits: limits), chunkSize: .max, limits: limits, time: time)
+        sender.open()
+        receiver.open()
+        exchange(links)
+        let results = Mutex<[Int: Result<Void, FerryError>]>([:])
+        func send(_ number: Int) {
+            sender.submit(pattern(10), as: sender.makeID()) { result in results.withLock { $0[number] = result } }
+        }
+        send(0)
+        while links.0.deliver() {}
+        ending.hasEnded.store(true, ordering: .relaxed)
+        send(1)
+        #expect(sender.closeReason?.code == .disconnected)
+        #expect(results.withLock { $0.isEmpty })
+        while links.1.deliver() {}
+        guard case .success? = results.withLock({ $0[0] }) else {
+            Issue.record("the acknowledgement is lost")
+            return
+        }
+        links.0.disconnect()
+        guard case .failure(let error)? = results.withLock({ $0[1] }) else {
+            Issue.record("nothing is said of the second message")
+            return
+        }
+        #expect(error.fate == .nothingSent)
+    }
+
+    /// A link that ends: it takes nothing more, and what it holds comes before it says so.
+    private final class EndingLink: Link {
+        let hasEnded = Atomic(false)
+        private let link: MemoryLink
+
+        init(_ link: MemoryLink) { self.link = link }
+
+        var peer: PeerIdentity { link.peer }
+        var maximumChunkSize: Int { link.maximumChunkSize }
+        func activate(_ receiver: any LinkReceiver) { link.activate(receiver) }
+        func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
+            if hasEnded.load(ordering: .relaxed) { throw FerryError(.disconnected, "The peer is gone.") }
+            return try link.trySend(chunk)
+        }
+        func setReceiving(_ isReceiving: Bool) { link.setReceiving(isReceiving) }
+        func close() {}
+    }
+
     @Test func cancellingManyIsLinear() { ChannelRig.expectCancellingToBeLinear(SequencedFraming()) }
 }

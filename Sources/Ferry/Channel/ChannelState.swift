@@ -384,14 +384,14 @@ extension ChannelState {
         finish(ending, at: now, closesLink: false)
     }
 
-    /// The link takes nothing any more: it has ended, or cannot send at all. Senders are told; what it still holds is received
-    /// before readers are.
+    /// The link takes nothing any more: it has ended, or cannot send at all. What it still holds is received before readers are
+    /// told, and senders too where it may hold acknowledgements of theirs.
     private mutating func stopSending(_ reason: FerryError, at now: Timestamp) {
         guard !isOver else { return }
         closeReason = reason
         life = .closing(deadline: now + .seconds(5))
         refusedSince = nil
-        failSends(reason)
+        if !session.acknowledges { failSends(reason) }
         effects.closesLink = true
     }
 
