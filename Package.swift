@@ -30,6 +30,7 @@ let package = Package(
         .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
         .library(name: "FerryNATS", targets: ["FerryNATS"]),
+        .library(name: "FerryGateway", targets: ["FerryGateway"]),
         .library(name: "FerryCoreBluetooth", targets: ["FerryCoreBluetooth"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
         .executable(name: "logger", targets: ["Logger"]),
@@ -135,6 +136,16 @@ let package = Package(
             path: "Plugins/FerryNATS"
         ),
 
+        // Where records meet a stream: the one place that knows both plugins.
+        .target(
+            name: "FerryGateway",
+            dependencies: [
+                "Ferry", "FerryNATS", "FerryRecords",
+                .product(
+                    name: "DequeModule", package: "swift-collections", condition: .when(traits: ["NATS", "Records"])),
+            ]
+        ),
+
         // Every transport by the name that people type: the one place where the programs meet a new one.
         .target(
             name: "FerryTransports",
@@ -153,6 +164,8 @@ let package = Package(
                 "FerrySimulator", "FerryTransports", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
+                .target(name: "FerryGateway", condition: .when(traits: ["NATS"])),
+                .target(name: "FerryNATS", condition: .when(traits: ["NATS"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -265,6 +278,9 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ]),
         .testTarget(name: "FerryNATSTests", dependencies: ["Ferry", "FerryNATS"]),
+        .testTarget(
+            name: "FerryGatewayTests",
+            dependencies: ["Ferry", "FerryBluetooth", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
@@ -305,6 +321,8 @@ let package = Package(
                 "FerryCommand", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator",
                 "FerryTransports",
                 .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
+                .target(name: "FerryGateway", condition: .when(traits: ["NATS"])),
+                .target(name: "FerryNATS", condition: .when(traits: ["NATS"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),

@@ -37,6 +37,8 @@
             public var leader: String?
             /// When it was made, in nanoseconds since 1970: another stream of the same name has another one.
             public var created: Int64 = 0
+            /// Whether messages leave it when they were read (retention `work` or `interest`), not at its limits alone.
+            public var removesWhatIsRead = false
         }
 
         /// A stream as it is on a server.
@@ -104,6 +106,21 @@
         /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public func state(of stream: String) async throws(FerryError) -> NATSStream.State {
             try await perform { handle throws(FerryError) in try handle.find(stream).state }
+        }
+
+        /// The place of the last message that a subject has in a stream; 0 when it has none.
+        ///
+        /// - Throws: `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func lastSequence(of subject: String, in stream: String) async throws(FerryError) -> UInt64 {
+            try await perform { handle throws(FerryError) in
+                var message: OpaquePointer?
+                var code = jsErrCode(0)
+                let status = js_GetLastMsg(&message, handle.jetStream, stream, subject, nil, &code)
+                guard status != NATS_NOT_FOUND else { return 0 }
+                try require(status, code, "The last message of \(subject) cannot be looked at")
+                defer { natsMsg_Destroy(message) }
+                return natsMsg_GetSequence(message)
+            }
         }
 
         /// Makes sure that a stream is there and as it must be.
@@ -199,7 +216,8 @@
             found.duplicateWindow = shape.Duplicates
             found.state = NATSStream.State(
                 lastSequence: info.State.LastSeq, messages: info.State.Msgs, bytes: info.State.Bytes,
-                leader: info.Cluster?.pointee.Leader.map { String(cString: $0) }, created: info.Created)
+                leader: info.Cluster?.pointee.Leader.map { String(cString: $0) }, created: info.Created,
+                removesWhatIsRead: shape.Retention != js_LimitsPolicy)
             return found
         }
     }

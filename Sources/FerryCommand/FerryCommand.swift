@@ -11,6 +11,6 @@ import FerryTransports
         subcommands: [
             Send.self, Receive.self, Scan.self, Inspect.self, Watch.self, Read.self, Write.self, Bench.self,
             Advise.self,
-            Trace.self, Capture.self, Outbox.self, Fleet.self,
+            Trace.self, Capture.self, Outbox.self, Fleet.self, GatewayCommand.self,
         ])
 }

@@ -64,7 +64,7 @@ struct TransferOptions: ParsableArguments {
         service: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3040 as UInt128),
         characteristic: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3041 as UInt128))
 
-    private static func parse(_ text: String) throws -> NamedTransport {
+    static func parse(_ text: String) throws -> NamedTransport {
         do throws(FerryError) {
             let transport = try NamedTransport.parse(text, program: "ferry", forms: forms)
             guard transport.reachesOtherProcesses else {
@@ -80,10 +80,13 @@ struct TransferOptions: ParsableArguments {
     }
 
     /// The transport for a role. Nothing is opened yet.
-    func open(_ role: String) throws(FerryError) -> any Transport {
+    func open(_ role: String) throws(FerryError) -> any Transport { try Self.open(transport, role) }
+
+    /// The same for a transport from elsewhere.
+    static func open(_ transport: NamedTransport, _ role: String) throws(FerryError) -> any Transport {
         var options = RadioOptions()
         options.onAdvice = { note($0) }
-        return try transport.open(Self.layout, options)(role)
+        return try transport.open(layout, options)(role)
     }
 
     func channel(over link: any Link) throws(FerryError) -> TransferChannel {

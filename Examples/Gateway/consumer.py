@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Reads the records of a stream into an SQLite table, each once: consumer.py SERVER STREAM TABLE.sqlite [COUNT]
+
+Needs nats-py (pip install nats-py). Ends when the table has COUNT records, or never. A record's Nats-Msg-Id is its name: one that
+comes a second time, after a crash here, of a gateway or of a server, changes nothing.
+"""
+
+import asyncio
+import sqlite3
+import sys
+
+import nats
+from nats.errors import TimeoutError
+
+
+async def main(server: str, stream: str, path: str, count: int | None) -> None:
+    table = sqlite3.connect(path)
+    table.execute(
+        "CREATE TABLE IF NOT EXISTS record (name TEXT PRIMARY KEY, peer TEXT, stream TEXT, arrived INTEGER, bytes BLOB)"
+    )
+    connection = await nats.connect(server, max_reconnect_attempts=-1, reconnect_time_wait=0.2)
+    subscription = await connection.jetstream().pull_subscribe("", durable="table", stream=stream)
+    while count is None or table.execute("SELECT count(*) FROM record").fetchone()[0] < count:
+        try:
+            messages = await subscription.fetch(100, timeout=1)
+        except (TimeoutError, nats.errors.Error):
+            # Nothing new, or the server is away.
+            await asyncio.sleep(0.1)
+            continue
+        with table:
+            for message in messages:
+                headers = message.headers or {}
+                table.execute(
+                    "INSERT INTO record VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+                    (
+                        headers["Nats-Msg-Id"],
+                        headers["Ferry-Peer"],
+                        headers["Ferry-Stream"],
+                        message.metadata.sequence.stream,
+                        message.data,
+                    ),
+                )
+        # Only what is on disk is acknowledged.
+        for message in messages:
+            await message.ack()
+    await connection.flush()
+    await connection.close()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    asyncio.run(main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]) if len(sys.argv) > 4 else None))

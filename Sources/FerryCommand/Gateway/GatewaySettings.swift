@@ -1,0 +1,108 @@
+#if NATS && Records
+    import Ferry
+    import FerryGateway
+    import FerryNATS
+    import Foundation
+
+    /// The file of `ferry gateway --config`: one JSON object. `Documentation/Gateway.md` has it.
+    struct GatewaySettings: Codable, Equatable {
+        var transport: String?
+        var store: String?
+        var nats: [String]?
+        var credentials: String?
+        var authorities: String?
+        var certificate: String?
+        var key: String?
+        var name: String?
+        var stream: String?
+        var prefix: String?
+        var createStream: Bool?
+        var streamBytes: Int64?
+        var streamReplicas: Int?
+        var keepSeconds: Double?
+        var statusSeconds: Double?
+        var slots: Int?
+        var largestRecord: Int?
+
+        private enum CodingKeys: String, CodingKey, CaseIterable {
+            case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
+            case streamBytes, streamReplicas, keepSeconds, statusSeconds, slots, largestRecord
+        }
+
+        /// Reads a file.
+        static func read(_ path: String) throws -> GatewaySettings {
+            guard let data = FileManager.default.contents(atPath: path) else {
+                throw CommandFailure("The configuration \(path) cannot be read.")
+            }
+            return try read(data, path)
+        }
+
+        static func read(_ data: Data, _ path: String) throws -> GatewaySettings {
+            let keys: [String]
+            do {
+                guard let object = try JSONSerialization.jsonObject(with: data) as? [String: Any] else {
+                    throw CommandFailure("The configuration \(path) is not one JSON object.")
+                }
+                keys = object.keys.sorted()
+            } catch let failure as CommandFailure { throw failure } catch {
+                throw CommandFailure("The configuration \(path) is no JSON: \(error)")
+            }
+            let known = CodingKeys.allCases.map(\.rawValue)
+            if let unknown = keys.first(where: { !known.contains($0) }) {
+                throw CommandFailure(
+                    "The configuration \(path) has '\(unknown)', which means nothing. There are: \(known.joined(separator: ", "))."
+                )
+            }
+            do { return try JSONDecoder().decode(GatewaySettings.self, from: data) } catch DecodingError.typeMismatch(
+                let type, let context)
+            {
+                let place = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(
+                    separator: ".")
+                throw CommandFailure("In the configuration \(path), '\(place)' must be of type \(type).")
+            } catch { throw CommandFailure("The configuration \(path) cannot be read: \(error)") }
+        }
+
+        private func require(_ holds: Bool, _ key: String, _ value: some Any, _ range: String) throws {
+            guard holds else { throw CommandFailure("\(key) is \(value); give \(range).") }
+        }
+
+        /// Where to, and how.
+        func gateway() throws -> Gateway.Configuration {
+            guard let nats, !nats.isEmpty else {
+                throw CommandFailure(
+                    "No NATS server is named. Give --nats nats://HOST:4222, or nats in the configuration.")
+            }
+            let name = name ?? ProcessInfo.processInfo.hostName
+            var configuration = Gateway.Configuration(
+                servers: nats, name: name, stream: stream ?? "ferry", prefix: prefix ?? "ferry.records")
+            configuration.servers.credentialsFile = credentials
+            configuration.servers.authoritiesFile = authorities
+            configuration.servers.certificateFile = certificate
+            configuration.servers.keyFile = key
+            configuration.createsStream = createStream ?? true
+            if let streamBytes {
+                try require(streamBytes > 0, "streamBytes", streamBytes, "at least 1")
+                configuration.stream.maximumBytes = streamBytes
+            }
+            if let streamReplicas {
+                try require((1...5).contains(streamReplicas), "streamReplicas", streamReplicas, "1 to 5")
+                configuration.stream.replicas = streamReplicas
+            }
+            if let keepSeconds {
+                try require((1...86_000).contains(keepSeconds), "keepSeconds", keepSeconds, "1 to 86000")
+                configuration.retention = .seconds(keepSeconds)
+                configuration.lookInterval = min(configuration.lookInterval, configuration.retention / 4)
+                let window = (configuration.retention + configuration.lookInterval).components.seconds + 1
+                configuration.stream.duplicateWindow = max(.seconds(600), .seconds(window))
+            }
+            return configuration
+        }
+
+        /// How often a line of status is printed.
+        func status() throws -> Duration {
+            let seconds = statusSeconds ?? 60
+            try require((0.1...86_400).contains(seconds), "statusSeconds", seconds, "0.1 to 86400")
+            return .seconds(seconds)
+        }
+    }
+#endif

@@ -1,0 +1,439 @@
+#if NATS && Records
+    public import Ferry
+    public import FerryNATS
+    public import FerryRecords
+    import Synchronization
+
+    /// Publishes the records that arrive in a store's inbox to a JetStream stream: at least once, under a name by which consumers
+    /// have each once, and in order per peer and stream.
+    ///
+    ///     let gateway = try Gateway(store, configuration)
+    ///     try await gateway.run()                        // until its task is cancelled
+    ///
+    /// The disk is the truth: a server answers before its own disk has synced. A record leaves the inbox only when the server that
+    /// answered for it was seen up ``Configuration/retention`` later; when a server may have lost something, everything that is
+    /// still here is published again. Without a server, records wait on disk, and peers when that is full.
+    public final class Gateway: Sendable {
+        /// Where to, and within which bounds.
+        public struct Configuration: Sendable, Hashable {
+            /// The servers.
+            public var servers: NATSConfiguration
+            /// The stream. Its duplicate window must be longer than ``retention``.
+            public var stream: NATSStream
+            /// What subjects begin with; a record's is `prefix.sender.stream`.
+            public var prefix: String
+            /// The gateway's name, which records carry.
+            public var name: String
+            /// Whether to make the stream where there is none. Default true.
+            public var createsStream = true
+            /// How long a record is kept after the server's answer: several of the server's flush intervals, which are 60 s in
+            /// nats-server 2.9. Default 240 s.
+            public var retention = Duration.seconds(240)
+            /// How often the server is looked at. Default 10 s.
+            public var lookInterval = Duration.seconds(10)
+            /// How many records may be on their way at once. Default 1024.
+            public var maximumInFlight = 1024
+            /// How long to wait before connecting again, and how long an answer may take. Default 10 s.
+            public var patience = Duration.seconds(10)
+
+            /// - Parameters:
+            ///   - servers: addresses, such as `nats://localhost:4222`.
+            ///   - name: the gateway's name.
+            ///   - stream: the stream's name.
+            ///   - prefix: what subjects begin with.
+            public init(
+                servers: [String], name: String, stream: String = "ferry", prefix: String = "ferry.records"
+            ) {
+                self.servers = NATSConfiguration(servers: servers)
+                self.servers.name = name
+                self.name = name
+                self.prefix = prefix
+                self.stream = NATSStream(stream, subjects: ["\(prefix).>"])
+            }
+        }
+
+        /// How it stands.
+        public struct Status: Sendable, Hashable {
+            /// Whether records can be published now.
+            public var isConnected = false
+            /// How many records the stream has answered for since the beginning, with those that it had already.
+            public var published = 0
+            /// How many of those it had already.
+            public var duplicates = 0
+            /// How many records are kept though the stream has them.
+            public var kept = 0
+            /// How many records are in the inbox, those included.
+            public var waiting = 0
+            /// How often everything was published again.
+            public var repetitions = 0
+            /// What is in the way, or was last.
+            public var trouble: String?
+        }
+
+        private typealias Plan = PublishPlan<ArrivedRecord.Place>
+
+        private struct State {
+            var plan: Plan
+            var retention: Retention<ArrivedRecord.Place>
+            var watch = NATSServerWatch()
+            var status = Status()
+            var wantsLook = true
+            var isLost = false
+            /// Why reading the inbox has ended.
+            var failure: FerryError?
+            var mayReadAgain = Timestamp.zero
+            var room: AsyncStream<Void>.Continuation?
+        }
+
+        private let store: RecordStore
+        private let configuration: Configuration
+        private let time: any TimeSource
+        private let state: Mutex<State>
+        private let news: AsyncStream<Void>
+        private let tell: AsyncStream<Void>.Continuation
+
+        /// Makes a gateway, which does nothing before ``run()``.
+        ///
+        /// - Parameters:
+        ///   - store: whose inbox it publishes; nobody else reads that.
+        ///   - configuration: where to.
+        ///   - time: the clock.
+        /// - Throws: `invalidConfiguration`.
+        public init(
+            _ store: RecordStore, _ configuration: Configuration, time: any TimeSource = SystemTime()
+        ) throws(FerryError) {
+            try configuration.check()
+            self.store = store
+            self.configuration = configuration
+            self.time = time
+            var bounds = Plan.Bounds()
+            bounds.inFlight = configuration.maximumInFlight
+            state = Mutex(State(plan: Plan(bounds), retention: Retention(configuration.retention)))
+            (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        }
+
+        /// How it stands now.
+        ///
+        /// - Throws: `closed`, `storeFailed`.
+        public func status() async throws(FerryError) -> Status {
+            let waiting = try await store.undone()
+            return state.withLock { state in
+                var status = state.status
+                status.isConnected = state.plan.isOpen
+                status.kept = state.retention.count
+                status.waiting = waiting
+                return status
+            }
+        }
+
+        /// Connects once, and looks whether the stream is as it must be; makes nothing.
+        ///
+        /// - Throws: what is in the way, and what to do: `natsNoServer`, `natsRefused`, `natsInsecure`, `natsWrongShape`,
+        ///   `messageTooLarge` where the server takes less than the store's largest record, `natsNotFound` where there is no
+        ///   stream and ``Configuration/createsStream`` is false, `natsNotReady`, `timedOut`, `natsFailed`.
+        public static func check(
+            _ configuration: Configuration, largestRecord: Int
+        ) async throws(FerryError) -> NATSStream.State? {
+            try configuration.check()
+            let connection = try await NATSConnection.connect(configuration.servers)
+            let result: Result<NATSStream.State?, FerryError>
+            do throws(FerryError) {
+                try checkPayload(connection, largestRecord)
+                result = .success(try await connection.open(configuration.stream, creates: false))
+            } catch {
+                result =
+                    error.code == .natsNotFound && configuration.createsStream ? .success(nil) : .failure(error)
+            }
+            await connection.close()
+            return try result.get()
+        }
+
+        /// The names and headers beside a record's bytes.
+        private static let overhead = 4096
+
+        private static func checkPayload(_ connection: NATSConnection, _ largestRecord: Int) throws(FerryError) {
+            let most = connection.maximumPayload - overhead
+            guard largestRecord > most else { return }
+            throw FerryError(
+                .messageTooLarge,
+                "Records can have \(largestRecord) bytes, and the server takes \(most) at most, with their names. Raise the server's "
+                    + "max_payload, or lower the largest record.")
+        }
+
+        /// Publishes, until the task is cancelled or the store closed. Servers that are away are waited for.
+        ///
+        /// - Throws: `cancelled`, `closed` when the store was closed, `diskFull`, `storeFailed`; before anything was published also
+        ///   `natsRefused`, `natsInsecure`, `natsWrongShape`, `messageTooLarge`, `natsNotFound`, `invalidConfiguration`.
+        public func run() async throws(FerryError) {
+            let hopeless: Set<FerryError.Code> = [
+                .natsRefused, .natsInsecure, .natsWrongShape, .messageTooLarge, .natsNotFound, .invalidConfiguration,
+            ]
+            var wasConnected = false
+            while true {
+                try checkCancellation()
+                do throws(FerryError) {
+                    let connection = try await NATSConnection.connect(configuration.servers)
+                    let failure: FerryError
+                    do throws(FerryError) {
+                        try Self.checkPayload(connection, store.configuration.largestRecord)
+                        try await connection.open(configuration.stream, creates: configuration.createsStream)
+                        let publisher = try await NATSPublisher(
+                            connection, to: configuration.stream.name,
+                            maximumInFlight: min(65_536, configuration.maximumInFlight * 2),
+                            timeout: configuration.patience)
+                        wasConnected = true
+                        failure = await serve(connection, publisher)
+                    } catch { failure = error }
+                    state.withLock { $0.plan.isOpen = false }
+                    await connection.close()
+                    throw failure
+                } catch {
+                    if [.cancelled, .diskFull, .storeFailed].contains(error.code) { throw error }
+                    try checkCancellation()
+                    // A store that was closed says so.
+                    _ = try await store.undone()
+                    if !wasConnected && hopeless.contains(error.code) { throw error }
+                    state.withLock { $0.status.trouble = error.message }
+                }
+                try? await time.sleep(for: min(configuration.patience, .seconds(2)))
+            }
+        }
+
+        private func checkCancellation() throws(FerryError) {
+            guard !Task.isCancelled else {
+                throw FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
+            }
+        }
+
+        // MARK: One connection
+
+        /// - Returns: why it ended.
+        private func serve(_ connection: NATSConnection, _ publisher: NATSPublisher) async -> FerryError {
+            state.withLock { state in
+                state.wantsLook = true
+                state.isLost = false
+                state.failure = nil
+            }
+            let changes = connection.events()
+            let events = Task { [weak self] in
+                for await event in changes { self?.hear(event) }
+            }
+            var reader: Task<Void, Never>?
+            var news = news.makeAsyncIterator()
+            var failure = FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
+            var nextLook = time.now
+            while !Task.isCancelled {
+                do throws(FerryError) {
+                    let (wantsLook, isLost, failure) = state.withLock { state in
+                        defer { state.wantsLook = false }
+                        return (state.wantsLook, state.isLost, state.failure)
+                    }
+                    if let failure { throw failure }
+                    if isLost { throw FerryError(.natsNoServer, "The connection to NATS has ended. It is made anew.") }
+                    var again = reader == nil
+                    if wantsLook || time.now >= nextLook {
+                        do throws(FerryError) {
+                            if try await look(connection) { again = true }
+                            nextLook = time.now + configuration.lookInterval
+                        } catch {
+                            guard error.code != .closed, error.code != .storeFailed else { throw error }
+                            state.withLock { $0.status.trouble = error.message }
+                            nextLook = time.now + .seconds(1)
+                        }
+                    }
+                    if mayReadAgain(at: time.now) { again = true }
+                    if again { reader = try await beginReading(reader) }
+                } catch {
+                    failure = error
+                    break
+                }
+                let now = time.now
+                let (orders, deadline) = state.withLock { state in
+                    (state.plan.orders(at: now), state.plan.nextDeadline)
+                }
+                publisher.submit(
+                    orders.map { order -> (NATSPublisher.Publication, NATSPublisher.Ending) in
+                        (order.publication, { [weak self] result in self?.ended(order.token, result) })
+                    })
+                let timer = time.schedule(at: min(nextLook, deadline ?? nextLook)) { [tell] in tell.yield() }
+                _ = await news.next(isolation: nil)
+                timer.cancel()
+            }
+            events.cancel()
+            reader?.cancel()
+            await reader?.value
+            return failure
+        }
+
+        /// After a message that was refused, each minute.
+        private func mayReadAgain(at now: Timestamp) -> Bool {
+            state.withLock { state in
+                guard state.plan.refusedLanes > 0, now >= state.mayReadAgain else { return false }
+                state.mayReadAgain = now + .seconds(60)
+                return true
+            }
+        }
+
+        private func hear(_ event: NATSConnection.Event) {
+            state.withLock { state in
+                switch event {
+                case .disconnected:
+                    state.plan.isOpen = false
+                    state.status.trouble = "The connection to NATS is lost; records wait on disk."
+                case .reconnected: state.wantsLook = true
+                case .closed(let reason):
+                    state.plan.isOpen = false
+                    state.isLost = true
+                    if !reason.isEmpty { state.status.trouble = "The connection to NATS has ended: \(reason)." }
+                }
+            }
+            tell.yield()
+        }
+
+        /// Looks at the server: whether it is the one that answered, and what can leave the inbox because of it.
+        ///
+        /// - Returns: whether everything is to be published again.
+        private func look(_ connection: NATSConnection) async throws(FerryError) -> Bool {
+            guard connection.isConnected else {
+                state.withLock { $0.plan.isOpen = false }
+                return false
+            }
+            // What was answered before the question is what the answer is good for.
+            let now = time.now
+            let server = connection.serverID
+            let displaced = state.withLock { $0.plan.displaced }
+            let found = try await connection.state(of: configuration.stream.name)
+            guard connection.isConnected, connection.serverID == server else {
+                state.withLock { $0.wantsLook = true }
+                tell.yield()
+                return false
+            }
+            let (finding, places) = state.withLock { state -> (NATSServerWatch.Finding, [ArrivedRecord.Place]) in
+                let finding = state.watch.look(server, found)
+                state.plan.namesPlaces = !found.removesWhatIsRead
+                guard finding == .steady else { return (finding, []) }
+                state.plan.isOpen = true
+                return (finding, state.retention.steady(at: now))
+            }
+            guard case .mayHaveLost(let why) = finding else {
+                try await store.done(through: places)
+                // Nothing was lost: what a subject ends with now is what the next one comes after.
+                for (lane, subject) in displaced {
+                    let last = try await connection.lastSequence(of: subject, in: configuration.stream.name)
+                    guard connection.isConnected, connection.serverID == server else { break }
+                    state.withLock { $0.plan.follow(lane, after: last) }
+                }
+                return false
+            }
+            state.withLock { state in
+                state.plan.isOpen = true
+                state.status.repetitions += 1
+                state.status.trouble = "Everything that is kept is published again, for \(why)."
+            }
+            return true
+        }
+
+        private func ended(_ token: UInt64, _ result: Result<NATSPublisher.Receipt, FerryError>) {
+            let now = time.now
+            let room = state.withLock { state -> AsyncStream<Void>.Continuation? in
+                switch result {
+                case .success(let receipt):
+                    state.watch.answered(receipt.sequence)
+                    if let item = state.plan.ended(token, .stored(receipt.sequence), at: now) {
+                        state.retention.stored(item.place, in: item.lane, at: now)
+                        state.status.published += 1
+                        if receipt.isDuplicate { state.status.duplicates += 1 }
+                    }
+                case .failure(let error):
+                    let outcome: Plan.Outcome =
+                        switch error.code {
+                        case .natsConflict: .outOfPlace
+                        case .messageTooLarge, .invalidConfiguration: .refused
+                        default: .later
+                        }
+                    if outcome == .outOfPlace { state.wantsLook = true } else { state.status.trouble = error.message }
+                    _ = state.plan.ended(token, outcome, at: now)
+                }
+                return state.plan.hasRoom ? state.room : nil
+            }
+            room?.yield()
+            tell.yield()
+        }
+
+        // MARK: Reading
+
+        private func beginReading(_ old: Task<Void, Never>?) async throws(FerryError) -> Task<Void, Never> {
+            old?.cancel()
+            await old?.value
+            let (room, makeRoom) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+            state.withLock { state in
+                state.plan.beginAgain()
+                state.retention.beginAgain()
+                state.room = makeRoom
+            }
+            try await store.readAgain()
+            return Task { await self.read(room) }
+        }
+
+        /// Fills the plan from the inbox, as it has room.
+        private func read(_ room: AsyncStream<Void>) async {
+            var failure = FerryError(.closed, "The store \(store.path) was closed.")
+            do throws(FerryError) { try await fill(room) } catch { failure = error }
+            guard !Task.isCancelled else { return }
+            state.withLock { $0.failure = failure }
+            tell.yield()
+        }
+
+        /// Until the task is cancelled or the store closed.
+        private func fill(_ room: AsyncStream<Void>) async throws(FerryError) {
+            var inbox = store.inbox.makeAsyncIterator()
+            var room = room.makeAsyncIterator()
+            while !Task.isCancelled {
+                while !state.withLock({ $0.plan.hasRoom }) {
+                    guard await room.next(isolation: nil) != nil else { return }
+                }
+                guard let record = try await inbox.next(isolation: nil) else { return }
+                let message = NATSMessage(
+                    RecordNames.subject(record.id, configuration.prefix),
+                    headers: RecordNames.headers(record.id, peer: record.peer, gateway: configuration.name),
+                    bytes: record.bytes)
+                let item = Plan.Item(
+                    lane: record.place.stream, id: RecordNames.id(record.id), message: message, place: record.place)
+                state.withLock { $0.plan.add(item) }
+                tell.yield()
+            }
+        }
+    }
+
+    extension Gateway.Configuration {
+        func check() throws(FerryError) {
+            func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
+            let words = prefix.split(separator: ".", omittingEmptySubsequences: false)
+            guard !words.isEmpty, words.allSatisfy({ !$0.isEmpty && RecordNames.escaped(String($0)) == $0 }) else {
+                throw refuse(
+                    "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."
+                )
+            }
+            guard !stream.name.isEmpty, RecordNames.escaped(stream.name) == stream.name else {
+                throw refuse("\(stream.name.debugDescription) is no name for a stream: use letters, digits, - and _.")
+            }
+            guard retention >= .milliseconds(100), retention <= .seconds(86_400) else {
+                throw refuse("The retention is \(retention); it must be 100 ms to a day.")
+            }
+            guard lookInterval >= .milliseconds(10), lookInterval <= retention else {
+                throw refuse("The server is looked at each \(lookInterval); that must be 10 ms to the retention.")
+            }
+            guard stream.duplicateWindow >= retention + lookInterval else {
+                throw refuse(
+                    "The stream's duplicate window is \(stream.duplicateWindow); it must be at least \(retention + lookInterval), for "
+                        + "so long records are kept and may be published again.")
+            }
+            guard (1...32_768).contains(maximumInFlight) else {
+                throw refuse("\(maximumInFlight) records on their way at once are out of range; give 1 to 32768.")
+            }
+            guard patience >= .milliseconds(10), patience <= .seconds(3600) else {
+                throw refuse("The patience is \(patience); it must be 10 ms to an hour.")
+            }
+        }
+    }
+#endif

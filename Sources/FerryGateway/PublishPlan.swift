@@ -1,0 +1,191 @@
+#if NATS && Records
+    import DequeModule
+    import Ferry
+    import FerryNATS
+
+    /// Which record is published next: a value without I/O, clock or randomness.
+    ///
+    /// A lane is one peer's stream. Of each lane one message is on its way at a time, so that whatever is refused or lost, nothing
+    /// of the lane comes before it; lanes go independently. A message names the place of the one before it in its lane, so that
+    /// a server that has lost that one refuses it.
+    struct PublishPlan<Place: Sendable>: Sendable {
+        struct Item: Sendable {
+            let lane: Int64
+            let id: String
+            let message: NATSMessage
+            let place: Place
+        }
+
+        struct Order: Sendable {
+            let token: UInt64
+            let publication: NATSPublisher.Publication
+        }
+
+        enum Outcome: Sendable, Hashable {
+            /// The stream has it, at this place.
+            case stored(UInt64)
+            /// Not now: the stream is full, the server away, no answer came.
+            case later
+            /// The last message of its subject is not the one that it should be.
+            case outOfPlace
+            /// It can never be stored as things are.
+            case refused
+        }
+
+        struct Bounds: Sendable {
+            var records = 16_384
+            var bytes = 32 << 20
+            var inFlight = 1024
+            var firstPause = Duration.milliseconds(100)
+            var longestPause = Duration.seconds(5)
+        }
+
+        private struct Lane: Sendable {
+            var waiting: Deque<Item> = []
+            var isInFlight = false
+            var predecessor: UInt64?
+            /// It waits for ``follow(_:after:)``.
+            var isDisplaced = false
+            /// How often in a row it was.
+            var displacements = 0
+            /// Left alone until reading begins again; what comes is on disk.
+            var isParked = false
+        }
+
+        private let bounds: Bounds
+        private var lanes: [Int64: Lane] = [:]
+        /// Lanes in which something waits and nothing is on its way, in their turn.
+        private var ready: Deque<Int64> = []
+        private var inFlight: [UInt64: Item] = [:]
+        private var lastToken: UInt64 = 0
+        private(set) var records = 0
+        private var bytes = 0
+        private var failures = 0
+        private var pausedUntil: Timestamp?
+        /// Whether the server is known to be the one that was looked at last.
+        var isOpen = false
+        /// Whether messages name the place of the one before: not where consumers take messages out as they read.
+        var namesPlaces = true
+        /// Lanes whose last message was not the expected one, and their subjects: each waits for ``follow(_:after:)``.
+        private(set) var displaced: [Int64: String] = [:]
+        /// How many lanes have a message that the server never takes.
+        private(set) var refusedLanes = 0
+
+        init(_ bounds: Bounds = Bounds()) { self.bounds = bounds }
+
+        var hasRoom: Bool { records < bounds.records && bytes < bounds.bytes }
+        var inFlightCount: Int { inFlight.count }
+
+        /// The next record of its lane.
+        mutating func add(_ item: Item) {
+            if lanes.count > 65_536 {
+                lanes = lanes.filter { !$0.value.waiting.isEmpty || $0.value.isInFlight || $0.value.isParked }
+            }
+            guard lanes[item.lane]?.isParked != true else { return }
+            records += 1
+            bytes += item.message.bytes.count
+            lanes[item.lane, default: Lane()].waiting.append(item)
+            guard let lane = lanes[item.lane], lane.waiting.count == 1, !lane.isInFlight, !lane.isDisplaced else {
+                return
+            }
+            ready.append(item.lane)
+        }
+
+        /// What is to be published now, in this order.
+        mutating func orders(at now: Timestamp) -> [Order] {
+            guard isOpen else { return [] }
+            if let pausedUntil {
+                guard now >= pausedUntil else { return [] }
+                self.pausedUntil = nil
+            }
+            var orders: [Order] = []
+            // After a failure one message tries whether it goes again.
+            let most = failures > 0 ? 1 : bounds.inFlight
+            while inFlight.count < most, let number = ready.popFirst() {
+                guard let item = lanes[number]?.waiting.popFirst() else { continue }
+                lanes[number]?.isInFlight = true
+                lastToken += 1
+                inFlight[lastToken] = item
+                orders.append(
+                    Order(
+                        token: lastToken,
+                        publication: NATSPublisher.Publication(
+                            item.message, id: item.id, predecessor: namesPlaces ? lanes[number]?.predecessor : nil)))
+            }
+            return orders
+        }
+
+        /// What became of a message.
+        ///
+        /// - Returns: the record, when the stream has it; nil also for what was ordered before reading began again.
+        mutating func ended(_ token: UInt64, _ outcome: Outcome, at now: Timestamp) -> Item? {
+            guard let item = inFlight.removeValue(forKey: token), var lane = lanes[item.lane] else { return nil }
+            lane.isInFlight = false
+            defer {
+                if !lane.waiting.isEmpty && !lane.isParked && !lane.isDisplaced { ready.append(item.lane) }
+                lanes[item.lane] = lane
+            }
+            switch outcome {
+            case .stored(let sequence):
+                failures = 0
+                lane.predecessor = sequence
+                lane.displacements = 0
+                forget([item])
+                return item
+            case .later:
+                // Those that were on their way together fail together, and count as one.
+                if pausedUntil == nil {
+                    pausedUntil = now + min(bounds.firstPause * (1 << min(failures, 20)), bounds.longestPause)
+                    failures += 1
+                }
+                // The server may have it and only have failed to say so: then its subject ends with it.
+                lane.predecessor = nil
+                lane.waiting.prepend(item)
+            case .outOfPlace:
+                lane.waiting.prepend(item)
+                lane.isDisplaced = true
+                lane.displacements += 1
+                displaced[item.lane] = item.message.subject
+            case .refused:
+                refusedLanes += 1
+                lane.isParked = true
+                forget([item] + lane.waiting)
+                lane.waiting = []
+            }
+            return nil
+        }
+
+        /// The server was seen to have lost nothing, and its subject ends here: others have written there, or consumers have taken
+        /// messages out.
+        ///
+        /// - Parameter last: the place of the subject's last message; 0 for none.
+        mutating func follow(_ number: Int64, after last: UInt64) {
+            displaced[number] = nil
+            guard var lane = lanes[number], lane.isDisplaced else { return }
+            lane.isDisplaced = false
+            // Where somebody changes it all the time, nothing is expected of it.
+            lane.predecessor = lane.displacements > 3 ? nil : last
+            lanes[number] = lane
+            if !lane.isInFlight && !lane.waiting.isEmpty { ready.append(number) }
+        }
+
+        private mutating func forget(_ items: [Item]) {
+            records -= items.count
+            bytes -= items.reduce(0) { $0 + $1.message.bytes.count }
+        }
+
+        /// Reading begins again: what was not done comes once more.
+        mutating func beginAgain() {
+            lanes = [:]
+            ready = []
+            inFlight = [:]
+            records = 0
+            bytes = 0
+            displaced = [:]
+            refusedLanes = 0
+        }
+
+        /// When to ask for orders again, though nothing happens.
+        var nextDeadline: Timestamp? { isOpen && !ready.isEmpty ? pausedUntil : nil }
+    }
+#endif

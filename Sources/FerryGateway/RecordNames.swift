@@ -1,0 +1,42 @@
+#if NATS && Records
+    import FerryNATS
+    import FerryRecords
+
+    /// How a record is named and addressed in a stream; `Documentation/Gateway.md` tells consumers.
+    enum RecordNames {
+        /// Visible ASCII stays, but for what has a meaning in subjects and names; any other byte becomes `%` and two digits.
+        static func escaped(_ text: String) -> String {
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(text.utf8.count)
+            for byte in text.utf8 {
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: bytes.append(byte)
+                default:
+                    bytes.append(0x25)
+                    for digit in [byte >> 4, byte & 15] { bytes.append(digit < 10 ? 0x30 + digit : 0x37 + digit) }
+                }
+            }
+            return String(decoding: bytes, as: UTF8.self)
+        }
+
+        /// `sender/epoch/stream/sequence`: what consumers upsert by.
+        static func id(_ record: RecordID) -> String {
+            "\(record.sender)/\(record.epoch)/\(escaped(record.stream))/\(record.sequence)"
+        }
+
+        /// `prefix.sender.stream`; a stream without a name is `%`.
+        static func subject(_ record: RecordID, _ prefix: String) -> String {
+            "\(prefix).\(record.sender).\(record.stream.isEmpty ? "%" : escaped(record.stream))"
+        }
+
+        static func headers(_ record: RecordID, peer: String, gateway: String) -> [NATSMessage.Header] {
+            [
+                NATSMessage.Header("Ferry-Peer", escaped(peer)),
+                NATSMessage.Header("Ferry-Stream", escaped(record.stream)),
+                NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
+                NATSMessage.Header("Ferry-Sequence", "\(record.sequence)"),
+                NATSMessage.Header("Ferry-Gateway", escaped(gateway)),
+            ]
+        }
+    }
+#endif

@@ -1,0 +1,63 @@
+#if NATS && Records
+    import DequeModule
+    import Ferry
+
+    /// What a stream has answered for, and its server may not have synced yet: a value without I/O and clock.
+    ///
+    /// A record is let go only when a server that is still the same, and was all the time, is seen that long after its answer.
+    struct Retention<Place: Sendable>: Sendable {
+        /// Records of one lane that were answered for at about the same time.
+        private struct Span: Sendable {
+            let begin: Timestamp
+            var end: Timestamp
+            var last: Place
+            var count: Int
+        }
+
+        /// How long records are kept after their answer, while the server stays up.
+        let time: Duration
+        private var spans: [Int64: Deque<Span>] = [:]
+        /// How many records are kept.
+        private(set) var count = 0
+
+        init(_ time: Duration) { self.time = time }
+
+        /// The stream has answered for the next record of a lane.
+        mutating func stored(_ place: Place, in lane: Int64, at now: Timestamp) {
+            count += 1
+            // In 64 steps: what is kept in memory does not grow with the records.
+            if let last = spans[lane]?.last, now - last.begin < time / 64 {
+                let index = spans[lane, default: []].endIndex - 1
+                spans[lane]?[index].end = now
+                spans[lane]?[index].last = place
+                spans[lane]?[index].count += 1
+            } else {
+                spans[lane, default: []].append(Span(begin: now, end: now, last: place, count: 1))
+            }
+        }
+
+        /// The server was up all the time until this moment.
+        ///
+        /// - Returns: the last of each lane of what can go.
+        mutating func steady(at now: Timestamp) -> [Place] {
+            var places: [Place] = []
+            for lane in spans.keys.sorted() {
+                var last: Place?
+                while let span = spans[lane]?.first, span.end + time <= now {
+                    last = span.last
+                    count -= span.count
+                    _ = spans[lane]?.popFirst()
+                }
+                if let last { places.append(last) }
+                if spans[lane]?.isEmpty == true { spans[lane] = nil }
+            }
+            return places
+        }
+
+        /// Everything that is kept is published again.
+        mutating func beginAgain() {
+            spans = [:]
+            count = 0
+        }
+    }
+#endif

@@ -1,0 +1,193 @@
+#if NATS && Records
+    import Ferry
+    import FerryNATS
+    import TestSupport
+    import Testing
+
+    @testable import FerryGateway
+
+    /// What a gateway decides, without a server.
+    @Suite(.tags(.records)) struct GatewayValueTests {
+        private typealias Plan = PublishPlan<Int>
+        private let start = Timestamp.zero
+
+        private func item(_ lane: Int64, _ number: Int, bytes: Int = 1) -> Plan.Item {
+            Plan.Item(
+                lane: lane, id: "\(lane)/\(number)",
+                message: NATSMessage("a.\(lane)", bytes: [UInt8](repeating: 0, count: bytes)), place: number)
+        }
+
+        private func plan(_ change: (inout Plan.Bounds) -> Void = { _ in }) -> Plan {
+            var bounds = Plan.Bounds()
+            change(&bounds)
+            var plan = Plan(bounds)
+            plan.isOpen = true
+            return plan
+        }
+
+        private func names(_ orders: [Plan.Order]) -> [String] { orders.map(\.publication.id) }
+
+        @Test func oneOfALaneAtATime() {
+            var plan = plan()
+            for number in 1...3 { for lane: Int64 in [1, 2] { plan.add(item(lane, number)) } }
+            let first = plan.orders(at: start)
+            #expect(names(first) == ["1/1", "2/1"])
+            #expect(plan.orders(at: start).isEmpty)
+            #expect(plan.ended(first[0].token, .stored(7), at: start)?.place == 1)
+            let second = plan.orders(at: start)
+            #expect(names(second) == ["1/2"])
+            // It says what it comes after.
+            #expect(first[0].publication.predecessor == nil && second[0].publication.predecessor == 7)
+            #expect(plan.records == 5)
+            // An answer counts once.
+            #expect(plan.ended(first[0].token, .stored(7), at: start) == nil)
+        }
+
+        @Test func whatIsRefusedForNowGoesFirstAgain() {
+            var plan = plan()
+            for number in 1...2 { for lane: Int64 in [1, 2] { plan.add(item(lane, number)) } }
+            let first = plan.orders(at: start)
+            for order in first { #expect(plan.ended(order.token, .later, at: start) == nil) }
+            #expect(plan.orders(at: start).isEmpty)
+            #expect(plan.nextDeadline == start + .milliseconds(100))
+            // One tries, and the others wait for what becomes of it.
+            let second = plan.orders(at: start + .milliseconds(100))
+            #expect(names(second) == ["1/1"])
+            #expect(plan.ended(second[0].token, .later, at: start + .milliseconds(100)) == nil)
+            #expect(plan.nextDeadline == start + .milliseconds(300))
+            let third = plan.orders(at: start + .milliseconds(300))
+            #expect(names(third) == ["2/1"])
+            #expect(plan.ended(third[0].token, .stored(1), at: start + .milliseconds(300))?.place == 1)
+            #expect(names(plan.orders(at: start + .milliseconds(300))) == ["1/1", "2/2"])
+        }
+
+        @Test func pausesAreBounded() {
+            var plan = plan()
+            plan.add(item(1, 1))
+            var now = start
+            for _ in 0..<40 {
+                let orders = plan.orders(at: now)
+                #expect(names(orders) == ["1/1"])
+                _ = plan.ended(orders[0].token, .later, at: now)
+                let next = plan.nextDeadline ?? now
+                #expect(next > now && next - now <= .seconds(5))
+                now = next
+            }
+        }
+
+        @Test func aLaneThatCannotGoOnHoldsUpNoOther() {
+            var plan = plan { $0.records = 4 }
+            for number in 1...2 { for lane: Int64 in [1, 2] { plan.add(item(lane, number)) } }
+            #expect(!plan.hasRoom)
+            let first = plan.orders(at: start)
+            _ = plan.ended(first[0].token, .refused, at: start)
+            #expect(plan.hasRoom && plan.records == 2 && plan.refusedLanes == 1)
+            plan.add(item(1, 3))
+            #expect(plan.records == 2)
+            #expect(plan.ended(first[1].token, .stored(1), at: start)?.place == 1)
+            #expect(names(plan.orders(at: start)) == ["2/2"])
+            plan.beginAgain()
+            #expect(plan.refusedLanes == 0 && plan.inFlightCount == 0 && plan.records == 0)
+            plan.add(item(1, 1))
+            #expect(names(plan.orders(at: start)) == ["1/1"])
+        }
+
+        @Test func whatIsOutOfPlaceFollowsWhatTheServerHas() {
+            var plan = plan()
+            for number in 1...4 { plan.add(item(1, number)) }
+            _ = plan.ended(plan.orders(at: start)[0].token, .stored(5), at: start)
+            let order = plan.orders(at: start)[0]
+            #expect(order.publication.predecessor == 5)
+            _ = plan.ended(order.token, .outOfPlace, at: start)
+            #expect(plan.displaced == [1: "a.1"] && plan.records == 3 && plan.orders(at: start).isEmpty)
+            plan.add(item(1, 5))
+            #expect(plan.orders(at: start).isEmpty)
+            // Consumers have taken the subject's messages out.
+            plan.follow(1, after: 0)
+            plan.follow(1, after: 9)
+            var again = plan.orders(at: start)
+            #expect(names(again) == ["1/2"] && again[0].publication.predecessor == 0 && plan.displaced.isEmpty)
+            #expect(plan.orders(at: start).isEmpty)
+            // Somebody writes there all the time: then nothing is expected.
+            for place: UInt64 in [10, 11] {
+                _ = plan.ended(again[0].token, .outOfPlace, at: start)
+                plan.follow(1, after: place)
+                again = plan.orders(at: start)
+                #expect(again.map(\.publication.predecessor) == [place])
+            }
+            _ = plan.ended(again[0].token, .outOfPlace, at: start)
+            plan.follow(1, after: 12)
+            again = plan.orders(at: start)
+            #expect(again.map(\.publication.predecessor) == [nil])
+            _ = plan.ended(again[0].token, .stored(20), at: start)
+            plan.namesPlaces = false
+            #expect(plan.orders(at: start).map(\.publication.predecessor) == [nil])
+            plan.beginAgain()
+            // Answers to what was ordered before mean nothing.
+            #expect(plan.ended(again[0].token, .outOfPlace, at: start) == nil && plan.displaced.isEmpty)
+        }
+
+        @Test func boundsHold() {
+            var plan = plan {
+                $0.bytes = 10
+                $0.inFlight = 2
+            }
+            plan.add(item(1, 1, bytes: 9))
+            #expect(plan.hasRoom)
+            for lane: Int64 in 2...4 { plan.add(item(lane, 1)) }
+            #expect(!plan.hasRoom)
+            plan.isOpen = false
+            #expect(plan.orders(at: start).isEmpty)
+            plan.isOpen = true
+            #expect(plan.orders(at: start).count == 2)
+            #expect(plan.orders(at: start).isEmpty && plan.inFlightCount == 2)
+        }
+
+        @Test func recordsAreKeptUntilAServerWasSeenUpLongEnough() {
+            var retention = Retention<Int>(.seconds(64))
+            func at(_ seconds: Double) -> Timestamp { start + .seconds(seconds) }
+            retention.stored(1, in: 1, at: at(0))
+            retention.stored(2, in: 1, at: at(0.9))
+            retention.stored(3, in: 1, at: at(1.1))
+            retention.stored(1, in: 2, at: at(1.1))
+            #expect(retention.count == 4)
+            #expect(retention.steady(at: at(64)) == [])
+            // The second came later than the first, with which it is kept together.
+            #expect(retention.steady(at: at(64.8)) == [])
+            #expect(retention.steady(at: at(64.9)) == [2])
+            #expect(retention.count == 2)
+            #expect(retention.steady(at: at(65.2)) == [3, 1])
+            #expect(retention.count == 0 && retention.steady(at: at(1000)) == [])
+            retention.stored(4, in: 1, at: at(1000))
+            retention.beginAgain()
+            #expect(retention.count == 0 && retention.steady(at: at(2000)) == [])
+        }
+
+        @Test(arguments: [
+            ("", ""), ("temperature", "temperature"), ("a.b", "a%2Eb"), ("a b\n>*%", "a%20b%0A%3E%2A%25"),
+            ("ä", "%C3%A4"),
+            ("A-z_09", "A-z_09"),
+        ])
+        func namesAreEscaped(_ text: String, _ expected: String) { #expect(RecordNames.escaped(text) == expected) }
+
+        @Test func configurationsAreChecked() throws {
+            let good = Gateway.Configuration(servers: ["nats://localhost"], name: "g")
+            try good.check()
+            let changes: [(String, (inout Gateway.Configuration) -> Void)] = [
+                ("cannot begin subjects", { $0.prefix = "a.*" }), ("cannot begin subjects", { $0.prefix = "" }),
+                ("no name for a stream", { $0.stream.name = "a.b" }), ("retention is", { $0.retention = .zero }),
+                ("looked at each", { $0.lookInterval = .seconds(1000) }),
+                ("duplicate window", { $0.stream.duplicateWindow = .seconds(249) }),
+                ("out of range", { $0.maximumInFlight = 0 }), ("patience is", { $0.patience = .zero }),
+            ]
+            for (words, change) in changes {
+                var configuration = good
+                change(&configuration)
+                do {
+                    try configuration.check()
+                    Issue.record("\(words): taken")
+                } catch { #expect(error.message.contains(words), "\(error)") }
+            }
+        }
+    }
+#endif
