@@ -363,16 +363,22 @@ let package = Package(
         ),
     ]
     package.targets.first { $0.name == "FerryCoreBluetooth" }?.dependencies.append("CoreBluetooth")
-    package.targets.append(
+    package.targets += [
+        // The adapter for apps over another adapter, as the tests of both need it.
+        .target(
+            name: "CoreBluetoothRig",
+            dependencies: ["CoreBluetooth", "FerryBluetooth", "FerryCoreBluetooth", "FerryTesting"],
+            path: "Tests/CoreBluetoothRig"),
         .testTarget(
             name: "FerryCoreBluetoothTests",
             dependencies: [
-                "CoreBluetooth", "Ferry", "FerryBluetooth", "FerryCoreBluetooth", "FerryJSON", "FerryLoopback",
-                "FerrySequenced", "FerryTesting",
+                "CoreBluetooth", "CoreBluetoothRig", "Ferry", "FerryBluetooth", "FerryCoreBluetooth", "FerryJSON",
+                "FerryLoopback", "FerrySequenced", "FerryTesting",
             ],
-            path: "Plugins/FerryCoreBluetooth/Tests"))
+            path: "Plugins/FerryCoreBluetooth/Tests"),
+    ]
     package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
-        "CoreBluetooth", "CoreBluetoothSwift5Programs", "FerryCoreBluetooth",
+        "CoreBluetooth", "CoreBluetoothRig", "CoreBluetoothSwift5Programs", "FerryCoreBluetooth",
     ]
 #endif
 

@@ -1,8 +1,8 @@
-#if HCI && canImport(FerryCoreBluetooth)
+#if HCI && canImport(CoreBluetoothRig)
     import CoreBluetooth
+    import CoreBluetoothRig
     import Ferry
     import FerryBluetooth
-    import FerryCoreBluetooth
     import FerryHCI
     import FerrySequenced
     import Foundation
@@ -54,10 +54,7 @@
         private static func runApp(_ socket: String, _ folder: String, end: Int?) async throws {
             CBAdapters.restorationDirectory = URL(filePath: folder)
             let native = try await HCIAdapter.open(.unix(path: socket))
-            let bluetooth = CoreBluetoothAdapter(
-                name: "app", restorationIdentifier: "logbook",
-                makeCentral: { CBCentralManager(delegate: $0, queue: $1, options: $2, adapter: native) },
-                makePeripheral: { CBPeripheralManager(delegate: $0, queue: $1, options: $2, adapter: native) })
+            let bluetooth = overCoreBluetooth(native, restorationIdentifier: "logbook")
             let transport = ReconnectingTransport(over: GATTTransport(adapter: bluetooth, configuration: layout))
             let known = folder + "/logger"
             let link: any Link

@@ -1,8 +1,7 @@
-#if HCI && canImport(CoreBluetoothSwift5Programs)
-    import CoreBluetooth
+#if HCI && canImport(CoreBluetoothRig)
+    import CoreBluetoothRig
     import Ferry
     import FerryBluetooth
-    import FerryCoreBluetooth
     import FerryHCI
     import FerrySequenced
     import FerryTesting
@@ -13,15 +12,7 @@
     /// The adapter for apps, over Core Bluetooth over the LE host over two controllers.
     @Suite(.tags(.adapter, .coreBluetooth), .serialized, .timeLimit(.minutes(5)))
     struct OverCoreBluetoothTests {
-        private static func over(_ adapter: HCIAdapter) -> CoreBluetoothAdapter {
-            CoreBluetoothAdapter(
-                name: "corebluetooth over \(adapter.name)",
-                makeCentral: { CBCentralManager(delegate: $0, queue: $1, options: $2, adapter: adapter) },
-                makePeripheral: { CBPeripheralManager(delegate: $0, queue: $1, options: $2, adapter: adapter) })
-        }
-
-        /// What Apple's interface does not have is excused; `CoreBluetoothAdapter` says why. ATT_MTU is 185, for the kit takes
-        /// 400 bytes to be a long value.
+        /// ATT_MTU is 185, for the kit takes 400 bytes to be a long value.
         @Test(arguments: AdapterConformance.Requirement.allCases, RadioKind.here([.bumble(acl: 251)]))
         func keepsTheContract(_ requirement: AdapterConformance.Requirement, kind: RadioKind) async throws {
             let radio = try await Radio.start(kind)
@@ -34,10 +25,7 @@
                 near.close()
                 far.close()
             }
-            let kit = AdapterConformance(
-                peripheral: Self.over(near), central: Self.over(far),
-                deviations: [.cannotPause, .centralsBySubscription, .writesAreCommands], time: .system)
-            try await kit.check(requirement)
+            try await conformance(peripheral: near, central: far).check(requirement)
             #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
 
@@ -70,8 +58,8 @@
             let far = try await HCIAdapter.open(radio.channels[1])
             let layout = GATTConfiguration(
                 service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
-            let serving: any BluetoothAdapter = sides == .central ? near : Self.over(near)
-            let asking: any BluetoothAdapter = sides == .peripheral ? far : Self.over(far)
+            let serving: any BluetoothAdapter = sides == .central ? near : overCoreBluetooth(near)
+            let asking: any BluetoothAdapter = sides == .peripheral ? far : overCoreBluetooth(far)
             let listener = try await GATTTransport(adapter: serving, configuration: layout).listen()
             let link = try await GATTTransport(adapter: asking, configuration: layout).connect(timeout: .seconds(30))
             let one = try MessageChannel(over: link, codec: BytesCodec(), framing: framing)

@@ -1,6 +1,5 @@
 import CoreBluetooth
-import FerryBluetooth
-import FerryCoreBluetooth
+import CoreBluetoothRig
 import FerryLoopback
 import FerryTesting
 import TestSupport
@@ -8,9 +7,6 @@ import Testing
 
 /// The adapter seam's contract, over Core Bluetooth over the virtual radio, on the system's time.
 @Suite(.tags(.adapter, .coreBluetooth), .timeLimit(.minutes(10))) struct KitTests {
-    /// With the reason that Apple's interface gives; see ``CoreBluetoothAdapter``.
-    static let deviations: AdapterConformance.Deviations = [.cannotPause, .centralsBySubscription, .writesAreCommands]
-
     private static func radio() throws -> LoopbackRadio {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(10)
@@ -21,9 +17,7 @@ import Testing
     @Test(arguments: AdapterConformance.Requirement.allCases)
     func keepsTheContract(_ requirement: AdapterConformance.Requirement) async throws {
         let radio = try Self.radio()
-        let kit = AdapterConformance(
-            peripheral: overCoreBluetooth(radio.makeAdapter()), central: overCoreBluetooth(radio.makeAdapter()),
-            deviations: Self.deviations, time: .system)
+        let kit = conformance(peripheral: radio.makeAdapter(), central: radio.makeAdapter())
         try await kit.check(requirement)
     }
 
@@ -31,9 +25,7 @@ import Testing
     @Test(arguments: everyQuirk)
     func keepsTheContractUnderQuirks(_ quirks: CBQuirks) async throws {
         let radio = try Self.radio()
-        let kit = AdapterConformance(
-            peripheral: overCoreBluetooth(radio.makeAdapter(), quirks),
-            central: overCoreBluetooth(radio.makeAdapter(), quirks), deviations: Self.deviations, time: .system)
+        let kit = conformance(peripheral: radio.makeAdapter(), central: radio.makeAdapter(), quirks)
         for requirement in AdapterConformance.Requirement.allCases where !Self.isExcused(requirement, quirks) {
             try await kit.check(requirement)
         }

@@ -1,4 +1,5 @@
 import CoreBluetooth
+import CoreBluetoothRig
 import Ferry
 import FerryBluetooth
 import FerryCoreBluetooth

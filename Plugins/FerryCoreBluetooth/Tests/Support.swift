@@ -1,17 +1,4 @@
 import CoreBluetooth
-import FerryBluetooth
-import FerryCoreBluetooth
-import FerryLoopback
-
-/// An adapter over Core Bluetooth over one of the virtual radio's.
-func overCoreBluetooth(
-    _ adapter: any BluetoothAdapter, _ quirks: CBQuirks = [], restorationIdentifier: String? = nil
-) -> CoreBluetoothAdapter {
-    CoreBluetoothAdapter(
-        name: "corebluetooth over \(adapter.name)", restorationIdentifier: restorationIdentifier,
-        makeCentral: { CBCentralManager(delegate: $0, queue: $1, options: $2, adapter: adapter, quirks: quirks) },
-        makePeripheral: { CBPeripheralManager(delegate: $0, queue: $1, options: $2, adapter: adapter, quirks: quirks) })
-}
 
 /// Each quirk by itself, and all at once.
 let everyQuirk: [CBQuirks] = (0..<8).map { CBQuirks(rawValue: 1 << $0) } + [CBQuirks(rawValue: 0xFF)]
