@@ -2,63 +2,6 @@ import CoreBluetooth
 import Ferry
 import FerryBluetooth
 
-/// When writes without response go out, whatever CoreBluetooth says of its queue.
-///
-/// It says no until the first write of a connection; in the background it says no for good, though writing works; and the
-/// call that there is room may be lost (see the article "In an iPhone or Mac app").
-struct WritePace {
-    private(set) var hasWritten = false
-    /// When it was first refused; nil after there was room.
-    private var refusedAt: ContinuousClock.Instant?
-    private var isWatched = false
-
-    private var burst = 0
-
-    /// How long its word is taken for it, and how much goes out after that: what a slow connection carries too.
-    static let patience = Duration.milliseconds(500)
-    static let step = Duration.milliseconds(20)
-    static let most = 3
-
-    /// Whether a write goes out now. Refused, somebody has to look again: true the first time.
-    mutating func mayWrite(_ hasRoom: Bool, _ now: ContinuousClock.Instant) -> (goes: Bool, watch: Bool) {
-        let isOverdue = refusedAt.map { now - $0 >= Self.patience } ?? false
-        if hasRoom || !hasWritten {
-            hasWritten = true
-            refusedAt = nil
-            return (true, false)
-        }
-        if isOverdue {
-            burst += 1
-            if burst == Self.most {
-                burst = 0
-                refusedAt = now - Self.patience + Self.step
-            }
-            return (true, false)
-        }
-        if refusedAt == nil { refusedAt = now }
-        defer { isWatched = true }
-        return (false, !isWatched)
-    }
-
-    /// CoreBluetooth has said that there is room. Whether somebody waits for that.
-    mutating func hasRoom() -> Bool {
-        defer { refusedAt = nil }
-        return refusedAt != nil
-    }
-
-    /// Looks again: whether somebody is to be told, and whether to look once more.
-    mutating func look(_ hasRoom: Bool, _ now: ContinuousClock.Instant) -> (tell: Bool, again: Bool) {
-        guard let refused = refusedAt else {
-            isWatched = false
-            return (false, false)
-        }
-        if hasRoom { refusedAt = nil }
-        let tell = hasRoom || now - refused >= Self.patience
-        isWatched = !hasRoom
-        return (tell, isWatched)
-    }
-}
-
 extension CoreBluetoothConnection {
     var attMTU: Int {
         guard state({ $0.isConnected && $0.end == nil }) else { return state { $0.attMTU } }
@@ -106,24 +49,73 @@ extension CoreBluetoothConnection {
 
     private func tryCommand(_ data: Data, _ characteristic: CBCharacteristic) -> Bool {
         // Room is asked for and taken in one step, so that two senders do not share it.
-        let watch = state { state -> Bool? in
-            let (goes, watch) = state.pace.mayWrite(peripheral_.canSendWriteWithoutResponse, .now)
-            if goes { peripheral_.writeValue(data, for: characteristic, type: .withoutResponse) }
-            return goes ? nil : watch
+        let decision = state { state in
+            let decision = state.pace.mayWrite(peripheral_.canSendWriteWithoutResponse, .now)
+            if case .goes = decision { peripheral_.writeValue(data, for: characteristic, type: .withoutResponse) }
+            return decision
         }
-        if watch == true { look() }
-        return watch == nil
+        switch decision {
+        case .goes: return true
+        case .waits(let watch): if watch { look(characteristic) }
+        case .asks: role.queue.run { [weak self] in self?.askPeer(of: characteristic) }
+        }
+        return false
     }
 
     /// The call that there is room may be lost, or never come.
-    private func look() {
+    private func look(_ characteristic: CBCharacteristic) {
         role.queue.run(after: 0.02) { [weak self] in
             guard let self, self.state({ $0.end == nil }) else { return }
             let hasRoom = self.peripheral_.canSendWriteWithoutResponse
             let (next, events) = self.state { ($0.pace.look(hasRoom, .now), $0.events) }
             if next.tell { events?.peripheralIsReadyToWrite() }
-            if next.again { self.look() }
+            if next.again { self.look(characteristic) }
+            if next.asks { self.askPeer(of: characteristic) }
         }
+    }
+
+    /// Reads a Client Characteristic Configuration; on the queue. It needs no permission, the peer's app does not hear of it
+    /// (Core Specification, Vol 3, Part G, 3.3.3.3), and its answer says that what was written before has gone out.
+    private func askPeer(of characteristic: CBCharacteristic, afterDiscovery: Bool = false) {
+        let notifying = ([characteristic] + (characteristic.service?.characteristics ?? [])).first {
+            !$0.properties.isDisjoint(with: [.notify, .indicate])
+        }
+        let configuration = notifying?.descriptors?.first { $0.uuid.bluetooth == .clientCharacteristicConfiguration }
+        if let configuration {
+            request(.read(id(configuration)), { $0.readValue(for: configuration) }) { [weak self] isAnswered in
+                self?.peerDidAnswer(isAnswered)
+            }
+        } else if let notifying, !afterDiscovery {
+            request(.descriptors(id(notifying)), { $0.discoverDescriptors(for: notifying) }) { [weak self] _ in
+                self?.role.queue.run { self?.askPeer(of: characteristic, afterDiscovery: true) }
+            }
+        } else {
+            peerDidAnswer(false)
+        }
+    }
+
+    private func request(
+        _ key: Key, _ start: @escaping (CBPeripheral) -> Void, then finish: @escaping (Bool) -> Void
+    ) {
+        // One that has ended needs nothing more.
+        try? enqueue(
+            Request(key: key, start: start) { result in
+                if case .success = result { finish(true) } else { finish(false) }
+            })
+    }
+
+    private func peerDidAnswer(_ isAnswered: Bool) {
+        guard isAnswered else {
+            return role.queue.run(after: WritePace.step) { [weak self] in self?.mayWrite(WritePace.mostUnasked) }
+        }
+        mayWrite(WritePace.most)
+    }
+
+    private func mayWrite(_ count: Int) {
+        let events = state { state in
+            state.pace.proofDidEnd(allows: count) && state.end == nil && !state.isClosing ? state.events : nil
+        }
+        events?.peripheralIsReadyToWrite()
     }
 
     /// CoreBluetooth has room; on the queue.

@@ -118,12 +118,6 @@ import Testing
     /// Under each quirk, and all of them: slower, and whole.
     @Test(arguments: everyQuirk) func underQuirks(_ quirks: CBQuirks) async throws {
         let (near, far) = try Self.adapters(.both, quirks)
-        let seed = UInt64(quirks.rawValue)
-        if quirks.contains(.silentInBackground) {
-            // Core Bluetooth says nothing of its queue: writes are paced by the clock, and a radio that stalls loses some.
-            try await exchange(near, far, SequencedFraming(), count: 20, seed: seed)
-        } else {
-            try await exchange(near, far, LengthPrefixFraming(), count: 200, seed: seed)
-        }
+        try await exchange(near, far, LengthPrefixFraming(), count: 200, seed: UInt64(quirks.rawValue))
     }
 }
