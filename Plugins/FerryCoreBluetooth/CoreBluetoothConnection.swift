@@ -39,6 +39,8 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         var ids: [ObjectIdentifier: AttributeID] = [:]
         var lastID: UInt32 = 0
         var attMTU = 23
+        var modifications = 0
+        var renewing: [Waiter<Void>] = []
         var pace = WritePace()
     }
 
@@ -88,7 +90,9 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
                 state.events = nil
                 state.attributes = [:]
                 state.ids = [:]
+                state.renewing = []
             }
+            for waiter in state.renewing { waiter.resume(.success(())) }
             return (state.requests, isSilent || !state.isConnected ? nil : state.events)
         }
         let end = state { $0.end } ?? reason
@@ -215,6 +219,9 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
             let ended = state.requests.filter { $0.key.attribute.map(gone.contains) ?? false }
             state.requests.removeAll { $0.key.attribute.map(gone.contains) ?? false }
             state.isRunning = state.isRunning && !state.requests.isEmpty
+            state.modifications += 1
+            for waiter in state.renewing { waiter.resume(.success(())) }
+            state.renewing = []
             return (ids, ended, state.requests.first.flatMap { $0.key == running ? nil : $0 }, state.events)
         }
         for request in ended {
@@ -229,6 +236,32 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
     // MARK: Discovery
 
     func discoverServices(_ uuids: [BluetoothUUID]?) async throws(BluetoothError) -> [RemoteService] {
+        let before = state { $0.modifications }
+        let found = try await discoverServicesOnce(uuids)
+        guard let uuids, !Set(uuids).isSubset(of: found.map(\.uuid)), try await areRenewed(since: before) else {
+            return found
+        }
+        return try await discoverServicesOnce(uuids)
+    }
+
+    /// The system may show the services that it knows from an earlier connection first. Waits for its word that they have
+    /// changed, a second at most, unless it has come on this connection.
+    private func areRenewed(since before: Int) async throws(BluetoothError) -> Bool {
+        let waiter = Waiter<Void>()
+        let waits = state { state in
+            guard state.modifications == 0, state.end == nil else { return false }
+            state.renewing.append(waiter)
+            return true
+        }
+        if waits {
+            role.queue.run(after: 1) { waiter.resume(.success(())) }
+            try await waiter.wait()
+            state { $0.renewing.removeAll { $0 === waiter } }
+        }
+        return state { $0.modifications != before }
+    }
+
+    private func discoverServicesOnce(_ uuids: [BluetoothUUID]?) async throws(BluetoothError) -> [RemoteService] {
         try await ask(.services, { $0.discoverServices(uuids?.map { CBUUID($0) }) }) { [self] in
             described(peripheral_.services, uuids)
         }
@@ -348,7 +381,11 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
             let codes: [BluetoothError.Code] = [
                 .timedOut, .invalidArgument, .notSupported, .outOfResources, .connectionFailed,
             ]
-            throw codes.contains(error.code) ? BluetoothError(.channelRefused, error.message) : error
+            guard codes.contains(error.code) else { throw error }
+            throw BluetoothError(
+                .channelRefused,
+                "\(error.message) A PSM of an earlier connection may be stale: have the peer publish its channel anew, and take "
+                    + "the PSM that it has then.")
         }
         guard let channel = opened({ $0 }) else {
             throw BluetoothError(.channelRefused, "The peer has opened no channel for PSM \(psm.rawValue).")

@@ -24,7 +24,7 @@ final class PeripheralSide: NSObject, CBPeripheralManagerDelegate, @unchecked Se
     init(
         on adapter: any BluetoothAdapter, properties: CBCharacteristicProperties = [.read, .write, .notify],
         permissions: CBAttributePermissions = [.readable, .writeable], value: Data? = nil,
-        options: [String: Any]? = nil, queue: CheckedQueue = CheckedQueue("peripheral")
+        options: [String: Any]? = nil, queue: CheckedQueue = CheckedQueue("peripheral"), quirks: CBQuirks? = nil
     ) {
         checked = queue
         characteristic = CBMutableCharacteristic(
@@ -33,7 +33,8 @@ final class PeripheralSide: NSObject, CBPeripheralManagerDelegate, @unchecked Se
         service.characteristics = [characteristic]
         super.init()
         MisuseLog.begin()
-        manager = CBPeripheralManager(delegate: self, queue: queue.queue, options: options, adapter: adapter)
+        manager = CBPeripheralManager(
+            delegate: self, queue: queue.queue, options: options, adapter: adapter, quirks: quirks)
     }
 
     private func note(_ line: String) {
@@ -110,6 +111,8 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
     let values = Mutex<[Data]>([])
     let restored = Mutex<[CBPeripheral]>([])
     let channel = Mutex<CBL2CAPChannel?>(nil)
+    /// What the channels have called themselves; they are not kept.
+    let psms = Mutex<[CBL2CAPPSM]>([])
     /// Set before anything happens.
     var onReady: (@Sendable (CBPeripheral) -> Void)?
     var onConnect: (@Sendable (CBPeripheral) -> Void)?
@@ -207,7 +210,7 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
         note("rssi \(RSSI) \(text(error))")
     }
     func peripheral(_ peripheral: CBPeripheral, didDiscoverServices error: (any Error)?) {
-        note("services \(text(error))")
+        note("services \(text(error)) \(peripheral.services?.map(\.uuid) ?? [])")
     }
     func peripheral(
         _ peripheral: CBPeripheral, didDiscoverIncludedServicesFor service: CBService, error: (any Error)?
@@ -247,6 +250,7 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
     }
     func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: (any Error)?) {
         self.channel.withLock { $0 = channel }
+        if let channel { psms.withLock { $0.append(channel.psm) } }
         note("channel \(text(error))")
     }
 }

@@ -1,7 +1,7 @@
 import CoreBluetooth
 
 /// Each quirk by itself, and all at once.
-let everyQuirk: [CBQuirks] = (0..<8).map { CBQuirks(rawValue: 1 << $0) } + [CBQuirks(rawValue: 0xFF)]
+let everyQuirk: [CBQuirks] = (0..<12).map { CBQuirks(rawValue: 1 << $0) } + [CBQuirks(rawValue: 0xFFF)]
 
 struct NotInTime: Error { let what: String }
 

@@ -33,6 +33,28 @@ public struct CBQuirks: OptionSet, Hashable, Sendable {
 
     /// Scans report nothing twice, and nothing at all unless they name services, as those of an app in the background.
     public static let quietScans = Self(rawValue: 128)
+
+    /// L2CAP channels that are opened at once are answered in the opposite order, and all of them name the PSM that was asked
+    /// for last (openradar 46227689, JuulLabs/kable 1231): open one at a time.
+    public static let confusesChannels = Self(rawValue: 256)
+
+    /// A PSM to which a channel was opened is refused on later connections, as one that is connected already, until the peer
+    /// has published another (holepunchto/ble-swarm 10).
+    public static let stalePSMs = Self(rawValue: 512)
+
+    /// A connection first shows the services of the one before, without those that have come meanwhile and with those that
+    /// have gone; the word of the change follows. A change that names no services leaves none until they are discovered
+    /// again (openradar 28819540).
+    public static let cachedServices = Self(rawValue: 1024)
+
+    /// The longest values are those of ATT_MTU 23, in both roles, until three have been sent on a connection; nothing tells of
+    /// the change.
+    public static let lateATTMTU = Self(rawValue: 2048)
+}
+
+extension CBQuirks {
+    /// How many values go at the shortest length under ``lateATTMTU``.
+    static let shortValues = 3
 }
 
 /// Counts calls that say that there is room.

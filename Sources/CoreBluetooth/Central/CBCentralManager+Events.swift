@@ -99,6 +99,7 @@ extension CBPeripheral {
                 contents.state = .disconnected
                 contents.services = nil
                 contents.next = nil
+                contents.channels = ChannelOpenings()
             }
             return contents.session
         }

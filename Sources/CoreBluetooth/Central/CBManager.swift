@@ -96,8 +96,12 @@ open class CBCentral: CBPeer {
     private let longest: (ConnectedCentral) -> Int?
     private let last = Guarded(20)
     private let latest = Guarded<ConnectedCentral?>(nil)
+    private let quirks: CBQuirks
+    /// Updates on this connection, counted while that makes a difference.
+    private let updates = Guarded(0)
 
-    init(identifier: UUID, longest: @escaping (ConnectedCentral) -> Int?) {
+    init(identifier: UUID, _ quirks: CBQuirks, longest: @escaping (ConnectedCentral) -> Int?) {
+        self.quirks = quirks
         self.longest = longest
         super.init(identifier: identifier)
     }
@@ -110,14 +114,19 @@ open class CBCentral: CBPeer {
                 defer { latest = newValue }
                 return latest != newValue
             }
-            if isNew { _ = maximumUpdateValueLength }
+            guard isNew else { return }
+            updates.current = 0
+            _ = maximumUpdateValueLength
         }
     }
+
+    func countUpdate() { updates { $0 = min($0 + 1, CBQuirks.shortValues) } }
 
     /// The most bytes of a value that the central receives in one notification or indication: ATT_MTU - 3, at most 512.
     /// After the central has disconnected: the last one known.
     open var maximumUpdateValueLength: Int {
-        let now = connection.flatMap(longest)
+        let isShort = quirks.contains(.lateATTMTU) && updates.current < CBQuirks.shortValues
+        let now = connection.flatMap(longest).map { isShort ? min($0, 20) : $0 }
         return last { last in
             last = now ?? last
             return last

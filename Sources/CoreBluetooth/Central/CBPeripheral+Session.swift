@@ -35,7 +35,15 @@ extension CBPeripheral {
             contents.hasConnected = false
             contents.state = .disconnected
             contents.services = nil
+            contents.channels = ChannelOpenings()
             return true
+        }
+    }
+
+    /// The system finds that what it has shown is not what is there.
+    func renewServices(_ session: PeripheralSession, _ outdated: [AttributeID]) {
+        manager.object?.callbacks.run(after: 0.1) {
+            if self.contents({ $0.session === session }) { self.sessionDidModifyServices(session, outdated) }
         }
     }
 
@@ -44,6 +52,7 @@ extension CBPeripheral {
         contents { contents in
             guard contents.session === session else { return }
             contents.services = contents.services?.filter { service in !services.contains { $0 === service } }
+            if services.isEmpty, session.quirks.contains(.cachedServices) { contents.services = nil }
         }
         for service in services {
             let characteristics = service.characteristics ?? []

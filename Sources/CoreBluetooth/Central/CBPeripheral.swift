@@ -13,6 +13,7 @@ open class CBPeripheral: CBPeer {
         var hasConnected = false
         /// A connection that was asked for while the one before was being ended.
         var next: (delay: Double, reconnects: Bool)?
+        var channels = ChannelOpenings()
     }
     let contents = Guarded(Contents())
     private let delegateReference = Guarded(WeakDelegate())
@@ -112,14 +113,20 @@ open class CBPeripheral: CBPeer {
     open func discoverServices(_ serviceUUIDs: [CBUUID]?) {
         guard let session = connected() else { return }
         let wanted = serviceUUIDs?.map(\.bluetooth)
+        let memory = session.isFirstDiscovery() ? manager.object?.registry.memory : nil
+        let identifier = peerIdentifier
         session.request { (connection) async throws(BluetoothError) in
-            try await connection.discoverServices(wanted)
+            guard let memory else {
+                return SystemMemory.Discovery(services: try await connection.discoverServices(wanted))
+            }
+            return memory.discover(wanted, try await connection.discoverServices(nil), at: identifier)
         } then: { peripheral, result in
             if case .success(let found) = result {
-                let services = found.map { peripheral.service($0, session) }
+                let services = found.services.map { peripheral.service($0, session) }
                 peripheral.contents { $0.services = merge($0.services, services, replacing: wanted == nil) }
             }
             peripheral.delegate?.peripheral(peripheral, didDiscoverServices: result.error)
+            if let outdated = (try? result.get())?.outdated { peripheral.renewServices(session, outdated) }
         }
     }
 
@@ -282,6 +289,7 @@ open class CBPeripheral: CBPeer {
         then finish: @escaping (CBPeripheral, (any Error)?) -> Void
     ) {
         let bytes = [UInt8](data)
+        session.countWrite()
         session.request { (connection) async throws(BluetoothError) in
             guard bytes.count <= 512 else {
                 throw BluetoothError(
@@ -320,12 +328,47 @@ open class CBPeripheral: CBPeer {
 
     /// Opens an L2CAP channel to a PSM that the peripheral has published.
     open func openL2CAPChannel(_ PSM: CBL2CAPPSM) {
-        connected()?.request { (connection) async throws(BluetoothError) in
-            try await connection.openL2CAPChannel(FerryBluetooth.PSM(rawValue: PSM))
+        guard let session = connected() else { return }
+        contents { $0.channels.ask(PSM) }
+        let memory = session.quirks.contains(.stalePSMs) ? manager.object?.registry.memory : nil
+        let identifier = peerIdentifier
+        session.request { (connection) async throws(BluetoothError) in
+            guard memory?.mayOpen(PSM, at: identifier, on: session.identifier) ?? true else {
+                throw BluetoothError(.channelRefused, "PSM \(PSM) is connected already.")
+            }
+            let channel = try await connection.openL2CAPChannel(FerryBluetooth.PSM(rawValue: PSM))
+            memory?.didOpen(PSM, at: identifier, on: session.identifier)
+            return channel
         } then: { peripheral, result in
-            let channel = (try? result.get()).map { CBL2CAPChannel($0, peer: peripheral) }
-            peripheral.delegate?.peripheral(peripheral, didOpen: channel, error: result.error)
+            let answers = peripheral.contents { $0.channels.answer(result, session.quirks) }
+            for (result, psm) in answers {
+                let channel = (try? result.get()).map { CBL2CAPChannel($0, peer: peripheral, psm: psm) }
+                peripheral.delegate?.peripheral(peripheral, didOpen: channel, error: result.error)
+            }
         }
+    }
+}
+
+/// Channels that were asked for and are not open yet.
+struct ChannelOpenings {
+    typealias Answer = Result<any L2CAPChannel, BluetoothError>
+    private var asked = 0
+    private var last: CBL2CAPPSM = 0
+    private var held: [Answer] = []
+
+    mutating func ask(_ psm: CBL2CAPPSM) {
+        asked += 1
+        last = psm
+    }
+
+    /// What the program is told now, and the PSM that it is shown where that is not the channel's own.
+    mutating func answer(_ answer: Answer, _ quirks: CBQuirks) -> [(Answer, CBL2CAPPSM?)] {
+        asked -= 1
+        guard quirks.contains(.confusesChannels) else { return [(answer, nil)] }
+        held.insert(answer, at: 0)
+        guard asked == 0 else { return [] }
+        defer { held = [] }
+        return held.map { ($0, last) }
     }
 }
 

@@ -16,6 +16,7 @@ final class PeripheralRegistry: Sendable {
         var order: Deque<UUID> = []
     }
     private let state = Guarded(State())
+    let memory = SystemMemory()
 
     /// Peripherals that are remembered at most; anybody can advertise under any number of addresses.
     static let most = 4096

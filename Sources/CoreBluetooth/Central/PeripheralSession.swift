@@ -29,6 +29,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var isReadyPosted = false
         /// Something has been written without response.
         var hasWritten = false
+        var hasDiscovered = false
+        /// Values that were written, counted while that makes a difference.
+        var written = 0
         var undelivered = 0
         var isPaused = false
         /// Values of characteristics whose subscription has not been reported yet.
@@ -48,7 +51,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
     static let mostKept = 8192
 
     let reconnects: Bool
-    private let quirks: CBQuirks
+    let quirks: CBQuirks
+    /// A name that no other session has.
+    let identifier = UUID()
     private let state = Guarded(State())
     private let peripheral: WeakReference<CBPeripheral>
     private let callbacks: Callbacks
@@ -242,16 +247,34 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     var attMTU: Int { connectedMTU ?? 23 }
     /// Nil before there is a connection.
-    var connectedMTU: Int? { state.current.connection?.attMTU }
+    var connectedMTU: Int? {
+        state { state in
+            state.connection.map {
+                quirks.contains(.lateATTMTU) && state.written < CBQuirks.shortValues ? 23 : $0.attMTU
+            }
+        }
+    }
+
+    func countWrite() { state { $0.written = min($0.written + 1, CBQuirks.shortValues) } }
+
+    /// Whether the services that are shown now are those that the system knows from before.
+    func isFirstDiscovery() -> Bool {
+        state { state in
+            defer { state.hasDiscovered = true }
+            return quirks.contains(.cachedServices) && !state.hasDiscovered
+        }
+    }
 
     func writeWithoutResponse(_ value: Data, to id: AttributeID) {
         let bytes = [UInt8](value)
         let problem: String? = state { state in
             guard let connection = state.connection else { return "the peripheral is not connected" }
-            guard bytes.count <= connection.maximumWriteLength(.withoutResponse) else {
+            let isShort = quirks.contains(.lateATTMTU) && state.written < CBQuirks.shortValues
+            guard bytes.count <= (isShort ? 20 : connection.maximumWriteLength(.withoutResponse)) else {
                 return "\(bytes.count) bytes are more than maximumWriteValueLength(for: .withoutResponse)"
             }
             state.hasWritten = true
+            state.written = min(state.written + 1, CBQuirks.shortValues)
             if !quirks.contains(.readyOnlyAfterFullQueue) { state.owesReady = true }
             if state.commands.isEmpty, !state.isRequesting, !state.waitsForSpace {
                 if send(bytes, to: id, on: connection) { return nil }
@@ -366,7 +389,10 @@ final class PeripheralSession: PeripheralConnectionEvents {
     }
 
     func peripheralDidModifyServices(_ services: [AttributeID]) {
-        tellWhileCurrent { $0.sessionDidModifyServices(self, services) }
+        tellWhileCurrent { peripheral in
+            peripheral.manager.object?.registry.memory.forgetServices(of: peripheral.peerIdentifier)
+            peripheral.sessionDidModifyServices(self, services)
+        }
     }
 
     /// Forgets attributes that are not valid any more.

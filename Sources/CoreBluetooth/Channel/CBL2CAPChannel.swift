@@ -13,9 +13,10 @@ open class CBL2CAPChannel: NSObject {
     private let remote: CBPeer?
     private let number: CBL2CAPPSM
 
-    init(_ channel: any L2CAPChannel, peer: CBPeer) {
+    /// - Parameter psm: the number that it shows; nil for its own.
+    init(_ channel: any L2CAPChannel, peer: CBPeer, psm: CBL2CAPPSM? = nil) {
         remote = peer
-        number = channel.psm.rawValue
+        number = psm ?? channel.psm.rawValue
         let pipe = ChannelPipe(channel)
         self.pipe = pipe
         super.init()

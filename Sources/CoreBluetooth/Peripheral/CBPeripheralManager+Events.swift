@@ -110,8 +110,8 @@ extension CBPeripheralManager {
     }
 
     func central(_ peer: PeerID) -> CBCentral {
-        centrals.object(peer) { [role] in
-            CBCentral(identifier: UUID(peer)) { role.maximumUpdateValueLength(for: $0) }
+        centrals.object(peer) { [role, quirks] in
+            CBCentral(identifier: UUID(peer), quirks) { role.maximumUpdateValueLength(for: $0) }
         }
     }
 }

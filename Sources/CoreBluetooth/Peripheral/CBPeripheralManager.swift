@@ -240,7 +240,14 @@ open class CBPeripheralManager: CBManager {
         guard let id = publication.id else { return true }
         let recipients: UpdateRecipients = centrals.map { .some($0.compactMap(\.connection)) } ?? .all
         do throws(BluetoothError) {
-            return try role.tryUpdateValue(value.bytes, of: id, for: recipients)
+            guard quirks.contains(.lateATTMTU) else {
+                return try role.tryUpdateValue(value.bytes, of: id, for: recipients)
+            }
+            let receivers = centrals ?? self.centrals.all
+            let most = receivers.map(\.maximumUpdateValueLength).min() ?? value.count
+            let isTaken = try role.tryUpdateValue(Data(value.prefix(most)).bytes, of: id, for: recipients)
+            if isTaken { for receiver in receivers { receiver.countUpdate() } }
+            return isTaken
         } catch {
             Misuse.report("updateValue: \(error.message)")
             return false
