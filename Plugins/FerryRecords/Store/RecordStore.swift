@@ -88,6 +88,13 @@
             _ path: String, configuration: Configuration = Configuration(), time: any TimeSource = SystemTime(),
             wallClock: @escaping @Sendable () -> Date = { Date() }
         ) throws(FerryError) -> RecordStore {
+            try open(path, configuration, time, wallClock, Schema.migrations)
+        }
+
+        static func open(
+            _ path: String, _ configuration: Configuration, _ time: any TimeSource,
+            _ wallClock: @escaping @Sendable () -> Date, _ migrations: [String]
+        ) throws(FerryError) -> RecordStore {
             try configuration.check()
             let lock = try StoreLock(path)
             // SQLite would open it for reading, and fail later with whatever comes first.
@@ -113,7 +120,7 @@
             do {
                 let database = try DatabaseQueue(path: path, configuration: settings)
                 let (id, epoch, book) = try database.writeWithoutTransaction { database in
-                    try Schema.prepare(database, at: path)
+                    try Schema.prepare(database, at: path, migrations)
                     return try begin(database)
                 }
                 let committer = Committer(path, lock, database, book)

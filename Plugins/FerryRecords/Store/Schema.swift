@@ -39,10 +39,13 @@
             """
         ]
 
-        /// Makes a new file a store, or brings an older one up to date; in one transaction.
+        /// Makes a new file a store, or brings an older one up to date; in one transaction, so that a file is never between two
+        /// versions.
         ///
+        /// - Parameter migrations: the first makes a new file a store of version 1, each other one a store of a version that of the
+        ///   next. Tests have some of their own.
         /// - Throws: `storeTooNew`, `storeDamaged` when it is another program's; SQLite's errors.
-        static func prepare(_ database: Database, at path: String) throws {
+        static func prepare(_ database: Database, at path: String, _ migrations: [String] = migrations) throws {
             let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
             let application = try Int64.fetchOne(database, sql: "PRAGMA application_id") ?? 0
             let isEmpty = try Int.fetchOne(database, sql: "SELECT count(*) FROM sqlite_master") == 0
