@@ -196,5 +196,30 @@
                 "store \(fault.store), \(fault.kind): \(tried) of \(number) calls, \(failed) of which ended the process"
             )
         }
+
+        /// A disk of either side is full and gone again: what is refused is told and not there, what was accepted arrives.
+        @Test(.enabled(if: environment["FERRY_RECORD_FAULTS"] != nil), arguments: ["a", "b"])
+        func aDiskIsFullAndGoneAgain(_ store: String) async throws {
+            let library = try #require(Self.environment["FERRY_RECORD_FAULTS"])
+            let (a, b, mark) = (folder.file("a"), folder.file("b"), folder.file("mark"))
+            let worker = try Worker(
+                ["full", a, b, mark],
+                [
+                    "LD_PRELOAD": library, "FAULT_PREFIX": folder.file(store), "FAULT_KIND": "ENOSPC",
+                    "FAULT_WHILE": mark,
+                ])
+            let (status, numbers) = worker.wait()
+            let refused = numbers.filter { $0 < 0 }.map { -$0 }
+            let accepted = numbers.filter { $0 > 0 }
+            #expect(status == 0 && worker.output.last == "drained", "\(worker.output)")
+            #expect(store == "a" ? refused.count >= 4 : refused.isEmpty, "\(worker.output)")
+            let exchanges = worker.output.filter { $0.contains(",") }
+            #expect(exchanges.count == 4 && exchanges.allSatisfy { $0.contains("diskFull") }, "\(exchanges)")
+            try await check(accepted, b, "\(store) full")
+            let arrived = Set(try await arrived(b).values.joined())
+            #expect(arrived == Set(accepted), "\(store) full: \(arrived) arrived, \(refused) were refused")
+            print(
+                "store \(store), full: \(accepted.count) records arrived, \(refused.count) were refused; \(exchanges)")
+        }
     }
 #endif

@@ -10,6 +10,7 @@
     ///     records-worker drain STORE SOCKET listen|connect        # appends nothing; prints "drained" when nothing waits
     ///     records-worker open STORE                               # opens it, as nobody when it is run by root; prints the error
     ///     records-worker speed FOLDER RECORDS                     # prints ratios of speeds, see Speed.swift
+    ///     records-worker full STORE STORE MARK                    # while there is a file MARK, a disk is full (faults.c)
     ///     records-worker scenario STORE STORE                     # a little of everything in one process; prints what was accepted
     @main struct RecordsWorker {
         static func main() async throws {
@@ -20,6 +21,7 @@
             case ("run", 6), ("drain", 5): try await run(arguments)
             case ("open", 3): await open(arguments[2])
             case ("speed", 4): try await Speed(arguments[2], Int(arguments[3]) ?? 0).run()
+            case ("full", 5): try await full(arguments[2], arguments[3], arguments[4])
             case ("scenario", 4): try await scenario(arguments[2], arguments[3])
             default: fatalError("see Tests/RecordsWorker/RecordsWorker.swift")
             }
@@ -136,6 +138,72 @@
                 ends.cancel()
                 _exit(0)
             } catch { fail(error) }
+        }
+
+        /// Appends and exchanges with the disk full and gone again, four times. Prints the number of each record that was accepted,
+        /// the same with `-` for one that was refused, and the errors that the exchanges ended with.
+        private static func full(_ first: String, _ second: String, _ mark: String) async throws {
+            do {
+                let (a, b) = (
+                    try RecordStore.open(first, configuration: configuration),
+                    try RecordStore.open(second, configuration: configuration)
+                )
+                var number = 0
+                for _ in 0..<4 {
+                    for isFull in [false, true] {
+                        if isFull { close(creat(mark, 0o600)) }
+                        for _ in 0..<5 {
+                            number += 1
+                            let failure = await append(number, to: a)
+                            say(failure == nil ? "\(number)" : "-\(number)")
+                            if let failure, failure.code != .diskFull || !isFull { fail(failure) }
+                        }
+                        if isFull { say(try await meetFull(a, b)) }
+                    }
+                    unlink(mark)
+                    let deadline = ContinuousClock.now + .seconds(30)
+                    while try await a.waiting().contains(where: { $0.count > 0 }), ContinuousClock.now < deadline {
+                        _ = try await meet(a, b)
+                    }
+                }
+                let waiting = try await a.waiting().reduce(0) { $0 + $1.count }
+                say(waiting == 0 ? "drained" : "\(waiting) wait")
+                _exit(0)
+            } catch { fail(error) }
+        }
+
+        /// On a slow machine an exchange may be idle for long enough before it has come to anything.
+        private static func meetFull(_ a: RecordStore, _ b: RecordStore) async throws -> String {
+            let deadline = ContinuousClock.now + .seconds(30)
+            var ends = ""
+            repeat { ends = try await meet(a, b) } while !ends.contains("diskFull") && ContinuousClock.now < deadline
+            return ends
+        }
+
+        /// One exchange; says how it ended on either side.
+        private static func meet(_ a: RecordStore, _ b: RecordStore) async throws -> String {
+            let (near, far) = PacketLink.pair()
+            let channels = (
+                try MessageChannel(over: near, codec: BytesCodec()), try MessageChannel(over: far, codec: BytesCodec())
+            )
+            async let here = end(a, channels.0)
+            async let there = end(b, channels.1)
+            let ends = await (here, there)
+            return "\(ends.0), \(ends.1)"
+        }
+
+        private static func end(_ store: RecordStore, _ channel: MessageChannel<[UInt8], [UInt8]>) async -> String {
+            do throws(FerryError) {
+                try await store.exchange(over: channel, with: "peer", endingWhenIdle: .milliseconds(200))
+                return "complete"
+            } catch { return "\(error.code)" }
+        }
+
+        private static func append(_ number: Int, to store: RecordStore) async -> FerryError? {
+            do throws(FerryError) {
+                try await store.append(Array("\(number)".utf8), to: "peer", stream: stream(of: number))
+                return nil
+            } catch { return error }
         }
 
         private static func fail(_ error: any Error) -> Never {

@@ -1,6 +1,8 @@
-// Preloaded into a process, this makes the n-th call fail that changes a file whose path begins with FAULT_PREFIX.
+// Preloaded into a process, this makes the n-th call fail that changes a file whose path begins with FAULT_PREFIX, or every call
+// that writes to one as long as there is a file FAULT_WHILE, as on a disk that is full until somebody makes room.
 //
 //     FAULT_PREFIX=/tmp/store FAULT_NUMBER=7 FAULT_KIND=EIO|ENOSPC|short FAULT_MARK=/tmp/mark
+//     FAULT_PREFIX=/tmp/store FAULT_KIND=ENOSPC FAULT_WHILE=/tmp/full
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -34,14 +36,25 @@ static int is_due(void) {
 
 static int fails_path(const char *path) { return is_ours(path) && is_due(); }
 
-static int fails(int descriptor) {
-    char link[64], path[4096];
+static int find_path(int descriptor, char *path, size_t size) {
+    char link[64];
     ssize_t length;
     snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
-    length = readlink(link, path, sizeof path - 1);
+    length = readlink(link, path, size - 1);
     if (length < 0) return 0;
     path[length] = 0;
-    return fails_path(path);
+    return 1;
+}
+
+static int fails(int descriptor) {
+    char path[4096];
+    return find_path(descriptor, path, sizeof path) && fails_path(path);
+}
+
+static int is_full(int descriptor) {
+    const char *mark = getenv("FAULT_WHILE");
+    char path[4096];
+    return mark && access(mark, F_OK) == 0 && find_path(descriptor, path, sizeof path) && is_ours(path);
 }
 
 static int is_kind(const char *kind) {
@@ -57,7 +70,7 @@ static void set_error(void) { errno = is_kind("ENOSPC") ? ENOSPC : EIO; }
 #define WRITE(name, offset_type)                                                            \
     ssize_t name(int descriptor, const void *bytes, size_t length, offset_type offset) {    \
         REAL(name);                                                                         \
-        if (!fails(descriptor)) return real(descriptor, bytes, length, offset);             \
+        if (!is_full(descriptor) && !fails(descriptor)) return real(descriptor, bytes, length, offset); \
         if (is_kind("short") && length > 1) return real(descriptor, bytes, length / 2, offset); \
         set_error();                                                                        \
         return -1;                                                                          \
