@@ -36,6 +36,8 @@
         var mostAttempts: Int { state.withLock { $0.mostAttempts } }
         /// How many links the hub has had at once, with those that were being set up.
         var mostSlots: Int { state.withLock { $0.mostSlots } }
+        /// How many it has now.
+        var slots: Int { state.withLock { $0.slots } }
         /// How many chunks have crossed the hub's links.
         var chunks: Int { state.withLock { $0.chunks } }
 

@@ -80,6 +80,9 @@
         /// How many pieces wait for the next transaction.
         var waitingPieces: Int { state.withLock { $0.waiting.count } }
 
+        /// Whether all that was submitted is done and finished.
+        var isIdle: Bool { state.withLock { !$0.isRunning } }
+
         /// Waits for what was submitted, and closes the file; what comes later fails.
         func close() async {
             await withCheckedContinuation { continuation in
