@@ -58,6 +58,16 @@ enum TraceCaptures {
             AAAAAAABBAUEAEAAE+eVA2tMrAQACQAAAAkAAAAAAAAAAQogAQA=
         """)
 
+    /// The head of a btsnoop file of datalink type 1002 (H4).
+    static let header: [UInt8] = Array("btsnoop\0".utf8) + [0, 0, 0, 1, 0, 0, 0x03, 0xEA]
+
+    /// A record of one packet, at a time that is the same for all.
+    static func record(_ packet: [UInt8], isReceived: Bool) -> [UInt8] {
+        let count = [0, 0, UInt8(packet.count >> 8), UInt8(packet.count & 255)]
+        return count + count + [0, 0, 0, isReceived ? 1 : 0] + [0, 0, 0, 0]
+            + [0x00, 0xE3, 0x3E, 0x9A, 0x85, 0x47, 0x95, 0xC1] + packet
+    }
+
     private static func decoded(_ text: String) -> [UInt8] {
         Array(Data(base64Encoded: text.filter { !$0.isWhitespace }) ?? Data())
     }

@@ -157,6 +157,39 @@ import Testing
         #expect(try trace(TraceCaptures.btsnoop, framing: .sequenced, handles: [0x10]).complaint == nil)
     }
 
+    /// One side asks for two bearers (Vol 3, Part A, 4.25), gets one, and a value crosses it in two K-frames.
+    @Test(arguments: [false, true]) func anEnhancedBearerCarriesValues(isReceived: Bool) throws {
+        func frame(_ channel: UInt8, _ payload: [UInt8], from isReceived: Bool) -> [UInt8] {
+            let frame = [UInt8(payload.count), 0, channel, 0] + payload
+            return TraceCaptures.record([0x02, 0x40, 0x20, UInt8(frame.count), 0] + frame, isReceived: isReceived)
+        }
+        let request: [UInt8] = [0x17, 9, 12, 0, 0x27, 0, 64, 0, 64, 0, 5, 0, 0x41, 0, 0x42, 0]
+        let response: [UInt8] = [0x18, 9, 12, 0, 64, 0, 64, 0, 5, 0, 0, 0, 0x51, 0, 0, 0]
+        let opened =
+            TraceCaptures.header + frame(5, request, from: isReceived) + frame(5, response, from: !isReceived)
+        // The text "hello" behind its length, as a notification of handle 0x0010.
+        let value: [UInt8] = [9, 0, 0x1B, 0x10, 0, 5, 0x68]
+        let rest: [UInt8] = [0x65, 0x6C, 0x6C, 0x6F]
+        let arrow = isReceived ? "<" : ">"
+        let to = try trace(
+            opened + frame(0x51, value, from: isReceived) + frame(0x51, rest, from: isReceived), framing: .length,
+            handles: [0x10])
+        #expect(to.complaint == nil && to.lines.contains { $0.contains("= message \(arrow)1 of 5 bytes") }, "\(to)")
+        // And the other way, on the end of the one who asked.
+        let back = try trace(
+            opened + frame(0x41, value, from: !isReceived) + frame(0x41, rest, from: !isReceived), framing: .length,
+            handles: [0x10])
+        #expect(back.complaint == nil && back.lines.contains { $0.contains("1 of 5 bytes") }, "\(back)")
+        // Not on a channel that was refused, nor on one that was closed.
+        let refused = try trace(opened + frame(0x42, value + rest, from: !isReceived), handles: [0x10])
+        #expect(refused.complaint == "No value crosses in it.")
+        let closing = frame(5, [0x06, 10, 4, 0, 0x51, 0, 0x41, 0], from: isReceived)
+        let closed = frame(5, [0x07, 10, 4, 0, 0x51, 0, 0x41, 0], from: !isReceived)
+        let late = try trace(
+            opened + closing + closed + frame(0x51, value + rest, from: isReceived), framing: .length, handles: [0x10])
+        #expect(late.complaint == "No value crosses in it.")
+    }
+
     @Test func damagedAndOtherFilesAreNamed() {
         func problem(_ bytes: [UInt8]) -> String {
             do {

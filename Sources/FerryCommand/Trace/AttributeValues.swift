@@ -1,6 +1,7 @@
-/// What a capture of HCI tells of the values that cross: notifications, indications and writes on ATT's fixed channel.
+/// What a capture of HCI tells of the values that cross: notifications, indications and writes, on ATT's fixed channel and on
+/// enhanced bearers.
 ///
-/// Values on L2CAP channels of their own, and on enhanced bearers, are not found.
+/// What crosses other L2CAP channels is an app's own, and passed over: Ferry's links are laid over GATT.
 struct AttributeValues {
     struct Event: Hashable {
         enum Kind: Hashable {
@@ -26,6 +27,7 @@ struct AttributeValues {
 
     /// Frames of which the rest is to come, at most one for each direction of a connection; there are 3840 handles.
     private var fragments: [Direction: [UInt8]] = [:]
+    private var bearers = EnhancedBearers()
 
     /// Takes the next packet.
     mutating func take(_ packet: CapturedPacket) -> [Event] {
@@ -44,6 +46,7 @@ struct AttributeValues {
         if event.count >= 6, event[0] == 0x05, event[2] == 0 {
             let ended = connection(3)
             for isReceived in [false, true] { fragments[Direction(connection: ended, isReceived: isReceived)] = nil }
+            bearers.end(ended)
             return [Event(connection: ended, kind: .disconnected(reason: event[5]))]
         }
         guard event.count >= 14, event[0] == 0x3E, [0x01, 0x0A, 0x29].contains(event[2]), event[3] == 0 else {
@@ -70,8 +73,13 @@ struct AttributeValues {
             return []
         }
         fragments[direction] = nil
-        guard frame[2] == 4, frame[3] == 0 else { return [] }
-        return Self.values(Array(frame[4..<length]), packet.isReceived).map { Event(connection: connection, kind: $0) }
+        let channel = Int(frame[2]) | Int(frame[3]) << 8
+        let payload = frame[4..<length]
+        let pdu =
+            channel == 0x0004
+            ? Array(payload) : bearers.take(payload, on: channel, of: connection, isReceived: packet.isReceived)
+        guard let pdu else { return [] }
+        return Self.values(pdu, packet.isReceived).map { Event(connection: connection, kind: $0) }
     }
 
     /// What a PDU of the Attribute Protocol carries (Vol 3, Part F, 3.4.5 and 3.4.7).

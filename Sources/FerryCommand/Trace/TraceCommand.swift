@@ -15,8 +15,9 @@ struct Trace: ParsableCommand {
                 ferry send --log chunks.log --transport unix:/tmp/ferry photo.jpg; ferry trace chunks.log
 
             A capture holds many values. Those of the sequenced framing are found by its hello; for others, or when the \
-            capture began later, name the framing and the characteristic's value handle. Of a log with both sides the first is \
-            shown.
+            capture began later, name the framing and the characteristic's value handle. Values are found on ATT's fixed channel \
+            and on enhanced bearers that were opened in the capture; what crosses other L2CAP channels is an app's own and \
+            is not looked at. Of a log with both sides the first is shown.
 
             Ends with 0 when every chunk was understood, with 1 when one was not or the file is damaged.
             """)

@@ -51,74 +51,72 @@ struct TraceReader {
     }
 
     /// Takes the next bytes of the file.
-    mutating func feed(_ bytes: [UInt8]) throws(Problem) -> [String] {
-        do {
-            switch input {
-            case .unknown(let head):
-                let head = head + bytes
-                // Text may come slowly, and shows itself in its first line.
-                guard head.count >= PacketFile.headCount || head.contains(UInt8(ascii: "\n")) else {
-                    input = .unknown(head)
-                    return []
-                }
-                return try begin(head)
-            case .packets(var file):
-                let packets = try file.feed(bytes)
-                input = .packets(file)
-                return packets.flatMap { take($0) }
-            case .text(var lines, let rest):
-                let (answer, left) = try take(rest + bytes, &lines)
-                input = .text(lines, left)
-                return answer
-            }
-        } catch let error as Problem {
-            throw error
-        } catch let error as PacketFile.Malformed {
-            throw Problem(description: error.description)
-        } catch let error as ChunkLogLines.Malformed {
-            throw Problem(description: error.description)
-        } catch {
-            throw Problem(description: "\(error)")
-        }
-    }
-
-    private mutating func begin(_ head: [UInt8]) throws -> [String] {
-        if let file = try PacketFile.recognize(head) {
-            input = .packets(file)
-            return try feed([])
-        }
-        input = .text(ChunkLogLines(), [])
-        return try feed(head)
-    }
+    mutating func feed(_ bytes: [UInt8]) throws(Problem) -> [String] { try readable { try $0.read(bytes) } }
 
     /// At the end of the file: what is open, and the sum.
     mutating func finish() throws(Problem) -> [String] {
-        var answer: [String] = []
-        do {
-            if case .unknown(let head) = input, !head.isEmpty { answer += try begin(head) }
-            switch input {
-            case .unknown: break
-            case .packets(let file): try file.finish()
-            case .text(var lines, let rest):
-                if !rest.isEmpty, let line = try lines.read(String(decoding: rest, as: UTF8.self)) {
-                    answer += take(line)
-                }
-                try lines.finish()
-            }
-        } catch let error as Problem {
-            throw error
-        } catch let error as PacketFile.Malformed {
-            throw Problem(description: error.description)
-        } catch let error as ChunkLogLines.Malformed {
-            throw Problem(description: error.description)
-        } catch {
-            throw Problem(description: "\(error)")
-        }
+        var answer = try readable { try $0.readEnd() }
         for link in traces.keys.sorted() {
             if traces.count > 1 { answer += heading(link) }
             answer += traces[link]?.finish() ?? []
         }
         return answer
+    }
+
+    /// Says whatever cannot be read as a ``Problem``.
+    private mutating func readable(_ body: (inout Self) throws -> [String]) throws(Problem) -> [String] {
+        do { return try body(&self) } catch let error as Problem {
+            throw error
+        } catch let error as PacketFile.Malformed {
+            throw Problem(description: error.description)
+        } catch let error as ChunkLogLines.Malformed {
+            throw Problem(description: error.description)
+        } catch {
+            throw Problem(description: "\(error)")
+        }
+    }
+
+    private mutating func read(_ bytes: [UInt8]) throws -> [String] {
+        switch input {
+        case .unknown(let head):
+            let head = head + bytes
+            // Text may come slowly, and shows itself in its first line.
+            guard head.count >= PacketFile.headCount || head.contains(UInt8(ascii: "\n")) else {
+                input = .unknown(head)
+                return []
+            }
+            return try begin(head)
+        case .packets(var file):
+            let packets = try file.feed(bytes)
+            input = .packets(file)
+            return packets.flatMap { take($0) }
+        case .text(var lines, let rest):
+            let (answer, left) = try take(rest + bytes, &lines)
+            input = .text(lines, left)
+            return answer
+        }
+    }
+
+    private mutating func readEnd() throws -> [String] {
+        var answer: [String] = []
+        if case .unknown(let head) = input, !head.isEmpty { answer += try begin(head) }
+        switch input {
+        case .unknown: break
+        case .packets(let file): try file.finish()
+        case .text(var lines, let rest):
+            if !rest.isEmpty, let line = try lines.read(String(decoding: rest, as: UTF8.self)) { answer += take(line) }
+            try lines.finish()
+        }
+        return answer
+    }
+
+    private mutating func begin(_ head: [UInt8]) throws -> [String] {
+        if let file = try PacketFile.recognize(head) {
+            input = .packets(file)
+            return try read([])
+        }
+        input = .text(ChunkLogLines(), [])
+        return try read(head)
     }
 
     /// Why the command fails, though the file could be read.
