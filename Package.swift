@@ -329,7 +329,7 @@ let package = Package(
         .testTarget(
             name: "BusinessCardTests",
             dependencies: [
-                "BusinessCard", "Ferry", "FerryBluetooth", "FerryTesting", "FerryTransports",
+                "BusinessCard", "Ferry", "FerryBluetooth", "FerryLoopback", "FerryTesting", "FerryTransports",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
     ]

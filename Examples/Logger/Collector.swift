@@ -11,6 +11,7 @@
         /// Serves thermometers, several at a time, until the task is cancelled.
         func serve() async throws {
             let listener = try await transport.listen()
+            listener.onInterruption { print("collector: \($0?.message ?? "thermometers can come again")") }
             await withDiscardingTaskGroup { group in
                 for await link in listener.links {
                     group.addTask {

@@ -65,8 +65,12 @@ final class SocketServer: Sendable {
                 if !listener.offer(link) { link.close() }
             } catch {
                 if error == .interrupted || error == .aborted { continue }
-                if error.isShortage { pause() }
-                return
+                if error.isShortage { return pause() }
+                // Somebody else was faster.
+                if error == .wouldBlock { return }
+                // The system took the socket away; it would say so again and again.
+                return listener.fail(
+                    FerryError(.transportUnavailable, "Cannot listen at \(address) any more: \(error.text)."))
             }
         }
     }

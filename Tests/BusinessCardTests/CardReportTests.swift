@@ -1,5 +1,6 @@
 import Ferry
 import FerryBluetooth
+import FerryLoopback
 import FerryTesting
 import FerryTransports
 import Foundation
@@ -151,6 +152,34 @@ import Testing
             error?.description.contains("The card was still arriving after 30 s: ") == true,
             "\(String(describing: error))")
         #expect(error?.description.contains("--framing") == false)
+    }
+
+    @Test("The loss of the adapter is named while nobody is there") func lossOfTheAdapter() async throws {
+        let (output, time) = (Output(), VirtualTime())
+        let adapter = LoopbackRadio().makeAdapter(name: "here")
+        let server = Roles(console: output.console(), time: time)
+        let layout = GATTConfiguration(
+            service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
+        let serving = Task {
+            try await server.serve(
+                .example, over: GATTTransport(adapter: adapter, configuration: layout), savingTo: nil)
+        }
+        #expect(await eventually { output.text.contains("Waiting for visitors") })
+        adapter.setState(.resetting)
+        #expect(await eventually { output.text.contains("Adapter here has gone") })
+        adapter.setState(.poweredOn)
+        #expect(await eventually { output.text.contains("Visitors can come again.") })
+        adapter.setState(.unsupported)
+        #expect(await eventually { output.text.contains("Adapter here has been removed") })
+        let passing = Task {
+            while !Task.isCancelled {
+                time.advance(by: server.timeout)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+        }
+        defer { passing.cancel() }
+        let error = await #expect(throws: CardError.self) { try await serving.value }
+        #expect(error?.description.hasPrefix("No visitor could come. Adapter here has been removed") == true)
     }
 
     @Test("A file that may not be changed is not replaced") func readOnly() throws {

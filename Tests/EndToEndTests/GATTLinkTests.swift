@@ -292,12 +292,18 @@ import Testing
         let (near, far) = try await rig.connect()
         let client = try MessageChannel(over: near, codec: BytesCodec())
         let server = try MessageChannel(over: far, codec: BytesCodec())
+        let told = Journal()
+        rig.listener.onInterruption { told.add($0?.message ?? "again") }
         rig.server.setState(.poweredOff)
         var messages = server.messages.makeAsyncIterator()
         let end = try await messages.next()
         #expect(end == nil && server.closeReason?.code == .disconnected)
+        // Who listens knows at once, and not only when a link ends.
+        #expect(rig.listener.interruption?.message.contains("has been switched off") == true)
         rig.server.setState(.poweredOn)
         let (again, _) = try await rig.connect()
+        try await told.wait(for: "again")
+        #expect(rig.listener.interruption == nil && told.all.count == 2, "\(told.all)")
         again.close()
         client.close()
     }

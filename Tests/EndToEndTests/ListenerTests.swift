@@ -1,6 +1,7 @@
 import Ferry
 import FerryBluetooth
 import FerryLoopback
+import FerrySequenced
 import FerryTesting
 import Synchronization
 import TestSupport
@@ -102,6 +103,49 @@ import Testing
         try await channel.send([1, 2])
         var messages = far.messages.makeAsyncIterator()
         #expect(try await messages.next() == [1, 2])
+    }
+
+    @Test func whatIsInTheWayIsTold() async throws {
+        let listener = LinkListener {}
+        let told = Journal()
+        let (off, gone) = (FerryError(.transportUnavailable, "off"), FerryError(.transportUnavailable, "gone"))
+        listener.interrupt(off)
+        listener.onInterruption { told.add($0?.message ?? "on") }
+        #expect(listener.interruption?.message == "off")
+        listener.resume()
+        listener.resume()
+        #expect(listener.interruption == nil)
+        let waiting = Task { for await _ in listener.links {} }
+        listener.fail(gone)
+        await waiting.value
+        // What comes after the end changes nothing.
+        listener.resume()
+        listener.interrupt(off)
+        #expect(listener.interruption?.message == "gone")
+        #expect(told.all == ["off", "on", "gone"])
+    }
+
+    @Test func whoClosesItselfMeetsNoFailure() async throws {
+        let listener = LinkListener {}
+        listener.close()
+        for await _ in listener.links {}
+        listener.fail(FerryError(.transportUnavailable, "late"))
+        #expect(listener.interruption == nil)
+    }
+
+    @Test func reconnectingTransportsTellItToo() async throws {
+        let rig = try Rig()
+        let transport = ReconnectingTransport(
+            over: GATTTransport(adapter: rig.server, configuration: Self.layout))
+        let listener = try await transport.listen()
+        let told = Journal()
+        listener.onInterruption { told.add($0?.message ?? "on") }
+        rig.server.setState(.resetting)
+        try await told.wait(for: "Adapter ")
+        #expect(listener.interruption?.message.contains("has gone") == true)
+        rig.server.setState(.poweredOn)
+        try await told.wait(for: "on")
+        #expect(listener.interruption == nil)
     }
 
     @Test func aLinkThatNobodyKeepsIsClosed() async throws {

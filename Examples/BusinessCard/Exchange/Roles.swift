@@ -37,7 +37,9 @@ struct Roles: Sendable {
             group.addTask {
                 // Waits as long as the client looks for it, who has the deadline.
                 var links = listener.links.makeAsyncIterator()
-                guard let link = await links.next() else { throw CardError("The server stopped listening.") }
+                guard let link = await links.next() else {
+                    throw CardError(listener.interruption?.message ?? "The server stopped listening.")
+                }
                 return Outcome.delivered(try await party("server", stopwatch).handOver(card, over: link))
             }
             group.addTask {
@@ -80,6 +82,7 @@ struct Roles: Sendable {
         report.recipe(recipe)
         let listener = try await transport.listen()
         defer { listener.close() }
+        listener.onInterruption { [console] in console.line($0?.message ?? "Visitors can come again.") }
         console.line("Waiting for visitors until none has come for \(timeout.forPeople).")
         console.line()
         let visits = Visits(time: time, patience: timeout) { listener.close() }
@@ -100,12 +103,14 @@ struct Roles: Sendable {
         console.line("\(served) visitor\(served == 1 ? "" : "s") served, \(failed) failed.")
         guard visits.isOver else {
             throw CardError(
-                "The transport has stopped listening. Is the adapter still there, and the service that runs it?")
+                listener.interruption?.message
+                    ?? "The transport has stopped listening. Is the adapter still there, and the service that runs it?")
         }
         guard failed == 0 else {
             throw CardError("\(failed) visit\(failed == 1 ? "" : "s") failed; the reasons are above.")
         }
         guard served > 0 else {
+            if let reason = listener.interruption { throw CardError("No visitor could come. \(reason.message)") }
             throw CardError(
                 "No visitor took the card within \(timeout.forPeople). Start `business-card receive` on the other "
                     + "side, or wait longer with --timeout.")

@@ -125,6 +125,9 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
             listener.close()
         }
         registry.outer.withLock { $0.listener = outer }
+        listener.onInterruption { [weak outer] reason in
+            if let reason { outer?.interrupt(reason) } else { outer?.resume() }
+        }
         return outer
     }
 

@@ -33,8 +33,9 @@ extension FerryError {
 
 /// A transport that is waiting for peers. Iterate over ``links`` for one link per peer.
 ///
-/// Listening ends with ``close()``, when the listener is no longer referenced, or when a task that waits for a link is
-/// cancelled. Links that were taken go on; those that nobody took are closed, so that their peers know.
+/// Listening ends with ``close()``, when the listener is no longer referenced, when a task that waits for a link is
+/// cancelled, or when the transport cannot go on: then ``interruption`` says why. Links that were taken go on; those that
+/// nobody took are closed, so that their peers know.
 public final class LinkListener: Sendable {
     /// One link per peer, as they come. Whoever takes one owns it.
     public let links: AsyncStream<any Link>
@@ -66,4 +67,28 @@ public final class LinkListener: Sendable {
 
     /// Stops listening and closes the links that nobody has taken.
     public func close() { waitingLinks.close() }
+
+    // MARK: What is in the way
+
+    /// Why nobody can come: the adapter is switched off, say, or its service has gone. Nil while peers can come.
+    /// What it is when listening ends it stays: nil where only this side ended it.
+    public var interruption: FerryError? { waitingLinks.interruption }
+
+    /// Names who is told of each change of ``interruption``, and, where there is one already, of that at once. There is one at
+    /// a time; the next takes its place.
+    ///
+    /// - Parameter body: called by the transport with the reason, or with nil when peers can come again. It must not block.
+    public func onInterruption(_ body: @escaping @Sendable (FerryError?) -> Void) { waitingLinks.onInterruption(body) }
+
+    /// For transports: nobody can come at present. Listening goes on with ``resume()``.
+    public func interrupt(_ reason: FerryError) { waitingLinks.interrupt(reason) }
+
+    /// For transports: peers can come again.
+    public func resume() { waitingLinks.interrupt(nil) }
+
+    /// For transports: listening has ended, and will not go on by itself. Does what ``close()`` does, and says why.
+    public func fail(_ reason: FerryError) {
+        waitingLinks.interrupt(reason)
+        waitingLinks.close()
+    }
 }

@@ -15,6 +15,8 @@ final class WaitingLinks: Sendable {
         /// Tasks that wait for a link.
         var takers: [CheckedContinuation<(any Link)?, Never>] = []
         var nextNumber: UInt64 = 0
+        var interruption: FerryError?
+        var onInterruption: (@Sendable (FerryError?) -> Void)?
     }
 
     private let state = Mutex(State())
@@ -28,6 +30,26 @@ final class WaitingLinks: Sendable {
         self.timeout = timeout
         self.time = time
         self.onClose = onClose
+    }
+
+    var interruption: FerryError? { state.withLock { $0.interruption } }
+
+    func onInterruption(_ body: @escaping @Sendable (FerryError?) -> Void) {
+        let present = state.withLock { state in
+            if !state.isClosed { state.onInterruption = body }
+            return state.interruption
+        }
+        if let present { body(present) }
+    }
+
+    /// What is in the way from now on, unless listening has ended.
+    func interrupt(_ reason: FerryError?) {
+        let told = state.withLock { state -> (@Sendable (FerryError?) -> Void)? in
+            guard !state.isClosed, reason != nil || state.interruption != nil else { return nil }
+            state.interruption = reason
+            return state.onInterruption
+        }
+        told?(reason)
     }
 
     func offer(_ link: any Link) -> Bool {
@@ -75,6 +97,7 @@ final class WaitingLinks: Sendable {
             let left = (!state.isClosed, state.links, state.takers)
             state.links = []
             state.takers = []
+            state.onInterruption = nil
             return left
         }
         guard wasOpen else { return }

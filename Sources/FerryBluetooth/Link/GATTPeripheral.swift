@@ -19,7 +19,8 @@ final class GATTPeripheral: PeripheralRoleEvents {
         /// The links, which belong to whoever took them and close when nobody keeps them any more.
         var links: [ConnectedCentral: WeakLink] = [:]
         var order: [WeakLink] = []  // whom to tell first that there is space; rotates
-        var offer: (@Sendable (any Link) -> Bool)?
+        /// Not kept: it ends with whoever took it.
+        weak var listener: LinkListener?
     }
 
     private struct WeakLink {
@@ -48,7 +49,12 @@ final class GATTPeripheral: PeripheralRoleEvents {
             throw error
         }
         let listener = LinkListener(acceptTimeout: acceptTimeout, time: time) { [weak self] in self?.stopListening() }
-        state.withLock { $0.offer = { [weak listener] link in listener?.offer(link) ?? false } }
+        let power = state.withLock { state in
+            state.listener = listener
+            return state.power.state
+        }
+        // It may have gone before there was anybody to tell.
+        if let power, power != .poweredOn { listener.interrupt(lost(power)) }
         return listener
     }
 
@@ -75,7 +81,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
     private func stopListening() {
         let role = state.withLock { state in
             state.isListening = false
-            state.offer = nil
+            state.listener = nil
             return state.role
         }
         role?.stopAdvertising()
@@ -95,11 +101,13 @@ final class GATTPeripheral: PeripheralRoleEvents {
     // MARK: PeripheralRoleEvents
 
     func peripheralAdapterDidChange(_ adapterState: AdapterState) {
+        let listener = state.withLock { $0.listener }
+        if adapterState != .poweredOn { listener?.interrupt(lost(adapterState)) }
         let (lost, republishes) = state.withLock { state -> ([GATTPeripheralLink], (any PeripheralRole)?) in
             state.power.note(adapterState)
             guard adapterState != .poweredOn else {
                 // Services do not survive a power cycle; offer them again.
-                return ([], state.isListening && !state.isPublished && state.offer != nil ? state.role : nil)
+                return ([], state.isListening && !state.isPublished && state.listener != nil ? state.role : nil)
             }
             state.isPublished = false
             defer {
@@ -111,15 +119,38 @@ final class GATTPeripheral: PeripheralRoleEvents {
         for link in lost {
             link.didEnd(FerryError(.disconnected, "\(adapter.name) is not powered on any more (\(adapterState))."))
         }
-        if let republishes {
-            Task { try? await publishAndAdvertise(on: republishes) }
+        if let republishes { Task { await listenAgain(on: republishes) } }
+    }
+
+    private func listenAgain(on role: any PeripheralRole) async {
+        do {
+            try await publishAndAdvertise(on: role)
+            state.withLock { $0.listener }?.resume()
+        } catch {
+            // Another change of power has another turn.
+            if (error.cause as? BluetoothError)?.code == .notPoweredOn { return }
+            state.withLock { $0.listener }?.fail(error)
         }
+    }
+
+    private func lost(_ state: AdapterState) -> FerryError {
+        let what =
+            switch state {
+            case .poweredOff: "has been switched off"
+            case .unauthorized: "may not be used by this process any more"
+            case .unsupported: "has been removed, or closed"
+            case .unknown, .resetting: "has gone, or the service or driver that runs it"
+            case .poweredOn: "is on"
+            }
+        return FerryError(
+            .transportUnavailable,
+            "Adapter \(adapter.name) \(what), so that nobody can come. Listening goes on once it is ready again.")
     }
 
     func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
-        let (link, offer) = state.withLock { state -> (GATTPeripheralLink?, (@Sendable (any Link) -> Bool)?) in
+        let (link, listener) = state.withLock { state -> (GATTPeripheralLink?, LinkListener?) in
             guard characteristic == state.outbound, state.links[central] == nil, let role = state.role else {
                 return (nil, nil)
             }
@@ -127,11 +158,11 @@ final class GATTPeripheral: PeripheralRoleEvents {
             let weak = WeakLink(central: central, link: link)
             state.links[central] = weak
             state.order.append(weak)
-            return (link, state.offer)
+            return (link, state.listener)
         }
         guard let link else { return }
         // A central that comes after listening has ended, or while too many wait, is sent away.
-        if offer?(link) != true { link.close() }
+        if listener?.offer(link) != true { link.close() }
     }
 
     func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {

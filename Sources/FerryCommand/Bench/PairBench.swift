@@ -42,6 +42,7 @@ struct PairBench: Sendable {
     func serve() async throws {
         let listener = try await transport.open(Self.layout, radio)("server").listen()
         defer { listener.close() }
+        listener.onInterruption { note("ferry: \($0?.message ?? "listening again")") }
         if !isJSON { note("ferry: waiting for ferry bench --connect on \(transport)") }
         for await link in listener.links {
             let channel = try PairChannel(over: link, framing)
@@ -69,7 +70,7 @@ struct PairBench: Sendable {
             channel.close()
         }
         try Task.checkCancellation()
-        throw FerryError(.transportUnavailable, "\(transport) has stopped listening.")
+        throw listener.interruption ?? FerryError(.transportUnavailable, "\(transport) has stopped listening.")
     }
 
     private func answer(_ run: PairMessage.Run, _ channel: PairChannel) async throws {

@@ -10,7 +10,8 @@ struct Receive: AsyncParsableCommand {
         discussion: """
             Waits for a sender, and ends when one has sent everything; with --keep it goes on waiting, and takes several at \
             once. Nothing is written outside of the folder. A file that is there is not replaced without --overwrite; one that \
-            is the same counts as received. What is incomplete is kept as .NAME.ferry-part, and sending again goes on from there.
+            is the same counts as received. What is incomplete is kept as .NAME.ferry-part, and sending a file again goes on from there; a stream begins \
+            anew.
 
             With --store it takes the records of ferry send --store, onto its disk and then to standard output, a line each. One \
             that was printed just before a kill is printed again; with --json each has an id by which that shows.
@@ -68,7 +69,7 @@ struct Receive: AsyncParsableCommand {
     }
 
     private func receive(_ receiver: Receiver, _ report: TransferReport) async throws {
-        let meeting = try await Meeting.open(try options.open("receiver"), listens: !connect)
+        let meeting = try await Meeting.open(try options.open("receiver"), listens: !connect) { report.remark($0) }
         defer { meeting.close() }
         guard keep else {
             // A sender whose connection is lost comes again, and goes on.
@@ -89,9 +90,13 @@ struct Receive: AsyncParsableCommand {
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             let visits = Visits()
+            var end: FerryError?
             while !Task.isCancelled {
                 let link: any Link
-                do { link = try await meeting.next(within: .seconds(31_536_000)) } catch { break }
+                do throws(FerryError) { link = try await meeting.next(within: .seconds(31_536_000)) } catch {
+                    end = error
+                    break
+                }
                 guard visits.begin() else {
                     link.close()
                     continue
@@ -103,7 +108,10 @@ struct Receive: AsyncParsableCommand {
                     }
                 }
             }
+            // Those who are there may go on to their end.
+            try await group.waitForAll()
             try Task.checkCancellation()
+            if let end { throw end }
         }
     }
 

@@ -89,7 +89,9 @@
         // MARK: Sending
 
         private func send() async throws {
-            let meeting = try await Meeting.open(try options.open("sender"), listens: listens)
+            let meeting = try await Meeting.open(try options.open("sender"), listens: listens) { [report] in
+                report.remark($0)
+            }
             defer { meeting.close() }
             var fruitless = 0
             while true {
@@ -211,7 +213,9 @@
         }
 
         private func receive() async throws {
-            let meeting = try await Meeting.open(try options.open("receiver"), listens: !connects)
+            let meeting = try await Meeting.open(try options.open("receiver"), listens: !connects) { [report] in
+                report.remark($0)
+            }
             defer { meeting.close() }
             guard keeps else {
                 var failure: (any Error)?

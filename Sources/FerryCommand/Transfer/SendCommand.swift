@@ -10,8 +10,9 @@ struct Send: AsyncParsableCommand {
             ferry receive --transport unix:/tmp/ferry folder     # in one terminal
             ferry send --transport unix:/tmp/ferry photo.jpg     # in another
 
-            What arrives is checked. After a lost connection, or when either side was killed, the same command goes on where \
-            it was. With - standard input is sent: tar c . | ferry send --transport X -, and on the other side \
+            What arrives is checked. After a lost connection, or when either side was killed, the same command goes on with a file \
+            where it was. A stream (-, a pipe, --lines) does not go on: what was read of it cannot be read again, so it begins \
+            anew or fails; --store keeps lines and files. With - standard input is sent: tar c . | ferry send --transport X -, and on the other side \
             ferry receive --transport X - | tar x.
 
             With --store what is given goes into a store of records first, and leaves it when it is on the other side's disk: \
@@ -63,7 +64,7 @@ struct Send: AsyncParsableCommand {
 
     private func send(_ sources: [Source], _ report: TransferReport) async throws {
         let sender = Sender(sources: sources, report: report, patience: max(options.patience, .seconds(30)))
-        let meeting = try await Meeting.open(try options.open("sender"), listens: listen)
+        let meeting = try await Meeting.open(try options.open("sender"), listens: listen) { report.remark($0) }
         defer { meeting.close() }
         var position = Sender.Position()
         var fruitless = 0
@@ -99,13 +100,18 @@ struct Meeting {
     private let transport: any Transport
     private let listener: LinkListener?
 
-    static func open(_ transport: any Transport, listens: Bool) async throws -> Meeting {
-        Meeting(transport: transport, listener: listens ? try await transport.listen() : nil)
+    /// - Parameter remark: tells people what is in the way of those who are waited for, at any moment.
+    static func open(
+        _ transport: any Transport, listens: Bool, _ remark: @escaping @Sendable (String) -> Void
+    ) async throws -> Meeting {
+        let listener = listens ? try await transport.listen() : nil
+        listener?.onInterruption { remark($0?.message ?? "Listening again.") }
+        return Meeting(transport: transport, listener: listener)
     }
 
     /// The next connection.
     ///
-    /// - Throws: `timedOut`, or what connecting throws.
+    /// - Throws: `timedOut`, why nobody could come, or what connecting throws.
     func next(within timeout: Duration) async throws(FerryError) -> any Link {
         guard let listener else { return try await transport.connect(timeout: timeout) }
         let time = SystemTime()
@@ -113,6 +119,8 @@ struct Meeting {
         let timer = time.schedule(at: time.now + timeout) { listener.close() }
         defer { timer.cancel() }
         for await link in listener.links { return link }
+        // What was in the way all the while explains more than the time that went by.
+        if let reason = listener.interruption { throw reason }
         throw FerryError(.timedOut, "Nobody has come within \(TransferReport.time(timeout / .seconds(1))).")
     }
 
