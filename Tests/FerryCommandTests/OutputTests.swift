@@ -30,6 +30,13 @@ import Testing
         #expect(short(11.25) == "11.25")
     }
 
+    @Test("Progress tells the time that has gone by before it can tell what is left") func progress() {
+        #expect(ProgressBar.text(0, of: 32, after: 0) == "0 of 32, after 0 s")
+        #expect(ProgressBar.text(0, of: 32, after: 3.2) == "0 of 32, after 3 s")
+        #expect(ProgressBar.text(8, of: 32, after: 10) == "8 of 32, about 30 s left")
+        #expect(ProgressBar.text(31, of: 32, after: 1) == "31 of 32, about 1 s left")
+    }
+
     @Test("The table is aligned, and says once what is the same everywhere") func table() throws {
         let lines = ResultTable(results: try results()).aligned().split(separator: "\n")
         #expect(lines.count == 6)

@@ -23,7 +23,7 @@ import Testing
             exec "$PROGRAM" bench --transport loopback --seconds 0.3 --mtu 23,185,247,517 --interval 7.5,15,30,60,90 > out
             END
             script -qfec "sh run" typescript > /dev/null & s=$!
-            for i in $(seq 600); do grep -qa '\\] 2/20' typescript 2> /dev/null && break; sleep 0.05; done
+            for i in $(seq 600); do grep -qa '\\] 2 of 20' typescript 2> /dev/null && break; sleep 0.05; done
             kill -INT $(cat pid); wait $s; echo "status $?"; cat out
             """)
         #expect(output.hasPrefix("status 130\n"), "\(output)")

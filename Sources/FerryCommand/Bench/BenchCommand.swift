@@ -173,7 +173,11 @@ struct Bench: AsyncParsableCommand {
 
     private func measure(_ points: [BenchSettings], _ sweep: SweepResults) async throws {
         let progress = ProgressBar(total: points.count)
-        defer { progress.finish() }
+        let ticking = Task { await progress.tick() }
+        defer {
+            ticking.cancel()
+            progress.finish()
+        }
         for (index, point) in points.enumerated() {
             try Task.checkCancellation()
             progress.show(index)
@@ -187,7 +191,7 @@ struct Bench: AsyncParsableCommand {
             } catch let error as FerryError {
                 try Task.checkCancellation()
                 sweep.fail()
-                progress.finish()
+                progress.clear()
                 // The others may well be measured.
                 note("ferry: \(ResultTable.name(of: point, among: points)): \(error.message)")
             }

@@ -1,12 +1,20 @@
 import Foundation
+import Synchronization
 
-/// How far something has come and the time left, on standard error: a bar on a terminal, a line every ten seconds elsewhere.
-final class ProgressBar {
+/// How far something has come and the time left, on standard error: a bar on a terminal, from the beginning on and every second;
+/// elsewhere a line after the first second, and then every ten.
+final class ProgressBar: Sendable {
+    private struct State {
+        var done = 0
+        /// When the next line is due, in seconds since the start.
+        var nextLine = 1.0
+        var isOver = false
+    }
+
     private let total: Int
     private let start = ContinuousClock.now
     private let isShown: Bool
-    /// When a line was written last, in seconds since the start.
-    private var lastLine = 0.0
+    private let state = Mutex(State())
     private static let pause = 10.0
 
     init(total: Int) {
@@ -15,24 +23,49 @@ final class ProgressBar {
     }
 
     func show(_ done: Int) {
-        guard total > 0 else { return }
+        state.withLock { state in
+            state.done = done
+            draw(&state)
+        }
+    }
+
+    /// Shows the time that goes by, until the task is cancelled.
+    func tick() async {
+        while (try? await Task.sleep(for: .seconds(1))) != nil { state.withLock { draw(&$0) } }
+    }
+
+    private func draw(_ state: inout State) {
+        guard total > 0, !state.isOver else { return }
         let elapsed = start.duration(to: .now) / .seconds(1)
-        let left = done > 0 ? "\(Int((elapsed / Double(done) * Double(total - done)).rounded(.up))) s left" : ""
+        let text = Self.text(state.done, of: total, after: elapsed)
         guard isShown else {
-            guard elapsed - lastLine >= Self.pause else { return }
-            lastLine = elapsed
-            return write("\(done) of \(total)\(left.isEmpty ? "" : ", \(left)")\n")
+            guard elapsed >= state.nextLine else { return }
+            state.nextLine = elapsed + Self.pause
+            return write("\(text)\n")
         }
         let width = 30
-        let filled = done * width / total
+        let filled = state.done * width / total
         let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
-        write("\r[\(bar)] \(done)/\(total) \(left)\u{1B}[K")
+        write("\r[\(bar)] \(text)\u{1B}[K")
+    }
+
+    /// What there is to say after so many seconds.
+    static func text(_ done: Int, of total: Int, after elapsed: Double) -> String {
+        let left = done > 0 ? max(1, Int((elapsed / Double(done) * Double(total - done)).rounded(.up))) : nil
+        let time = left.map { "about \($0) s left" } ?? "after \(Int(elapsed)) s"
+        return "\(done) of \(total), \(time)"
     }
 
     func finish() {
-        guard isShown else { return }
-        write("\r\u{1B}[K")
+        state.withLock { state in
+            guard !state.isOver else { return }
+            state.isOver = true
+            if isShown { write("\r\u{1B}[K") }
+        }
     }
+
+    /// Takes the bar away for what stands in its place; it comes again with the next ``show(_:)``.
+    func clear() { state.withLock { _ in if isShown { write("\r\u{1B}[K") } } }
 
     private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
 }
