@@ -229,6 +229,16 @@ let package = Package(
             path: "Examples/Embedding"
         ),
 
+        // The tutorial's program.
+        .executableTarget(
+            name: "Diary",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryRecords",
+                .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
+            ],
+            path: "Examples/Diary"
+        ),
+
         // Two controllers for tests of the host, and for other processes.
         .target(name: "VirtualControllers", path: "Tests/VirtualControllers"),
         .executableTarget(
@@ -281,6 +291,15 @@ let package = Package(
         .testTarget(
             name: "FerryGatewayTests",
             dependencies: ["Ferry", "FerryBluetooth", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords"]),
+        // What articles show, so that it is built.
+        .testTarget(
+            name: "DocumentationTests",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryLoopback", "FerrySequenced", "FerryZlib",
+                "FerryRecords", "Diary",
+                .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+                .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
+            ]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
