@@ -27,7 +27,8 @@ struct Bench: AsyncParsableCommand {
 
             There --direction notify is from the serving side to the connecting one, --framing is the same on both, \
             --message-size, --direction and --seconds are the connecting side's, and what is counted is what has arrived. \
-            The transports are \(pairForms).
+            The transports are \(pairForms). One side connects at a time. On BlueZ ATT_MTU and the interval are what it chooses, \
+            so that --mtu and --interval change nothing.
             """)
 
     private static let pairForms = NamedTransport.forms { $0.name != "loopback" }.joined(separator: ", ")
