@@ -96,7 +96,7 @@ def check_program(where, name, words):
                 waits = spelled
         else:
             values.append(word)
-    if waits:
+    if waits and is_line:
         problems.append(f'{where}: {waits} needs a value')
     places = [argument for argument in command.get('arguments', []) if argument['kind'] == 'positional']
     if len(values) > len(places) and not any(place.get('isRepeating') for place in places):
