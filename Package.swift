@@ -140,7 +140,7 @@ let package = Package(
         .target(
             name: "FerryGateway",
             dependencies: [
-                "Ferry", "FerryNATS", "FerryRecords",
+                "Ferry", "FerryBluetooth", "FerryFleet", "FerryNATS", "FerryRecords",
                 .product(
                     name: "DequeModule", package: "swift-collections", condition: .when(traits: ["NATS", "Records"])),
             ]
@@ -290,7 +290,9 @@ let package = Package(
         .testTarget(name: "FerryNATSTests", dependencies: ["Ferry", "FerryNATS"]),
         .testTarget(
             name: "FerryGatewayTests",
-            dependencies: ["Ferry", "FerryBluetooth", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords"]),
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryFleet", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords",
+            ]),
         // What articles show, so that it is built.
         .testTarget(
             name: "DocumentationTests",
@@ -337,8 +339,8 @@ let package = Package(
         .testTarget(
             name: "FerryCommandTests",
             dependencies: [
-                "FerryCommand", "Ferry", "FerryBluetooth", "FerrySequenced", "FerryLoopback", "FerrySimulator",
-                "FerryTransports",
+                "FerryCommand", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
+                "FerrySimulator", "FerryTransports",
                 .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
                 .target(name: "FerryGateway", condition: .when(traits: ["NATS"])),
                 .target(name: "FerryNATS", condition: .when(traits: ["NATS"])),

@@ -79,6 +79,25 @@
             return NATSBucket(name, expiry, connection, raw)
         }
 
+        /// Finds a bucket that is there, whatever its expiry.
+        ///
+        /// - Throws: `natsNotFound`, `natsWrongShape` for one without expiry, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`,
+        ///   `natsFailed`.
+        public static func find(_ name: String, on connection: NATSConnection) async throws(FerryError) -> NATSBucket {
+            let (raw, expiry) = try await connection.perform { handle throws(FerryError) in
+                var store: OpaquePointer?
+                let status = js_KeyValue(&store, handle.jetStream, name)
+                try require(status, "The bucket \(name) cannot be opened")
+                let raw = NATSKeyValue(store)
+                var found: OpaquePointer?
+                try require(kvStore_Status(&found, raw.raw), "The bucket \(name) cannot be looked at")
+                defer { kvStatus_Destroy(found) }
+                return (raw, kvStatus_TTL(found))
+            }
+            try check(name, .nanoseconds(expiry), found: expiry)
+            return NATSBucket(name, .nanoseconds(expiry), connection, raw)
+        }
+
         /// - Parameter found: in nanoseconds.
         static func check(_ name: String, _ expiry: Duration, found: Int64) throws(FerryError) {
             let seconds = "\(expiry.milliseconds)ms"
@@ -124,6 +143,22 @@
                     kvStore_Update(&revision, store, key, $0.baseAddress, Int32(clamping: $0.count), last)
                 }
                 try require(status, "Key \(key) of bucket \(name) cannot be changed")
+                return revision
+            }
+        }
+
+        /// Sets a key, whatever it has.
+        ///
+        /// - Returns: its revision.
+        /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        @discardableResult
+        public func set(_ key: String, _ bytes: [UInt8]) async throws(FerryError) -> UInt64 {
+            try await perform(key) { [name] store throws(FerryError) in
+                var revision: UInt64 = 0
+                let status = bytes.withUnsafeBytes {
+                    kvStore_Put(&revision, store, key, $0.baseAddress, Int32(clamping: $0.count))
+                }
+                try require(status, "Key \(key) of bucket \(name) cannot be set")
                 return revision
             }
         }

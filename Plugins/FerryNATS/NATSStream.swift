@@ -41,6 +41,18 @@
             public var removesWhatIsRead = false
         }
 
+        /// How far a consumer of a stream is.
+        public struct Reader: Sendable, Hashable {
+            /// Its name.
+            public let name: String
+            /// It has dealt with everything up to this place.
+            public let acknowledgedThrough: UInt64
+            /// How many messages it has been given, and has not dealt with.
+            public let unacknowledged: Int
+            /// How many messages it has not been given.
+            public let pending: UInt64
+        }
+
         /// A stream as it is on a server.
         struct Found: Sendable, Hashable {
             var subjects: [String] = []
@@ -106,6 +118,27 @@
         /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public func state(of stream: String) async throws(FerryError) -> NATSStream.State {
             try await perform { handle throws(FerryError) in try handle.find(stream).state }
+        }
+
+        /// How far each consumer of a stream is, in the order of their names.
+        ///
+        /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func consumers(of stream: String) async throws(FerryError) -> [NATSStream.Reader] {
+            try await perform { handle throws(FerryError) in
+                var list: UnsafeMutablePointer<jsConsumerInfoList>?
+                var code = jsErrCode(0)
+                let status = js_Consumers(&list, handle.jetStream, stream, nil, &code)
+                guard status != NATS_NOT_FOUND else { return [] }
+                try require(status, code, "The consumers of stream \(stream) cannot be listed")
+                defer { jsConsumerInfoList_Destroy(list) }
+                guard let list = list?.pointee else { return [] }
+                return (0..<Int(list.Count)).compactMap { index in
+                    guard let found = list.List?[index]?.pointee, let name = found.Name else { return nil }
+                    return NATSStream.Reader(
+                        name: String(cString: name), acknowledgedThrough: found.AckFloor.Stream,
+                        unacknowledged: Int(found.NumAckPending), pending: found.NumPending)
+                }.sorted { $0.name < $1.name }
+            }
         }
 
         /// The place of the last message that a subject has in a stream; 0 when it has none.

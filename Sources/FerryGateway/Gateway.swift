@@ -1,5 +1,6 @@
 #if NATS && Records
     public import Ferry
+    public import FerryFleet
     public import FerryNATS
     public import FerryRecords
     import Synchronization
@@ -68,6 +69,9 @@
             public var repetitions = 0
             /// What is in the way, or was last.
             public var trouble: String?
+
+            /// Nothing has happened.
+            public init() {}
         }
 
         private typealias Plan = PublishPlan<ArrivedRecord.Place>
@@ -88,6 +92,7 @@
         private let store: RecordStore
         private let configuration: Configuration
         private let time: any TimeSource
+        private let token: @Sendable (String) -> FencingToken?
         private let state: Mutex<State>
         private let news: AsyncStream<Void>
         private let tell: AsyncStream<Void>.Continuation
@@ -98,14 +103,17 @@
         ///   - store: whose inbox it publishes; nobody else reads that.
         ///   - configuration: where to.
         ///   - time: the clock.
+        ///   - token: under which token a peer is this gateway's; nil where it is not, or where there are no leases.
         /// - Throws: `invalidConfiguration`.
         public init(
-            _ store: RecordStore, _ configuration: Configuration, time: any TimeSource = SystemTime()
+            _ store: RecordStore, _ configuration: Configuration, time: any TimeSource = SystemTime(),
+            token: @escaping @Sendable (_ peer: String) -> FencingToken? = { _ in nil }
         ) throws(FerryError) {
             try configuration.check()
             self.store = store
             self.configuration = configuration
             self.time = time
+            self.token = token
             var bounds = Plan.Bounds()
             bounds.inFlight = configuration.maximumInFlight
             state = Mutex(State(plan: Plan(bounds), retention: Retention(configuration.retention)))
@@ -395,7 +403,8 @@
                 guard let record = try await inbox.next(isolation: nil) else { return }
                 let message = NATSMessage(
                     RecordNames.subject(record.id, configuration.prefix),
-                    headers: RecordNames.headers(record.id, peer: record.peer, gateway: configuration.name),
+                    headers: RecordNames.headers(
+                        record.id, peer: record.peer, gateway: configuration.name, token: token(record.peer)),
                     bytes: record.bytes)
                 let item = Plan.Item(
                     lane: record.place.stream, id: RecordNames.id(record.id), message: message, place: record.place)
@@ -408,8 +417,7 @@
     extension Gateway.Configuration {
         func check() throws(FerryError) {
             func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
-            let words = prefix.split(separator: ".", omittingEmptySubsequences: false)
-            guard !words.isEmpty, words.allSatisfy({ !$0.isEmpty && RecordNames.escaped(String($0)) == $0 }) else {
+            guard RecordNames.isPrefix(prefix) else {
                 throw refuse(
                     "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."
                 )

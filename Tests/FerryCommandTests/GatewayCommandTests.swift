@@ -1,5 +1,6 @@
 #if NATS && Records
     import ArgumentParser
+    import FerryFleet
     import FerryGateway
     import FerryNATS
     import Foundation
@@ -59,6 +60,39 @@
                 failure { _ = try read(#"{"nats": ["a"], "keepSeconds": 0}"#).gateway() }.contains("keepSeconds is 0.0")
             )
             #expect(failure { _ = try read(#"{"statusSeconds": -1}"#).status() }.contains("statusSeconds is -1.0"))
+        }
+
+        @Test("A fleet has its own keys") func fleet() throws {
+            let settings = try read(
+                #"{"nats": ["nats://a"], "name": "g", "fleet": "b", "leaseSeconds": 3, "capacity": 7, "peers": {"x": "unix:x"}}"#
+            )
+            let leases = try #require(try settings.leases())
+            #expect(leases.bucket == "b" && leases.name == "g" && leases.capacity == 7)
+            #expect(leases.policy.timeToLive == .seconds(3) && leases.policy.requestTimeout < .milliseconds(201))
+            try leases.policy.validate()
+            #expect(try settings.gateway().stream.subjects == ["ferry.records.>", "ferry.owners.>"])
+            #expect(try read(#"{"nats": ["nats://a"]}"#).leases() == nil)
+            let alone = failure { _ = try read(#"{"nats": ["nats://a"], "capacity": 7}"#).leases() }
+            #expect(alone.contains("capacity goes with fleet"))
+            for seconds in ["2", "30", "3600"] {
+                let text = #"{"nats": ["nats://a"], "name": "g", "fleet": "b", "leaseSeconds": \#(seconds)}"#
+                try #require(try read(text).leases()).policy.validate()
+            }
+        }
+
+        @Test("Prometheus is answered, and nobody else") func metrics() async throws {
+            let endpoint = try MetricsEndpoint("127.0.0.1:0") { "a 1\n" }
+            defer { endpoint.end() }
+            func get(_ path: String) async throws -> (Int, String) {
+                let url = try #require(URL(string: "http://127.0.0.1:\(endpoint.port)\(path)"))
+                let output = try await ProgramShell.run(
+                    "exec 3<>/dev/tcp/127.0.0.1/\(endpoint.port); printf 'GET \(url.path()) HTTP/1.1\r\n\r\n' >&3; cat <&3"
+                )
+                return (Int(output.split(separator: " ")[1]) ?? 0, String(output.suffix(4)))
+            }
+            #expect(try await get("/metrics") == (200, "a 1\n"))
+            #expect(try await get("/").0 == 404)
+            #expect(failure { _ = try MetricsEndpoint("localhost:1") { "" } }.contains("give an IPv4 address"))
         }
 
         @Test("Without a server, and with a wrong transport, it says so") func refused() async throws {

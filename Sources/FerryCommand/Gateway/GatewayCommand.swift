@@ -31,6 +31,13 @@
         @Option(help: "The stream's name. (default: ferry)") var stream: String?
         @Option(help: "What subjects begin with. (default: ferry.records)") var prefix: String?
         @Option(help: "The gateway's name. (default: the host's)") var name: String?
+        @Option(
+            help: ArgumentHelp(
+                "One of a fleet: visit the peers whose lease it has in this bucket, and no others.", valueName: "bucket"
+            ))
+        var fleet: String?
+        @Option(help: ArgumentHelp("Serve figures for Prometheus there, such as 127.0.0.1:9469.", valueName: "address"))
+        var metrics: String?
         @Flag(help: "Look whether everything is as it must be, change nothing, and end.") var check = false
 
         func run() async throws {
@@ -47,41 +54,17 @@
             settings.stream = stream ?? settings.stream
             settings.prefix = prefix ?? settings.prefix
             settings.name = name ?? settings.name
+            settings.fleet = fleet ?? settings.fleet
+            settings.metrics = metrics ?? settings.metrics
             return settings
         }
 
         private func serve() async throws {
             let settings = try settings()
-            let configuration = try settings.gateway()
-            let interval = try settings.status()
-            guard let transport = settings.transport else {
-                throw CommandFailure("No transport is named. Give --transport, or transport in the configuration.")
-            }
-            guard let path = settings.store else {
-                throw CommandFailure("No store is named. Give --store FILE, or store in the configuration.")
-            }
-            let named: NamedTransport
-            do { named = try TransferOptions.parse(transport) } catch { throw CommandFailure("\(error)") }
-            var bounds = RecordStore.Configuration()
-            bounds.largestRecord = settings.largestRecord ?? 1_000_000
-            bounds.inboxCapacity = 64 << 20
-            var slots = RecordHub.Configuration()
-            slots.slots = settings.slots ?? 32
-            if check { return try await look(configuration, bounds) }
-            let (hubBounds, storeBounds) = (slots, bounds)
-            let (result, signal) = await Interruptible.run(grace: 10) {
-                let store = try RecordStore.open(path, configuration: storeBounds)
-                let result: Result<Void, any Error>
-                do {
-                    let gateway = try Gateway(store, configuration)
-                    let hub = try RecordHub(
-                        store, over: try TransferOptions.open(named, "gateway"), configuration: hubBounds)
-                    result = .success(try await Self.run(gateway, hub, interval))
-                } catch { result = .failure(error) }
-                await store.close()
-                try result.get()
-            }
-            guard signal == nil else { return say("ended; what is not published waits in \(path)") }
+            let plan = try GatewayRun(settings)
+            if check { return try await look(plan.gateway, plan.store) }
+            let (result, signal) = await Interruptible.run(grace: 10) { try await plan.run { say($0) } }
+            guard signal == nil else { return say("ended; what is not published waits in \(plan.path)") }
             try result.get()
         }
 
@@ -91,30 +74,6 @@
                 return say("no stream \(configuration.stream.name) yet; it is made when the gateway begins")
             }
             say("stream \(configuration.stream.name) is as it must be, and has \(state.messages) messages")
-        }
-
-        private static func run(_ gateway: Gateway, _ hub: RecordHub, _ interval: Duration) async throws {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await gateway.run() }
-                group.addTask { try await hub.run() }
-                group.addTask {
-                    var trouble: String?
-                    while true {
-                        let status = try await gateway.status()
-                        if let told = status.trouble, told != trouble { say(told) }
-                        trouble = status.trouble
-                        say(line(status))
-                        try await Task.sleep(for: interval)
-                    }
-                }
-                defer { group.cancelAll() }
-                try await group.next()
-            }
-        }
-
-        static func line(_ status: Gateway.Status) -> String {
-            "\(status.isConnected ? "connected" : "not connected"), \(status.published) published (\(status.duplicates) were there), "
-                + "\(status.kept) kept, \(status.waiting) in the store"
         }
     }
 

@@ -1,5 +1,6 @@
 #if NATS && Records
     import Ferry
+    import FerryFleet
     import FerryGateway
     import FerryNATS
     import Foundation
@@ -23,10 +24,16 @@
         var statusSeconds: Double?
         var slots: Int?
         var largestRecord: Int?
+        var fleet: String?
+        var leaseSeconds: Double?
+        var capacity: Int?
+        var peers: [String: String]?
+        var metrics: String?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
             case streamBytes, streamReplicas, keepSeconds, statusSeconds, slots, largestRecord
+            case fleet, leaseSeconds, capacity, peers, metrics
         }
 
         /// Reads a file.
@@ -95,6 +102,40 @@
                 let window = (configuration.retention + configuration.lookInterval).components.seconds + 1
                 configuration.stream.duplicateWindow = max(.seconds(600), .seconds(window))
             }
+            if fleet != nil { configuration.stream.subjects.append("\(Self.claims).>") }
+            return configuration
+        }
+
+        /// What subjects begin with on which gateways of a fleet say whose peer they have.
+        static let claims = "ferry.owners"
+
+        /// By which leases; nil without a fleet.
+        func leases() throws -> LeaseKeeper.Configuration? {
+            guard let fleet else {
+                for (key, isThere) in [
+                    ("leaseSeconds", leaseSeconds != nil), ("capacity", capacity != nil), ("peers", peers != nil),
+                ] {
+                    guard !isThere else {
+                        throw CommandFailure("\(key) goes with fleet; name the bucket of its leases.")
+                    }
+                }
+                return nil
+            }
+            let gateway = try gateway()
+            var configuration = LeaseKeeper.Configuration(
+                servers: gateway.servers.servers, name: gateway.name, bucket: fleet)
+            configuration.servers = gateway.servers
+            configuration.replicas = gateway.stream.replicas
+            configuration.createsBucket = gateway.createsStream
+            configuration.claims = Self.claims
+            if let capacity {
+                try require((1...100_000).contains(capacity), "capacity", capacity, "1 to 100000")
+                configuration.capacity = capacity
+            }
+            if let leaseSeconds {
+                try require((2...3600).contains(leaseSeconds), "leaseSeconds", leaseSeconds, "2 to 3600")
+                configuration.policy = .lasting(.seconds(leaseSeconds))
+            }
             return configuration
         }
 
@@ -103,6 +144,22 @@
             let seconds = statusSeconds ?? 60
             try require((0.1...86_400).contains(seconds), "statusSeconds", seconds, "0.1 to 86400")
             return .seconds(seconds)
+        }
+    }
+
+    extension LeasePolicy {
+        /// The rules by a lease's time, which the other times follow below 30 s.
+        static func lasting(_ time: Duration) -> LeasePolicy {
+            var policy = LeasePolicy()
+            policy.timeToLive = time
+            let part = min(1, time / .seconds(30))
+            policy.serverSkew = policy.serverSkew * part
+            policy.stopping = policy.stopping * part
+            policy.requestTimeout = policy.requestTimeout * part
+            policy.poll = policy.poll * part
+            policy.spread = policy.spread * part
+            policy.reservation = policy.reservation * part
+            return policy
         }
     }
 #endif

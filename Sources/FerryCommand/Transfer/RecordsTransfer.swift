@@ -13,15 +13,17 @@
         let asLines: Bool
         let options: TransferOptions
         let listens: Bool
+        /// Whether the other side is another store now and then.
+        let isFleet: Bool
         let report: TransferReport
         private let isInputOver = Shared(false)
 
         init(
             _ store: RecordStore, to peer: String, stream: String, asLines: Bool, _ options: TransferOptions,
-            listens: Bool, _ report: TransferReport
+            listens: Bool, isFleet: Bool, _ report: TransferReport
         ) {
             (self.store, self.peer, self.stream, self.asLines) = (store, peer, stream, asLines)
-            (self.options, self.listens, self.report) = (options, listens, report)
+            (self.options, self.listens, self.isFleet, self.report) = (options, listens, isFleet, report)
         }
 
         /// A value that two tasks look at.
@@ -107,6 +109,8 @@
                 }
                 let channel = try options.recordsChannel(over: link)
                 do {
+                    // A peer that was never met has nothing to be forgotten.
+                    if isFleet { try? await store.forgetIdentity(of: peer) }
                     let wasWaiting = try await waiting()
                     let isComplete =
                         wasOver
@@ -289,7 +293,8 @@
                             "The store \(path) has records for \(peers.joined(separator: ", ")). Choose one with --to.")
                     }
                     try await RecordsSender(
-                        store, to: peer, stream: stream ?? "", asLines: lines, options, listens: listen, report
+                        store, to: peer, stream: stream ?? "", asLines: lines, options, listens: listen, isFleet: fleet,
+                        report
                     ).run(paths)
                 }
             }

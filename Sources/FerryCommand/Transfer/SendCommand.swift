@@ -42,13 +42,18 @@ struct Send: AsyncParsableCommand {
     @Option(help: ArgumentHelp("What standard input is called in the receiver's folder.", valueName: "name"))
     var name = "stdin"
 
+    @Flag(help: "With --store: to any gateway of a fleet, each with a store of its own, not to one receiver.")
+    var fleet = false
+
     @Flag(help: "Wait to be connected to, and do not connect.")
     var listen = false
 
     func validate() throws {
         guard store == nil else { return }
         if paths.isEmpty { throw ValidationError("Name what is to be sent: files, folders, or - for standard input.") }
-        if to != nil || stream != nil { throw ValidationError("--to and --stream go with --store.") }
+        if to != nil || stream != nil || fleet {
+            throw ValidationError("--to, --stream and --fleet go with --store.")
+        }
     }
 
     func run() async throws {

@@ -60,7 +60,7 @@ struct TransferOptions: ParsableArguments {
     var patience: Duration { .seconds(timeout) }
 
     /// E07F0AE8-00BB-47F5-94F4-4A7174EA3040 and ...3041: what files cross where links are laid over GATT.
-    private static let layout = GATTConfiguration(
+    static let layout = GATTConfiguration(
         service: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3040 as UInt128),
         characteristic: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3041 as UInt128))
 

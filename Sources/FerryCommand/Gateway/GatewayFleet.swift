@@ -1,0 +1,76 @@
+#if NATS && Records
+    import Ferry
+    import FerryBluetooth
+    import FerryFleet
+    import FerryGateway
+    import FerryRecords
+    import FerryTransports
+    import Foundation
+
+    /// A gateway of a fleet: it hears peers, owns some by leases, and visits those.
+    struct GatewayFleet: Sendable {
+        let keeper: LeaseKeeper
+        let rounds: PeerRounds
+        /// Peers that are named in the configuration: they count as heard all the time, all equally well.
+        private let named: [String]
+        private let hearing: RadioHearing?
+
+        /// - Parameters:
+        ///   - transport: peers are heard and reached over it; nil where all are named.
+        ///   - named: names and transports of peers that listen there.
+        init(
+            _ store: RecordStore, _ configuration: LeaseKeeper.Configuration, _ bounds: PeerRounds.Configuration,
+            over transport: NamedTransport?, named: [String: NamedTransport]
+        ) async throws(FerryError) {
+            let keeper = try LeaseKeeper(configuration)
+            var reach: [String: any Transport] = [:]
+            for (name, transport) in named { reach[name] = try TransferOptions.open(transport, "gateway") }
+            var radio: (any Transport)?
+            var hearing: RadioHearing?
+            if let transport {
+                guard case .adapters(let make) = transport.opening else {
+                    throw FerryError(
+                        .invalidConfiguration,
+                        "With --fleet a gateway looks for its peers, which \(transport) cannot. Name a radio, such as bluez; or "
+                            + "name the peers and where each listens, with peers in the configuration, and no transport."
+                    )
+                }
+                var options = RadioOptions()
+                options.onAdvice = { note($0) }
+                let adapter = try await make(options)("gateway").adapter
+                radio = GATTTransport(adapter: adapter, configuration: TransferOptions.layout)
+                hearing = RadioHearing(adapter, TransferOptions.layout.service) { [weak keeper] peer, signal in
+                    keeper?.heard(peer, signal: signal)
+                }
+            }
+            let (reached, other) = (reach, radio)
+            rounds = try PeerRounds(store, keeper, configuration: bounds) { (peer, timeout) throws(FerryError) in
+                if let transport = reached[peer] { return try await transport.connect(timeout: timeout) }
+                guard let other, let identity = PeerIdentity(peer) else {
+                    throw FerryError(.peerNotFound, "Nothing says how peer \(peer) is reached.")
+                }
+                return try await other.connect(to: identity, timeout: timeout)
+            }
+            self.keeper = keeper
+            self.named = named.keys.sorted()
+            self.hearing = hearing
+        }
+
+        /// Until the task is cancelled.
+        func run() async throws {
+            defer { hearing?.close() }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    while true {
+                        for peer in named { keeper.heard(peer, signal: -60) }
+                        try await Task.sleep(for: .seconds(1))
+                    }
+                }
+                group.addTask { try await keeper.run(rounds) }
+                // Cancelled or not, the keeper gives its leases up before this returns.
+                defer { group.cancelAll() }
+                while try await group.next() != nil {}
+            }
+        }
+    }
+#endif

@@ -1,0 +1,166 @@
+#if NATS && Records
+    import Ferry
+    import FerryGateway
+    import FerryRecords
+    import FerryTransports
+    import Foundation
+    import Synchronization
+
+    /// What `ferry gateway` runs, by its settings.
+    struct GatewayRun: Sendable {
+        let gateway: Gateway.Configuration
+        let store: RecordStore.Configuration
+        let path: String
+        private let transport: NamedTransport?
+        private let named: [String: NamedTransport]
+        private let leases: LeaseKeeper.Configuration?
+        private let slots: Int
+        private let interval: Duration
+        private let metrics: String?
+
+        init(_ settings: GatewaySettings) throws {
+            func parse(_ text: String) throws -> NamedTransport {
+                do { return try TransferOptions.parse(text) } catch { throw CommandFailure("\(error)") }
+            }
+            gateway = try settings.gateway()
+            leases = try settings.leases()
+            interval = try settings.status()
+            named = try (settings.peers ?? [:]).mapValues(parse)
+            guard settings.transport != nil || !named.isEmpty else {
+                throw CommandFailure("No transport is named. Give --transport, or transport in the configuration.")
+            }
+            transport = try settings.transport.map(parse)
+            guard let path = settings.store else {
+                throw CommandFailure("No store is named. Give --store FILE, or store in the configuration.")
+            }
+            self.path = path
+            var store = RecordStore.Configuration()
+            store.largestRecord = settings.largestRecord ?? 1_000_000
+            store.inboxCapacity = 64 << 20
+            self.store = store
+            slots = settings.slots ?? (leases == nil ? 32 : 4)
+            metrics = settings.metrics
+        }
+
+        /// Until the task is cancelled.
+        func run(_ say: @escaping @Sendable (String) -> Void) async throws {
+            let store = try RecordStore.open(path, configuration: store)
+            let result: Result<Void, any Error>
+            do { result = .success(try await run(store, say)) } catch { result = .failure(error) }
+            await store.close()
+            try result.get()
+        }
+
+        private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
+            if let leases {
+                var bounds = PeerRounds.Configuration()
+                bounds.slots = slots
+                let fleet = try await GatewayFleet(store, leases, bounds, over: transport, named: named)
+                let publishing = try Gateway(store, gateway) { fleet.keeper.token(of: $0) }
+                try await run(publishing, fleet, say) { try await fleet.run() }
+            } else if let transport {
+                var bounds = RecordHub.Configuration()
+                bounds.slots = slots
+                let hub = try RecordHub(
+                    store, over: try TransferOptions.open(transport, "gateway"), configuration: bounds)
+                try await run(try Gateway(store, gateway), nil, say) { try await hub.run() }
+            }
+        }
+
+        private func run(
+            _ gateway: Gateway, _ fleet: GatewayFleet?, _ say: @escaping @Sendable (String) -> Void,
+            _ collect: @escaping @Sendable () async throws -> Void
+        ) async throws {
+            let figures = GatewayFigures(gateway, fleet?.keeper)
+            let endpoint = try metrics.map { address throws(FerryError) in
+                try MetricsEndpoint(address) { figures.text }
+            }
+            if let endpoint { say("metrics are at port \(endpoint.port)") }
+            defer { endpoint?.end() }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await gateway.run() }
+                group.addTask { try await collect() }
+                group.addTask { try await figures.keep(interval, say) }
+                if fleet != nil { group.addTask { try await figures.report() } }
+                defer { group.cancelAll() }
+                try await group.next()
+            }
+        }
+    }
+
+    /// What a gateway says of itself: on standard output, to Prometheus, and in the fleet's bucket.
+    final class GatewayFigures: Sendable {
+        private let gateway: Gateway
+        private let keeper: LeaseKeeper?
+        private let last = Mutex(Gateway.Status())
+
+        init(_ gateway: Gateway, _ keeper: LeaseKeeper?) {
+            self.gateway = gateway
+            self.keeper = keeper
+        }
+
+        /// The figures of a second ago at most.
+        var text: String {
+            var text = MetricsText()
+            text.add(last.withLock { $0 })
+            if let keeper { text.add(keeper.status) }
+            return text.description
+        }
+
+        /// Looks every second, and says a line now and then.
+        func keep(_ interval: Duration, _ say: @Sendable (String) -> Void) async throws {
+            var troubles: [String?] = [nil, nil]
+            var next = ContinuousClock.now
+            while true {
+                let status = try await gateway.status()
+                last.withLock { $0 = status }
+                let leases = keeper?.status
+                for (index, trouble) in [status.trouble, leases?.trouble].enumerated() {
+                    if let trouble, trouble != troubles[index] { say(trouble) }
+                    troubles[index] = trouble
+                }
+                if ContinuousClock.now >= next {
+                    next = .now + interval
+                    say(Self.line(status, leases))
+                }
+                try await Task.sleep(for: min(interval, .seconds(1)))
+            }
+        }
+
+        /// Tells the fleet's bucket, three times in the time of a lease.
+        func report() async throws {
+            guard let keeper else { return }
+            while true {
+                let (status, leases) = (last.withLock { $0 }, keeper.status)
+                let report = GatewayReport(
+                    owned: leases.owned, begun: leases.begun, published: status.published,
+                    duplicates: status.duplicates, kept: status.kept, waiting: status.waiting,
+                    refused: leases.refused, unanswered: leases.unanswered, late: leases.late,
+                    trouble: status.trouble ?? leases.trouble)
+                // One that does not get there is followed by the next.
+                try? await keeper.report(Array(try JSONEncoder().encode(report)))
+                try await Task.sleep(for: keeper.reportInterval)
+            }
+        }
+
+        static func line(_ status: Gateway.Status, _ leases: LeaseKeeper.Status?) -> String {
+            let owned = leases.map { ", \($0.owned) peers owned" + ($0.isConnected ? "" : " (no bucket)") } ?? ""
+            return "\(status.isConnected ? "connected" : "not connected"), \(status.published) published "
+                + "(\(status.duplicates) were there), \(status.kept) kept, \(status.waiting) in the store\(owned)"
+        }
+    }
+
+    /// What a gateway of a fleet says of itself in the bucket, for `ferry fleet status`.
+    struct GatewayReport: Codable, Equatable, Sendable {
+        var owned: Int
+        var begun: Int
+        var published: Int
+        var duplicates: Int
+        var kept: Int
+        var waiting: Int
+        var refused: Int
+        var unanswered: Int
+        var late: Int
+        var trouble: String?
+    }
+#endif

@@ -1,0 +1,161 @@
+#if NATS && Records
+    public import Ferry
+    import FerryFleet
+    import FerryNATS
+    import Synchronization
+
+    /// The bucket's side: a connection that is made anew when it ends, and requests with their answers.
+    extension LeaseKeeper {
+        private static var mostRequests: Int { 256 }
+
+        /// Connects, until the task is cancelled.
+        func stayConnected() async {
+            let hopeless: Set<FerryError.Code> = [
+                .natsRefused, .natsInsecure, .natsWrongShape, .natsNotFound, .invalidConfiguration,
+            ]
+            var wasConnected = false
+            while !Task.isCancelled {
+                do throws(FerryError) {
+                    let connection = try await NATSConnection.connect(configuration.servers)
+                    do throws(FerryError) {
+                        let bucket = try await NATSBucket.open(
+                            configuration.bucket, expiry: configuration.policy.timeToLive,
+                            replicas: configuration.replicas, creates: configuration.createsBucket, on: connection)
+                        let subject = LeaseNames.subject(configuration.bucket, configuration.name)
+                        let messages = try await connection.messages(to: subject)
+                        wasConnected = true
+                        state.withLock { state in
+                            state.bucket = bucket
+                            state.connection = connection
+                            state.status.trouble = nil
+                        }
+                        tell.yield()
+                        await serve(connection, messages)
+                        state.withLock { state in
+                            state.bucket = nil
+                            state.connection = nil
+                        }
+                        await connection.close()
+                    } catch {
+                        await connection.close()
+                        throw error
+                    }
+                } catch {
+                    let isOver = state.withLock { state -> Bool in
+                        state.status.trouble = error.message
+                        guard !wasConnected && hopeless.contains(error.code) else { return false }
+                        state.failure = error
+                        state.isEnding = true
+                        return true
+                    }
+                    tell.yield()
+                    if isOver { return }
+                }
+                try? await clock.sleep(for: .seconds(1))
+            }
+        }
+
+        /// Hears other gateways, until the connection ends or the task is cancelled.
+        private func serve(_ connection: NATSConnection, _ messages: AsyncStream<NATSMessage>) async {
+            let events = connection.events()
+            await withDiscardingTaskGroup { group in
+                group.addTask {
+                    for await message in messages {
+                        guard let message = LeaseNames.message(message.bytes) else { continue }
+                        self.state.withLock { $0.book.received(message, at: self.clock.now) }
+                        self.tell.yield()
+                    }
+                }
+                for await event in events {
+                    switch event {
+                    case .disconnected:
+                        state.withLock {
+                            $0.status.trouble = "The connection to NATS is lost; leases cannot be renewed."
+                        }
+                    case .reconnected: state.withLock { $0.status.trouble = nil }
+                    case .closed: group.cancelAll()
+                    }
+                }
+                group.cancelAll()
+            }
+        }
+
+        func send(_ message: NATSMessage) async {
+            guard let connection = state.withLock({ $0.connection }), connection.isConnected else { return }
+            // One that is lost is sent again when its time comes, or nobody needed it.
+            try? await connection.publish(message)
+        }
+
+        func claim(_ what: String, of peer: String, under token: FencingToken) -> NATSMessage {
+            LeaseNames.claim(what, of: peer, under: token, by: configuration.name, configuration.claims)
+        }
+
+        /// Says something of this gateway in the bucket, for ``FleetDirectory``; it is gone when nothing is said for as long as a lease
+        /// lasts.
+        ///
+        /// - Parameter bytes: what it says, at most 64 KiB.
+        /// - Throws: `natsNoServer` without a bucket; `messageTooLarge`, `natsNotReady`, `timedOut`, `closed`, `natsFailed`.
+        public func report(_ bytes: [UInt8]) async throws(FerryError) {
+            guard bytes.count <= 65_536 else {
+                throw FerryError(.messageTooLarge, "A report has \(bytes.count) bytes, and can have 65536.")
+            }
+            guard let bucket = state.withLock({ $0.bucket }) else {
+                throw FerryError(.natsNoServer, "There is no bucket at present.")
+            }
+            try await bucket.set(LeaseNames.reports + configuration.name, bytes)
+        }
+
+        func ask(_ request: LeaseRequest) {
+            let bucket = state.withLock { state -> NATSBucket? in
+                guard state.outstanding < Self.mostRequests, let bucket = state.bucket else { return nil }
+                state.outstanding += 1
+                return bucket
+            }
+            guard let bucket else { return answered(request.id, .unknown) }
+            Task {
+                let answer = await self.answer(bucket, request)
+                state.withLock { $0.outstanding -= 1 }
+                answered(request.id, answer)
+            }
+        }
+
+        private func answered(_ id: LeaseRequest.ID, _ answer: LeaseAnswer) {
+            state.withLock { state in
+                switch answer {
+                case .stored: state.status.stored += 1
+                case .refused: state.status.refused += 1
+                case .unknown: state.status.unanswered += 1
+                case .entry: break
+                }
+                state.book.answered(id, answer, at: clock.now)
+            }
+            tell.yield()
+        }
+
+        private func answer(_ bucket: NATSBucket, _ request: LeaseRequest) async -> LeaseAnswer {
+            let key = LeaseNames.key(request.peer)
+            do throws(FerryError) {
+                switch request.operation {
+                case .create(let lease):
+                    return .stored(revision: try await bucket.create(key, Array(lease.description.utf8)))
+                case .update(let lease, let last):
+                    let revision = try await bucket.update(key, Array(lease.description.utf8), from: last)
+                    return .stored(revision: revision)
+                case .read:
+                    guard let entry = try await bucket.entry(key) else { return .entry(nil) }
+                    guard let lease = Lease(String(decoding: entry.bytes, as: UTF8.self)) else {
+                        throw FerryError(
+                            .natsWrongShape,
+                            "Key \(key) of bucket \(bucket.name) has what is no lease. Does something else use the bucket?"
+                        )
+                    }
+                    return .entry(LeaseEntry(lease, revision: entry.revision))
+                }
+            } catch {
+                guard error.code != .natsConflict else { return .refused }
+                state.withLock { $0.status.trouble = error.message }
+                return .unknown
+            }
+        }
+    }
+#endif

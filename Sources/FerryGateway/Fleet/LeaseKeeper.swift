@@ -1,0 +1,255 @@
+#if NATS && Records
+    public import Ferry
+    public import FerryFleet
+    public import FerryNATS
+    import Synchronization
+
+    /// Keeps a gateway's leases in a key-value bucket: carries out what a ``/FerryFleet/LeaseBook`` decides.
+    ///
+    ///     let keeper = try LeaseKeeper(LeaseKeeper.Configuration(servers: ["nats://localhost:4222"], name: "gateway-1"))
+    ///     try await keeper.run(rounds)                   // until its task is cancelled; then it gives up what it has
+    ///
+    /// Who hears a peer says so by ``heard(_:signal:)``. The keeper has its visitor begin with peers whose lease it got, and stop
+    /// before the lease is over by its own clock. ``token(of:)`` goes by the clock alone: ask it before anything is said for a peer.
+    public final class LeaseKeeper: Sendable {
+        /// Where leases are kept, and by which rules.
+        public struct Configuration: Sendable, Hashable {
+            /// The servers.
+            public var servers: NATSConfiguration
+            /// The bucket. Its keys expire after the policy's time to live.
+            public var bucket: String
+            /// On how many servers of a cluster a new bucket is kept. Default 1.
+            public var replicas = 1
+            /// Whether to make the bucket where there is none. Default true.
+            public var createsBucket = true
+            /// The gateway's name: 1 to 64 letters, digits, hyphens and underscores. No two gateways have the same.
+            public var name: String
+            /// How many peers this gateway takes on. Default 64.
+            public var capacity = 64
+            /// The fleet's rules, the same at all gateways.
+            public var policy = LeasePolicy()
+            /// What the subjects begin with on which it says whose peer it has; a stream that has them keeps that.
+            public var claims = "ferry.owners"
+
+            /// - Parameters:
+            ///   - servers: addresses, such as `nats://localhost:4222`.
+            ///   - name: the gateway's name.
+            ///   - bucket: the bucket's name.
+            public init(servers: [String], name: String, bucket: String = "ferry-leases") {
+                self.servers = NATSConfiguration(servers: servers)
+                self.servers.name = name
+                self.name = name
+                self.bucket = bucket
+            }
+        }
+
+        /// How it stands.
+        public struct Status: Sendable, Hashable {
+            /// Whether the bucket can be asked.
+            public var isConnected = false
+            /// How many peers it owns, or is giving up.
+            public var owned = 0
+            /// How many tenures it has begun.
+            public var begun = 0
+            /// How many requests to the bucket were carried out.
+            public var stored = 0
+            /// How many were refused, for somebody else was first.
+            public var refused = 0
+            /// How many had no answer.
+            public var unanswered = 0
+            /// How many times a peer was let go later than its lease allowed. More than 0 is a defect, or a machine that stood.
+            public var late = 0
+            /// What is in the way, or was last.
+            public var trouble: String?
+        }
+
+        struct State {
+            var book: LeaseBook
+            var bucket: NATSBucket?
+            var connection: NATSConnection?
+            var tokens: [String: FencingToken] = [:]
+            /// The signal that was heard last of each peer.
+            var signals: [String: Int] = [:]
+            /// Peers that are not taken for heard until then, for they cannot be connected to.
+            var muted: [String: Timestamp] = [:]
+            var outstanding = 0
+            var isEnding = false
+            var isDraining = false
+            var failure: FerryError?
+            var status = Status()
+        }
+
+        let configuration: Configuration
+        let state: Mutex<State>
+        let clock: any TimeSource
+        let tell: AsyncStream<Void>.Continuation
+        private let news: AsyncStream<Void>
+
+        /// Makes a keeper, which does nothing before ``run(_:)``.
+        ///
+        /// - Throws: `fleet.policy` for a name, a capacity or a policy that cannot be; `invalidConfiguration`.
+        public init(_ configuration: Configuration) throws(FerryError) {
+            let gateway = GatewayID(configuration.name, incarnation: .random(in: 1 ... .max))
+            let book = try LeaseBook(
+                gateway: gateway, capacity: configuration.capacity, policy: configuration.policy)
+            guard RecordNames.isPrefix(configuration.claims) else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "\(configuration.claims.debugDescription) cannot begin subjects: use words with dots between them.")
+            }
+            var configuration = configuration
+            configuration.servers.requestTimeout = configuration.policy.requestTimeout
+            self.configuration = configuration
+            clock = SteadyTime()
+            state = Mutex(State(book: book))
+            (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        }
+
+        // MARK: What others ask and tell
+
+        /// How it stands now.
+        public var status: Status {
+            state.withLock { state in
+                var status = state.status
+                status.isConnected = state.bucket != nil && state.connection?.isConnected == true
+                status.owned = state.book.owned
+                return status
+            }
+        }
+
+        /// How often to ``report(_:)``: three times in the time for which a key is kept.
+        public var reportInterval: Duration { configuration.policy.timeToLive / 3 }
+
+        /// The token under which a peer is this gateway's at this instant; nil when it is not.
+        public func token(of peer: String) -> FencingToken? {
+            state.withLock { $0.book.token(of: peer, at: clock.now) }
+        }
+
+        /// The peers that are this gateway's at this instant, in the order of their names.
+        public var ownedPeers: [String] { state.withLock { $0.book.ownedPeers(at: clock.now) }.sorted() }
+
+        /// The peer was heard, so strongly, in dBm.
+        public func heard(_ peer: String, signal: Int) {
+            let isSooner = state.withLock { state -> Bool in
+                let now = clock.now
+                if let until = state.muted[peer] {
+                    guard now >= until else { return false }
+                    state.muted[peer] = nil
+                }
+                if state.signals.count > 2 * configuration.policy.maximumPeers { state.signals = [:] }
+                state.signals[peer] = signal
+                let before = state.book.nextDeadline ?? .distantFuture
+                state.book.heard(peer, signal: signal, at: now)
+                return (state.book.nextDeadline ?? .distantFuture) < before
+            }
+            if isSooner { tell.yield() }
+        }
+
+        /// The peer has said something on its connection.
+        public func met(_ peer: String) {
+            guard let signal = state.withLock({ $0.signals[peer] }) else { return }
+            heard(peer, signal: signal)
+        }
+
+        /// The peer is heard, but cannot be connected to: for a while it counts as silent, so that it is given up to others.
+        public func isOutOfReach(_ peer: String) {
+            state.withLock { state in
+                let now = clock.now
+                if state.muted.count > configuration.policy.maximumPeers {
+                    state.muted = state.muted.filter { $0.value > now }
+                }
+                guard state.muted.count <= configuration.policy.maximumPeers else { return }
+                state.muted[peer] = now + configuration.policy.silence * 2
+            }
+        }
+
+        // MARK: Running
+
+        /// Keeps leases, until the task is cancelled; then lets go of all peers and gives their leases up. Servers that are away
+        /// are waited for. It runs once.
+        ///
+        /// - Parameter visitor: who connects to peers.
+        /// - Throws: `cancelled`; before the bucket was open for the first time also `natsRefused`, `natsInsecure`,
+        ///   `natsWrongShape`, `natsNotFound`, `invalidConfiguration`.
+        public func run(_ visitor: some PeerVisitor) async throws(FerryError) {
+            // What is to be given up in the end takes requests, which a cancelled task could not wait for.
+            let work = Task { await self.work(visitor) }
+            await withTaskCancellationHandler {
+                await work.value
+            } onCancel: {
+                state.withLock { $0.isEnding = true }
+                tell.yield()
+            }
+            if let failure = state.withLock({ $0.failure }) { throw failure }
+            throw FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
+        }
+
+        private func work(_ visitor: some PeerVisitor) async {
+            let connecting = Task { await self.stayConnected() }
+            var news = news.makeAsyncIterator()
+            var end = Timestamp.distantFuture
+            while true {
+                let (steps, next, isOver) = state.withLock { state -> ([FleetStep], Timestamp, Bool) in
+                    let now = clock.now
+                    if state.isEnding && !state.isDraining {
+                        state.isDraining = true
+                        state.book.drain(at: now)
+                        let policy = configuration.policy
+                        end = now + policy.stopping + policy.requestTimeout * 2
+                    }
+                    state.book.wake(at: now)
+                    // A machine that slept wakes no timer in time.
+                    let next = min(now + .seconds(1), state.book.nextDeadline ?? .distantFuture)
+                    return (state.book.takeSteps(), next, state.isDraining && (state.book.owned == 0 || now >= end))
+                }
+                for step in steps { carryOut(step, visitor) }
+                guard !isOver else { break }
+                let timer = clock.schedule(at: next) { [tell] in tell.yield() }
+                _ = await news.next(isolation: nil)
+                timer.cancel()
+            }
+            for peer in state.withLock({ $0.tokens.keys.sorted() }) { await visitor.stop(peer) }
+            connecting.cancel()
+            await connecting.value
+        }
+
+        private func carryOut(_ step: FleetStep, _ visitor: some PeerVisitor) {
+            switch step {
+            case .request(let request): ask(request)
+            case .begin(let peer, let token):
+                state.withLock { state in
+                    state.tokens[peer] = token
+                    state.status.begun += 1
+                }
+                let claim = claim("began", of: peer, under: token)
+                Task { await send(claim) }
+                visitor.begin(peer)
+            case .stop(let peer, let deadline):
+                Task {
+                    await visitor.stop(peer)
+                    let token = state.withLock { state in
+                        if clock.now > deadline { state.status.late += 1 }
+                        return state.tokens.removeValue(forKey: peer)
+                    }
+                    // Before the lease is given up, after which the connection may end.
+                    if let token { await send(claim("ended", of: peer, under: token)) }
+                    state.withLock { $0.book.stopped(peer, at: clock.now) }
+                    tell.yield()
+                }
+            case .tell(let gateway, let message):
+                let subject = LeaseNames.subject(configuration.bucket, gateway)
+                let message = NATSMessage(subject, bytes: Array(LeaseNames.text(message).utf8))
+                Task { await send(message) }
+            }
+        }
+    }
+
+    /// Connects to the peers of a ``LeaseKeeper``.
+    public protocol PeerVisitor: Sendable {
+        /// The peer is this gateway's from now on.
+        func begin(_ peer: String)
+        /// The peer is not any more. Returns when its connection, and every attempt at one, has ended: within
+        /// ``/FerryFleet/LeasePolicy/stopping``.
+        func stop(_ peer: String) async
+    }
+#endif
