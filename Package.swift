@@ -399,8 +399,10 @@ let package = Package(
             path: "Plugins/FerryCoreBluetooth/Tests"),
     ]
     package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
-        "CoreBluetooth", "CoreBluetoothRig", "CoreBluetoothSwift5Programs", "FerryCoreBluetooth",
+        "BusinessCard", "CoreBluetooth", "CoreBluetoothRig", "CoreBluetoothSwift5Programs", "FerryCoreBluetooth",
+        "FerryLoopback",
     ]
+    package.targets.first { $0.name == "MixedTransportTests" }?.dependencies.append("CoreBluetoothRig")
 #endif
 
 // A plugin with nothing but the seams below it: a folder with its sources, its tests in the folder Tests of it, and one line.

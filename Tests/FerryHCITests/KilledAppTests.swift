@@ -51,10 +51,10 @@
         }
 
         /// The app: it ends well once it has all, or is killed in the middle of the reading after `end` of them.
-        private static func runApp(_ socket: String, _ folder: String, end: Int?) async throws {
+        private static func runApp(_ socket: String, _ folder: String, _ quirks: CBQuirks, end: Int?) async throws {
             CBAdapters.restorationDirectory = URL(filePath: folder)
             let native = try await HCIAdapter.open(.unix(path: socket))
-            let bluetooth = overCoreBluetooth(native, restorationIdentifier: "logbook")
+            let bluetooth = overCoreBluetooth(native, quirks, restorationIdentifier: "logbook")
             let transport = ReconnectingTransport(over: GATTTransport(adapter: bluetooth, configuration: layout))
             let known = folder + "/logger"
             let link: any Link
@@ -111,15 +111,20 @@
             let listener = try await transport.listen()
             let offering = Task { await Self.offer(listener) }
             guard case .unix(let socket) = radio.channels[1] else { return }
-            for end in stride(from: 9, to: Self.count, by: 10) {
+            for (round, end) in stride(from: 9, to: Self.count, by: 10).enumerated() {
+                // What is restored stays as connecting, and more, each third time.
+                let quirks = [CBQuirks(), .restoredStaysConnecting, CBQuirks(rawValue: 0xFFF)][round % 3].rawValue
                 await #expect(processExitsWith: .signal(SIGKILL)) {
-                    [socket = socket as String, folder = folder as String, end = end as Int] in
-                    try await Self.runApp(socket, folder, end: end)
+                    [
+                        socket = socket as String, folder = folder as String, end = end as Int,
+                        quirks = quirks as UInt
+                    ] in
+                    try await Self.runApp(socket, folder, CBQuirks(rawValue: quirks), end: end)
                 }
                 #expect(Arrivals(folder + "/arrivals").numbers == Array(0..<end))
             }
             await #expect(processExitsWith: .success) { [socket = socket as String, folder = folder as String] in
-                try await Self.runApp(socket, folder, end: nil)
+                try await Self.runApp(socket, folder, [], end: nil)
             }
             #expect(Arrivals(folder + "/arrivals").numbers == Array(0..<Self.count))
             listener.close()
