@@ -2,7 +2,8 @@
 """Reads the records of a stream into an SQLite table, each once: consumer.py SERVER STREAM TABLE.sqlite [COUNT]
 
 Needs nats-py (pip install nats-py). Ends when the table has COUNT records, or never. A record's Nats-Msg-Id is its name: one that
-comes a second time, after a crash here, of a gateway or of a server, changes nothing.
+comes a second time, after a crash here, of a gateway or of a server, changes nothing. Of what gateways of a fleet claim, the last
+counts: one under an older token than the peer's newest is refused.
 """
 
 import asyncio
@@ -10,36 +11,47 @@ import sqlite3
 import sys
 
 import nats
-from nats.errors import TimeoutError
+import nats.errors
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS record (name TEXT PRIMARY KEY, peer TEXT, stream TEXT, arrived INTEGER, bytes BLOB);
+CREATE TABLE IF NOT EXISTS owner (peer TEXT PRIMARY KEY, token INTEGER, gateway TEXT, claim TEXT);
+CREATE TABLE IF NOT EXISTS refused (peer TEXT, token INTEGER, gateway TEXT, claim TEXT);
+"""
+
+
+def take(table: sqlite3.Connection, headers: dict, arrived: int, data: bytes) -> None:
+    if "Ferry-Claim" in headers:
+        claim = (headers["Ferry-Peer"], int(headers["Ferry-Token"]), headers["Ferry-Gateway"], headers["Ferry-Claim"])
+        taken = table.execute(
+            "INSERT INTO owner VALUES (?, ?, ?, ?) ON CONFLICT (peer) DO UPDATE SET token = excluded.token,"
+            " gateway = excluded.gateway, claim = excluded.claim WHERE excluded.token >= token",
+            claim,
+        ).rowcount
+        if not taken:
+            table.execute("INSERT INTO refused VALUES (?, ?, ?, ?)", claim)
+        return
+    table.execute(
+        "INSERT INTO record VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (headers["Nats-Msg-Id"], headers["Ferry-Peer"], headers["Ferry-Stream"], arrived, data),
+    )
 
 
 async def main(server: str, stream: str, path: str, count: int | None) -> None:
     table = sqlite3.connect(path)
-    table.execute(
-        "CREATE TABLE IF NOT EXISTS record (name TEXT PRIMARY KEY, peer TEXT, stream TEXT, arrived INTEGER, bytes BLOB)"
-    )
+    table.executescript(TABLES)
     connection = await nats.connect(server, max_reconnect_attempts=-1, reconnect_time_wait=0.2)
     subscription = await connection.jetstream().pull_subscribe("", durable="table", stream=stream)
     while count is None or table.execute("SELECT count(*) FROM record").fetchone()[0] < count:
         try:
             messages = await subscription.fetch(100, timeout=1)
-        except (TimeoutError, nats.errors.Error):
+        except (asyncio.TimeoutError, nats.errors.Error):
             # Nothing new, or the server is away.
             await asyncio.sleep(0.1)
             continue
         with table:
             for message in messages:
-                headers = message.headers or {}
-                table.execute(
-                    "INSERT INTO record VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-                    (
-                        headers["Nats-Msg-Id"],
-                        headers["Ferry-Peer"],
-                        headers["Ferry-Stream"],
-                        message.metadata.sequence.stream,
-                        message.data,
-                    ),
-                )
+                take(table, message.headers or {}, message.metadata.sequence.stream, message.data)
         # Only what is on disk is acknowledged.
         for message in messages:
             await message.ack()

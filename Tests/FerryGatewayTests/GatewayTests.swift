@@ -38,7 +38,8 @@
                 configuration.servers.requestTimeout = .seconds(30)
                 configuration.retention = .milliseconds(500)
                 configuration.lookInterval = .milliseconds(50)
-                configuration.patience = .seconds(30)
+                // What was on its way when the server was killed is waited for so long, and published again.
+                configuration.patience = .seconds(2)
                 return configuration
             }
 
