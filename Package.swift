@@ -298,7 +298,7 @@ let package = Package(
             name: "DocumentationTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryLoopback", "FerrySequenced", "FerryZlib",
-                "FerryRecords", "Diary",
+                "FerryRecords", "Diary", "BluetoothHost",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
             ]),

@@ -1,4 +1,5 @@
 #if HCI
+    import BluetoothHost
     import FerryHCI
 
     func openHCI() async throws -> HCIAdapter {

@@ -4,6 +4,7 @@ import FerryJSON
 import FerryLoopback
 import FerrySequenced
 import FerryZlib
+import TestSupport
 import Testing
 
 // What the articles show that are about one matter each.
