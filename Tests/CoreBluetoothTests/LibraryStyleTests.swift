@@ -49,6 +49,25 @@ extension ProgramTests {
             #expect(received == document)
         }
 
+        /// In Swift 6 mode, by a manager that has retrieved the peripheral of another: a block for each ready call, or all.
+        @Test(arguments: [false, true]) func couriersBringTheirDocuments(atOnce: Bool) async throws {
+            let pair = try Pair { $0.connectionInterval = .milliseconds(1) }
+            CBAdapters.use { pair.radio.makeAdapter() }
+            defer { CBAdapters.use(nil) }
+            let holder = WalletHolder()
+            var received: Data?
+            holder.onDocument = { received = $0 }
+            // Both of the courier's managers have one adapter, as a phone has.
+            let phone = pair.radio.makeAdapter()
+            CBAdapters.use { phone }
+            let courier = Courier()
+            try await until("\(courier.problems)") { courier.isReady }
+            courier.send(Self.document, atOnce: atOnce)
+            try await until("the document") { received != nil }
+            #expect(received == Self.document)
+            #expect(courier.purpose == "courier" && courier.problems.isEmpty)
+        }
+
         @Test func aTransportRetrievesWhatTheAppHasFound() async throws {
             let peripheral = DemoPeripheral()
             for _ in 1...12 {
@@ -172,6 +191,8 @@ extension ProgramTests {
             #expect(explain(error) == "the device is busy")
             #expect(explain(CBATTError(.insufficientEncryption)) == "pair first")
             #expect(explain(CBError(.connectionTimeout)) == "gone")
+            #expect(Courier.text(error) == "the device's own error 128")
+            #expect(Courier.text(CBATTError(.insufficientAuthentication)) == "pair first")
             #expect(explain(CBATTError(_nsError: NSError(domain: CBATTErrorDomain, code: 0x99))) == "ATT 153")
         }
 
