@@ -302,6 +302,34 @@ private struct Desk {
         #expect(desk.book.peers.isEmpty)
     }
 
+    /// A fleet whose power returns does not ask for all of its peers in one second.
+    @Test func spreadsItsFirstAttempts() throws {
+        var policy = LeasePolicy()
+        policy.startup = .seconds(20)
+        var book = try LeaseBook(gateway: GatewayID("g", incarnation: 1), capacity: 400, policy: policy)
+        for number in 0..<200 { book.heard("p\(number)", signal: -50, at: .zero) }
+        var perSecond: [Int: Int] = [:], revision: UInt64 = 0
+        func run(until end: Timestamp) {
+            while let next = book.nextDeadline, next < end {
+                book.wake(at: next)
+                for case .request(let request) in book.takeSteps() {
+                    guard case .create = request.operation else { continue }
+                    perSecond[Int((next - .zero) / .seconds(1)), default: 0] += 1
+                    revision += 1
+                    book.answered(request.id, .stored(revision: revision), at: next)
+                }
+            }
+        }
+        run(until: .zero + .seconds(25))
+        let most = try #require(perSecond.values.max())
+        #expect(perSecond.values.reduce(0, +) == 200 && perSecond.count >= 15 && most <= 30)
+        // Later there is no herd, and nobody waits for one.
+        perSecond = [:]
+        book.heard("late", signal: -50, at: .zero + .seconds(25))
+        run(until: .zero + .seconds(25) + policy.spread + .milliseconds(1))
+        #expect(perSecond.values.reduce(0, +) == 1)
+    }
+
     /// Gateways that hear the same peer at once, as well as one another, ask at different times.
     @Test func spreadsCandidates() throws {
         var times: Set<Timestamp> = []

@@ -35,6 +35,9 @@ extension Fleet {
         )
         var poll: Int?
 
+        @Option(help: "Over how long a gateway that has started spreads its first attempts, in seconds.")
+        var startup = 20
+
         @Option(help: "The percentage of the gateways that fails in an hour.")
         var failures = 1.0
 
@@ -68,6 +71,7 @@ extension Fleet {
             setup.phase = .seconds(held(minutes) * 60)
             setup.policy.timeToLive = .seconds(held(timeToLive))
             setup.policy.poll = .seconds(held(poll ?? timeToLive / 3 * 2))
+            setup.policy.startup = .seconds(held(startup))
             setup.policy.silence = max(setup.policy.silence, setup.policy.poll * 3)
             setup.failuresPerHour = failures / 100
             setup.outage = .seconds(held(outage))

@@ -132,10 +132,9 @@
                 try require((1...100_000).contains(capacity), "capacity", capacity, "1 to 100000")
                 configuration.capacity = capacity
             }
-            if let leaseSeconds {
-                try require((2...3600).contains(leaseSeconds), "leaseSeconds", leaseSeconds, "2 to 3600")
-                configuration.policy = .lasting(.seconds(leaseSeconds))
-            }
+            let leaseSeconds = leaseSeconds ?? 30
+            try require((2...3600).contains(leaseSeconds), "leaseSeconds", leaseSeconds, "2 to 3600")
+            configuration.policy = .lasting(.seconds(leaseSeconds))
             return configuration
         }
 
@@ -152,6 +151,7 @@
         static func lasting(_ time: Duration) -> LeasePolicy {
             var policy = LeasePolicy()
             policy.timeToLive = time
+            policy.startup = .seconds(20)
             let part = min(1, time / .seconds(30))
             policy.serverSkew = policy.serverSkew * part
             policy.stopping = policy.stopping * part
@@ -159,6 +159,7 @@
             policy.poll = policy.poll * part
             policy.spread = policy.spread * part
             policy.reservation = policy.reservation * part
+            policy.startup = policy.startup * part
             return policy
         }
     }

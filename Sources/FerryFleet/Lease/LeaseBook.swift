@@ -34,6 +34,8 @@ public struct LeaseBook: Sendable {
     var isAccepting = true
     /// Hand-overs begun in the minute since.
     var handOvers = (since: Timestamp(nanoseconds: .min), count: 0)
+    /// When the first peer was heard.
+    private var firstHeardAt: Timestamp?
     private var lastRequest: UInt64 = 0
     private var requests: [LeaseRequest.ID: String] = [:]
     private var steps: [FleetStep] = []
@@ -108,6 +110,9 @@ public struct LeaseBook: Sendable {
         } else if peers.count < policy.maximumPeers {
             var lease = PeerLease(hash: stableHash(peer), signal: signal, at: now)
             lease.due = now.later(delay(&lease))
+            let first = firstHeardAt ?? now
+            firstHeardAt = first
+            if now < first.later(times.startup) { lease.due = lease.due.later(part(times.startup, &lease)) }
             keep(lease, of: peer)
         } else {
             ignored &+= 1

@@ -33,6 +33,10 @@ public struct LeasePolicy: Sendable, Hashable {
     /// peer.
     public var spread = Duration.seconds(3)
 
+    /// Over how long a gateway that has just started spreads its first attempts, from the first peer that it hears: so that a fleet
+    /// whose power returns does not ask for all of its peers at once. Zero, where peers are to be had at once.
+    public var startup = Duration.zero
+
     // MARK: Scores and hand-overs
 
     /// Decibels that a gateway with all of its places free has before one that has none.
@@ -84,7 +88,7 @@ public struct LeasePolicy: Sendable, Hashable {
         let durations = [
             ("timeToLive", timeToLive), ("serverSkew", serverSkew), ("stopping", stopping), ("poll", poll),
             ("requestTimeout", requestTimeout), ("spread", spread), ("patience", patience), ("silence", silence),
-            ("minimumTenure", minimumTenure), ("reservation", reservation),
+            ("minimumTenure", minimumTenure), ("reservation", reservation), ("startup", startup),
         ]
         for (name, value) in durations where value < .zero || value > day {
             throw refuse("\(name) is \(value), and can be zero to a day.")
@@ -127,7 +131,7 @@ extension FerryError.Code {
 /// The policy's times in nanoseconds, worked out once.
 struct LeaseTimes: Sendable, Hashable {
     let timeToLive, validity, renewal, stopping, requestTimeout, poll, spread, patience, minimumTenure: Int64
-    let reservation, silence: Int64
+    let reservation, silence, startup: Int64
 
     init(_ policy: LeasePolicy) {
         timeToLive = policy.timeToLive.wholeNanoseconds
@@ -141,6 +145,7 @@ struct LeaseTimes: Sendable, Hashable {
         minimumTenure = policy.minimumTenure.wholeNanoseconds
         reservation = policy.reservation.wholeNanoseconds
         silence = policy.silence.wholeNanoseconds
+        startup = policy.startup.wholeNanoseconds
     }
 }
 
