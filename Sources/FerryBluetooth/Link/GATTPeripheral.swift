@@ -125,11 +125,11 @@ final class GATTPeripheral: PeripheralRoleEvents {
     private func listenAgain(on role: any PeripheralRole) async {
         do {
             try await publishAndAdvertise(on: role)
-            state.withLock { $0.listener }?.resume()
+            // Unless the power has gone again meanwhile.
+            state.withLock { $0.isPublished ? $0.listener : nil }?.resume()
         } catch {
-            // Another change of power has another turn.
-            if (error.cause as? BluetoothError)?.code == .notPoweredOn { return }
-            state.withLock { $0.listener }?.fail(error)
+            // The next change of power has another turn.
+            state.withLock { $0.listener }?.interrupt(error)
         }
     }
 
