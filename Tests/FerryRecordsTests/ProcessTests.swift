@@ -140,7 +140,7 @@
             let worker = try Worker(["speed", folder.path, "2000"])
             #expect(worker.wait().status == 0)
             let ratios = worker.output.filter { $0.hasSuffix(" %") }
-            #expect(ratios.count == 5 && !ratios.contains { $0.hasSuffix(" 0 %") }, "\(worker.output)")
+            #expect(ratios.count == 7 && !ratios.contains { $0.hasSuffix(" 0 %") }, "\(worker.output)")
         }
 
         struct Fault: Sendable {

@@ -14,6 +14,8 @@
         private let batch = 80
         private let record = (0..<100).map { UInt8(truncatingIfNeeded: $0 &* 37) }
         private let few = 1000
+        /// Fewer where it is only to be seen that it runs.
+        private var rounds: Int { count < 100_000 ? 3 : 24 }
 
         init(_ folder: String, _ count: Int) {
             self.folder = folder
@@ -153,63 +155,133 @@
 
         // MARK: Many that wait
 
+        /// What a record took, in seconds.
+        private struct Cost {
+            let seconds: Double
+            let processor: Double
+        }
+
+        /// Two pairs of stores, one where few wait and one where many do: appended to and drained in turn, so that what else the
+        /// machine does meets both alike. What others leave of the processor does not change how much of it a record takes.
         private func many() async throws {
-            let (a, b) = try stores("many")
-            let (near, far) = try channels()
-            // With few: appended while nobody takes them, then drained over and over.
-            var (appended, drained): ([Double], [Double]) = ([], [])
-            for _ in 0..<5 { appended.append(try await measure(few) { try await fill(a, few) }) }
-            var tasks = [exchange(a, near, "b"), exchange(b, far, "a")]
-            try await a.drained("b", within: .seconds(60))
-            for _ in 0..<5 {
-                // All at once, so that what is measured is the draining.
-                try await fill(a, few, batch: few)
-                drained.append(try await measure(few) { try await a.drained("b", within: .seconds(60)) })
-            }
-            for task in tasks {
-                task.cancel()
-                await task.value
-            }
-            // With many: the last ones are appended, and the first ones drained, on top of all the others.
+            let (a, b) = try stores("few")
+            let (c, d) = try stores("many")
+            let sample = min(20 * few, count / 2)
+            // Enough for several checkpoints of the log in all rounds, whose costs belong to it.
+            let appended = min(4 * few, count / 2)
+            var costs: [[Cost]] = [[], [], [], []]
+            try await a.append(record, to: "b")
+            _ = try await drainFew(a, b, sample)
             let before = memory()
-            try await fill(a, count - few, batch: 4000)
-            var atTheEnd: [Double] = []
-            for _ in 0..<5 { atTheEnd.append(try await measure(few) { try await fill(a, few) }) }
+            try await topUp(c, count)
             let filled = memory()
-            let (here, there) = try channels()
-            tasks = [exchange(a, here, "b"), exchange(b, there, "a")]
-            let total = count + 4 * few
-            // As they come: the time for each thousand of the first twenty thousand, at most half of all.
-            let rate = try await drainFirst(a, of: total, min(20_000, total / 2))
-            let after = memory()
-            for task in tasks {
-                task.cancel()
-                await task.value
+            for round in 0..<rounds {
+                for isMany in round % 2 == 0 ? [false, true] : [true, false] {
+                    if isMany {
+                        costs[1].append(try await cost(appended) { try await fill(c, appended) })
+                        costs[3].append(try await drainMany(c, d, sample))
+                        try await topUp(c, count)
+                    } else {
+                        try await topUp(a, few)
+                        costs[0].append(try await cost(appended) { try await fill(a, appended) })
+                        costs[2].append(try await drainFew(a, b, sample))
+                    }
+                }
             }
-            say("append with \(count) waiting beside \(few)", percent(median(atTheEnd) / median(appended)))
-            say("drain with \(count) waiting beside \(few)", percent(rate / median(drained)))
+            let after = memory()
+            for (index, name) in ["append", "drain"].enumerated() {
+                let means = [mean(costs[2 * index]), mean(costs[2 * index + 1])]
+                for (waiting, mean) in zip([few, count], means) {
+                    say(
+                        "\(name) with \(waiting) waiting",
+                        "\(Int(1 / mean.seconds)) records/s, \(tenths(mean.processor * 1e6)) us of the processor each")
+                }
+                let what = "\(name) with \(count) waiting beside \(few)"
+                say("\(what), by time", percent(means[0].seconds / means[1].seconds))
+                say("\(what), by the processor", percent(means[0].processor / means[1].processor))
+            }
             say("memory with \(few) waiting", "\(before) kB")
             say("memory with \(count) waiting", "\(filled) kB")
-            say("memory after some were drained", "\(after) kB")
-            await a.close()
-            await b.close()
+            say("memory after \(rounds) rounds", "\(after) kB")
+            for store in [a, b, c, d] { await store.close() }
         }
 
-        private func drainFirst(_ store: RecordStore, of total: Int, _ part: Int) async throws -> Double {
-            // The first message of the exchange is not part of it.
-            while try await store.waiting().reduce(0, { $0 + $1.count }) == total {
-                try await Task.sleep(for: .milliseconds(1))
-            }
-            let start = ContinuousClock.now
-            let first = try await store.waiting().reduce(0) { $0 + $1.count }
-            while true {
-                let left = try await store.waiting().reduce(0) { $0 + $1.count }
-                if first - left >= part { return Double(first - left) / (start.duration(to: .now) / .seconds(1)) }
-                try await Task.sleep(for: .milliseconds(2))
+        private func cost(_ count: Int, _ body: () async throws -> Void) async throws -> Cost {
+            let (start, before) = (ContinuousClock.now, processor())
+            try await body()
+            let seconds = start.duration(to: .now) / .seconds(1)
+            return Cost(seconds: seconds / Double(count), processor: (processor() - before) / Double(count))
+        }
+
+        private func mean(_ costs: [Cost]) -> Cost {
+            Cost(
+                seconds: costs.reduce(0) { $0 + $1.seconds } / Double(costs.count),
+                processor: costs.reduce(0) { $0 + $1.processor } / Double(costs.count))
+        }
+
+        private func left(_ store: RecordStore) async throws -> Int {
+            try await store.waiting().reduce(0) { $0 + $1.count }
+        }
+
+        /// Appends until so many wait.
+        private func topUp(_ store: RecordStore, _ count: Int) async throws {
+            let missing = try await count - left(store)
+            if missing > 0 { try await fill(store, missing, batch: 4000) }
+        }
+
+        /// Drains what waits, and then a few and a few more until there were so many.
+        private func drainFew(_ store: RecordStore, _ other: RecordStore, _ part: Int) async throws -> Cost {
+            try await exchanging(store, other) {
+                try await store.drained("b", within: .seconds(60))
+                var costs: [Cost] = []
+                for _ in 0..<part / few {
+                    // All at once, so that what is measured is the draining.
+                    try await fill(store, few, batch: few)
+                    costs.append(try await cost(few) { try await store.drained("b", within: .seconds(60)) })
+                }
+                return mean(costs)
             }
         }
 
-        private func median(_ values: [Double]) -> Double { values.sorted()[values.count / 2] }
+        /// Drains so many, and some more, from when the first have gone.
+        private func drainMany(_ store: RecordStore, _ other: RecordStore, _ part: Int) async throws -> Cost {
+            let total = try await left(store)
+            return try await exchanging(store, other) {
+                while try await left(store) == total { try await Task.sleep(for: .milliseconds(1)) }
+                let first = try await left(store)
+                let (start, before) = (ContinuousClock.now, processor())
+                var rest = first
+                while rest > 0 && first - rest < part {
+                    try await Task.sleep(for: .milliseconds(2))
+                    rest = try await left(store)
+                }
+                let seconds = start.duration(to: .now) / .seconds(1)
+                let gone = Double(max(first - rest, 1))
+                return Cost(seconds: seconds / gone, processor: (processor() - before) / gone)
+            }
+        }
+
+        private func exchanging(
+            _ store: RecordStore, _ other: RecordStore, _ body: () async throws -> Cost
+        ) async throws -> Cost {
+            let (near, far) = try channels()
+            let tasks = [exchange(store, near, "b"), exchange(other, far, "a")]
+            let cost = try await body()
+            for task in tasks {
+                task.cancel()
+                await task.value
+            }
+            return cost
+        }
+
+        private func tenths(_ value: Double) -> String { String(format: "%.1f", value) }
+
+        /// What the process has taken of the processor, in seconds.
+        private func processor() -> Double {
+            var time = timespec()
+            clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+            return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+        }
 
         /// What the process has in memory, in kB.
         private func memory() -> Int {
