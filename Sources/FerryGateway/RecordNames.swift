@@ -41,7 +41,8 @@
         {
             let headers = [
                 NATSMessage.Header("Ferry-Peer", escaped(peer)),
-                NATSMessage.Header("Ferry-Stream", escaped(record.stream)),
+                // An empty value: libnats takes the next header for it.
+                NATSMessage.Header("Ferry-Stream", record.stream.isEmpty ? "%" : escaped(record.stream)),
                 NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
                 NATSMessage.Header("Ferry-Sequence", "\(record.sequence)"),
                 NATSMessage.Header("Ferry-Gateway", escaped(gateway)),
