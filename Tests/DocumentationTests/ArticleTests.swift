@@ -14,7 +14,7 @@ import Testing
 private struct Card: Codable, Sendable { var name = "Ada" }
 
 /// The programs that articles show in whole.
-@Suite(.tags(.program), .timeLimit(.minutes(1))) struct ArticleTests {
+@Suite(.tags(.program), .timeLimit(.minutes(3))) struct ArticleTests {
     @Test func gettingStarted() async throws {
         struct Greeting: Codable, Sendable {
             var text: String
@@ -38,7 +38,7 @@ private struct Card: Codable, Sendable { var name = "Ada" }
 
         // The central: finds the peripheral, connects, and answers.
         let central = GATTTransport(adapter: radio.makeAdapter(), configuration: configuration)
-        let link = try await central.connect(timeout: .seconds(5))
+        let link = try await central.connect(timeout: .seconds(30))
         let channel = try MessageChannel(over: link, codec: JSONCodec(Greeting.self))
         for try await greeting in channel.messages {
             print("central heard:", greeting.text)

@@ -10,7 +10,7 @@ import Testing
 // What the articles show that are about one matter each.
 
 /// The test that the article TestingWithoutARadio shows.
-@Suite(.tags(.program), .timeLimit(.minutes(1))) struct GuideTests {
+@Suite(.tags(.program), .timeLimit(.minutes(3))) struct GuideTests {
     @Test func arrivesOverALinkThatLosesAndBreaks() async throws {
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = 23
@@ -29,7 +29,7 @@ import Testing
                 for number in 1...100 { try await channel.send("reading \(number)") }
             }
         }
-        let link = try await phone.connect(timeout: .seconds(10))
+        let link = try await phone.connect(timeout: .seconds(30))
         let channel = try MessageChannel(over: link, codec: TextCodec(), framing: SequencedFraming())
         var count = 0
         for try await reading in channel.messages.prefix(100) {

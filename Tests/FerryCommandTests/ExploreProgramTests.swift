@@ -28,7 +28,10 @@ struct ExploreProgramTests {
         let output = try await run(
             """
             script -qec "$FERRY scan $T --seconds 1.2" /dev/null
-            $PROGRAM scan $T --seconds 60 > out & p=$!; sleep 1; kill -INT $p; wait $p; echo "ended $?"; cat out
+            $PROGRAM scan $T --seconds 60 > out & p=$!
+            # Until it listens for signals; one before would be lost.
+            for i in $(seq 600); do ls -l /proc/$p/fd 2> /dev/null | grep -q signalfd && break; sleep 0.05; done
+            sleep 1; kill -INT $p; wait $p; echo "ended $?"; cat out
             """)
         #expect(output.contains("\u{1B}[3A\r"), "\(output)")
         #expect(output.contains("ended 130\n") && output.hasSuffix("Heart Rate\n"), "\(output)")
