@@ -2,7 +2,6 @@
     import Ferry
     @testable import FerryBlueZ
     import FerryBluetooth
-    import Synchronization
     import TestSupport
     import Testing
 
@@ -12,40 +11,6 @@
         .serialized,
         .timeLimit(.minutes(2)))
     struct PairingTests {
-        /// A person at one of the two devices, who sees the other's screen.
-        private final class Person: PairingAgent, Sendable {
-            let journal = Mutex<[String]>([])
-            let screen = Mutex<Int?>(nil)
-            let other = Mutex<Person?>(nil)
-            let errs: Bool
-
-            init(errs: Bool = false) { self.errs = errs }
-
-            private func note(_ line: String) { journal.withLock { $0.append(line) } }
-
-            func show(_ number: Int, for peer: PeerID) {
-                note("show")
-                screen.withLock { $0 = number }
-            }
-            func compare(_ number: Int, with peer: PeerID) async -> Bool {
-                note("compare")
-                return !errs
-            }
-            func passkey(of peer: PeerID) async -> Int? {
-                note("passkey")
-                for _ in 0..<1000 {
-                    let other = other.withLock { $0 }
-                    if let number = other?.screen.withLock({ $0 }) { return errs ? (number + 1) % 1_000_000 : number }
-                    try? await Task.sleep(for: .milliseconds(10))
-                }
-                return nil
-            }
-            func allowsPairing(with peer: PeerID) async -> Bool {
-                note("allows")
-                return true
-            }
-        }
-
         struct Way: Sendable, CustomTestStringConvertible {
             let testDescription: String
             let peripheral: BlueZPairing.Capability
@@ -65,7 +30,7 @@
 
         /// What the people at the peripheral and at the central are asked, in this order.
         private static let questions = [
-            "Just Works": [["allows"], []], "passkey": [["show"], ["passkey"]],
+            "Just Works": [["allow"], []], "passkey": [["show"], ["passkey"]],
             "wrong passkey": [["show"], ["passkey"]],
             // For what nobody has begun, the system's agent is asked; the kernel answers for the side that began.
             "numeric comparison, for a channel": [["compare"], []],
@@ -73,8 +38,16 @@
 
         @Test(arguments: ways) func pairs(_ way: Way) async throws {
             try await ChannelRig.end()
-            let people = (Person(), Person(errs: way.errs))
-            people.1.other.withLock { $0 = people.0 }
+            // The central's person sees the peripheral's screen.
+            let people = (Person(), Person())
+            people.1.decide {
+                $0.compare = { _ in !way.errs }
+                $0.passkey = {
+                    try? await people.0.journal.wait(for: "show ")
+                    let number = people.0.journal.all.compactMap { Int($0.dropFirst("show ".count)) }.first
+                    return number.map { way.errs ? ($0 + 1) % 1_000_000 : $0 }
+                }
+            }
             let serving = try await open("bluez:hci0", way.peripheral, people.0, isDefault: true)
             let asking = try await open("bluez:hci1", way.central, people.1, isDefault: false)
             let rig = try await ChannelRig.connect(serving, asking)
@@ -98,8 +71,7 @@
                 #expect(try await rig.connection.readValue(of: try #require(found.first).id) == ChannelRig.secret)
                 #expect(await asking.bondedPeers == [peer])
             }
-            let asked = [people.0.journal.withLock { $0 }, people.1.journal.withLock { $0 }]
-            #expect(asked == Self.questions[way.testDescription])
+            #expect([people.0.questions, people.1.questions] == Self.questions[way.testDescription])
             try await asking.forget(peer)
             for central in await serving.bondedPeers { try await serving.forget(central) }
             try await until { rig.isOver }

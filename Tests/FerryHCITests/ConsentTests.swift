@@ -4,34 +4,12 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
-    import Synchronization
     import TestSupport
     import Testing
 
     /// Who may pair, and what becomes of a peer that has lost its keys: two adapters over controllers in a process of their own.
     @Suite(.tags(.adapter), .serialized, .timeLimit(.minutes(5)))
     struct ConsentTests {
-        private final class Person: PairingAgent, Sendable {
-            let isWilling = Mutex(false)
-            let asked = Mutex(0)
-            /// Whether the person thinks until nobody wants to know any more, and says yes then.
-            let isSlow = Mutex(false)
-            let journal = Journal()
-            func show(_ number: Int, for peer: PeerID) {}
-            func compare(_ number: Int, with peer: PeerID) async -> Bool { false }
-            func passkey(of peer: PeerID) async -> Int? { nil }
-            func allowsPairing(with peer: PeerID) async -> Bool {
-                asked.withLock { $0 += 1 }
-                if isSlow.withLock({ $0 }) {
-                    journal.add("asked")
-                    try? await Task.sleep(for: .seconds(60))
-                    journal.add(Task.isCancelled ? "cancelled" : "waited in vain")
-                    return true
-                }
-                return isWilling.withLock { $0 }
-            }
-        }
-
         /// Reads what needs an encrypted link.
         private func readSecret(_ client: Client, _ connection: any PeripheralConnection) async throws -> [UInt8] {
             let (_, secret) = try await client.discover(connection)
@@ -41,23 +19,23 @@
         @Test func whoMayPairIsTheApplicationsToSay() async throws {
             let radio = try await Radio.start(.virtualControllers)
             defer { radio.stop() }
-            let person = Person()
+            let person = Person(agrees: false)
             let (adapter, server) = try await Server.open(radio.channels[0]) { $0.pairing?.agent = person }
             let client = try await Client.open(radio.channels[1])
             let connection = try await client.connect()
 
             adapter.isPairable = false
             await #expect(throws: BluetoothError.self) { try await readSecret(client, connection) }
-            #expect(person.asked.withLock { $0 } == 0)
+            #expect(person.journal.all.isEmpty)
             adapter.isPairable = true
             let error = await #expect(throws: BluetoothError.self) { try await readSecret(client, connection) }
             #expect(error?.code == .att(.insufficientAuthentication))
-            #expect(person.asked.withLock { $0 } == 1)
+            #expect(person.journal.all == ["allow"])
             #expect(client.adapter.security(of: connection.peripheral)?.level == 1)
             #expect(adapter.bondedPeers.isEmpty)
             #expect(client.adapter.bondedPeers.isEmpty)
 
-            person.isWilling.withLock { $0 = true }
+            person.decide { $0.allow = { true } }
             #expect(try await readSecret(client, connection) == Layout.pattern(30))
             let security = try #require(client.adapter.security(of: connection.peripheral))
             #expect(security.isBonded)
@@ -76,17 +54,17 @@
             let (adapter, server) = try await Server.open(radio.channels[0]) { $0.pairing?.agent = person }
             let client = try await Client.open(radio.channels[1])
             let connection = try await client.connect()
-            person.isSlow.withLock { $0 = true }
+            person.decide { $0.allow = { [unowned person] in await person.thinkTooLong() } }
             let reading = Task { try await readSecret(client, connection) }
-            try await person.journal.wait(for: "asked")
+            try await person.journal.wait(for: "allow")
             connection.disconnect()
             try await person.journal.wait(for: "cancelled")
             await #expect(throws: BluetoothError.self) { try await reading.value }
 
-            person.isSlow.withLock { $0 = false }
+            person.decide { $0.allow = { false } }
             let again = try await client.connect()
             await #expect(throws: BluetoothError.self) { try await readSecret(client, again) }
-            #expect(person.asked.withLock { $0 } == 2)
+            #expect(person.journal.count("allow") == 2)
             #expect(adapter.bondedPeers.isEmpty)
             client.close()
             server.close()

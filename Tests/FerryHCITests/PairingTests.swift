@@ -4,7 +4,6 @@
     import FerryBluetooth
     import FerryHCI
     import Foundation
-    import Synchronization
     import TestSupport
     import Testing
 
@@ -40,23 +39,13 @@
             Way(name: "legacy passkey entered here", own: .keyboardOnly, peer: .displayOnly, isLegacy: true),
         ]
 
-        /// A person who reads both screens.
-        private final class Person: PairingAgent, Sendable {
-            let journal = Journal()
-            let script = Mutex<Interop.Script?>(nil)
-            private var peer: Interop.Script? { script.withLock { $0 } }
-
-            func show(_ number: Int, for peer: PeerID) {
-                journal.add("shows \(number)")
-                self.peer?.say("\(number)")
+        /// Has a person read both screens.
+        private func meet(_ person: Person, _ script: Interop.Script) {
+            person.decide {
+                $0.show = { script.say("\($0)") }
+                $0.compare = { await script.number(after: "compares ") == $0 }
+                $0.passkey = { await script.number(after: "shows ") }
             }
-
-            func compare(_ number: Int, with peer: PeerID) async -> Bool {
-                journal.add("compares \(number)")
-                return await self.peer?.number(after: "compares ") == number
-            }
-
-            func passkey(of peer: PeerID) async -> Int? { await self.peer?.number(after: "shows ") }
         }
 
         private func configure(_ way: Way, _ person: Person) -> (inout HCIConfiguration) -> Void {
@@ -77,7 +66,7 @@
                 ["central", radio.peers[1]] + way.options
                     + ["read=\(Layout.secretText)", "pair", "read=\(Layout.secretText)"]
                     + (way.isWrong ? [] : ["reconnect", "encrypt", "read=\(Layout.secretText)"]))
-            person.script.withLock { $0 = central }
+            meet(person, central)
             #expect(await central.exitStatus() == 0, "\(central.output)")
             #expect(central.output.contains("C: refused 0x05"), "\(central.output)")
             if way.isWrong {
@@ -104,7 +93,7 @@
                 "peer.py", ["peripheral", radio.peers[0]] + way.options)
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
             let person = Person()
-            person.script.withLock { $0 = peripheral }
+            meet(person, peripheral)
             let client = try await Client.open(radio.channels[1], configure(way, person))
             let connection = try await client.connect()
             let (id, secret) = try await client.discover(connection)

@@ -10,44 +10,6 @@
         .tags(.adapter, .pairing), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
         .timeLimit(.minutes(1)))
     struct AgentTests {
-        /// A person who says what the test has written down.
-        private final class Person: PairingAgent, Sendable {
-            let journal = Mutex<[String]>([])
-            let agrees: Bool
-            let number: Int?
-            let isSlow: Bool
-
-            init(agrees: Bool = true, number: Int? = nil, isSlow: Bool = false) {
-                self.agrees = agrees
-                self.number = number
-                self.isSlow = isSlow
-            }
-
-            private func note(_ line: String) { journal.withLock { $0.append(line) } }
-
-            func show(_ number: Int, for peer: PeerID) { note("show \(number)") }
-            func compare(_ number: Int, with peer: PeerID) async -> Bool {
-                note("compare \(number)")
-                if isSlow {
-                    try? await Task.sleep(for: .seconds(60))
-                    note(Task.isCancelled ? "cancelled" : "late")
-                }
-                return agrees
-            }
-            func passkey(of peer: PeerID) async -> Int? {
-                note("passkey")
-                return number
-            }
-            func allowsPairing(with peer: PeerID) async -> Bool {
-                note("pairing")
-                return agrees
-            }
-            func allowsService(_ service: BluetoothUUID, for peer: PeerID) async -> Bool {
-                note("service \(service)")
-                return agrees
-            }
-        }
-
         private struct Setting {
             let bus: PrivateBus
             let daemon: FakeDaemon
@@ -92,7 +54,7 @@
         }
 
         @Test func thePersonIsAsked() async throws {
-            let person = Person(number: 7)
+            let person = Person { $0.passkey = { 7 } }
             let setting = try await Setting(person)
             defer { setting.close() }
             let device = Self.device, number = BusValue.uint32(123456)
@@ -108,10 +70,9 @@
             #expect(name(await daemon.ask("AuthorizeService", [device, service])) == "[]")
             #expect(name(await daemon.ask("RequestPinCode", [device])) == "Rejected")
             #expect(name(await daemon.ask("Nonsense", [device])).hasPrefix("Unknown"))
-            let journal = person.journal.withLock { $0 }
             #expect(
-                journal == [
-                    "show 123456", "compare 123456", "passkey", "pairing", "service \(BluetoothUUID(0x110D as UInt16))",
+                person.journal.all == [
+                    "show 123456", "compare 123456", "passkey", "allow", "service \(BluetoothUUID(0x110D as UInt16))",
                 ])
         }
 
@@ -129,7 +90,7 @@
         }
 
         @Test(arguments: [-1, 1_000_000]) func aNumberThatIsNoneEndsThePairing(_ number: Int) async throws {
-            let setting = try await Setting(Person(number: number))
+            let setting = try await Setting(Person { $0.passkey = { number } })
             defer { setting.close() }
             #expect(name(await setting.daemon.ask("RequestPasskey", [Self.device])) == "Rejected")
         }
@@ -146,15 +107,16 @@
         }
 
         @Test func cancelEndsTheQuestion() async throws {
-            let person = Person(isSlow: true)
+            let person = Person()
+            person.decide { $0.compare = { [unowned person] _ in await person.thinkTooLong() } }
             let setting = try await Setting(person)
             defer { setting.close() }
             let daemon = setting.daemon
             async let answer = daemon.ask("RequestConfirmation", [Self.device, .uint32(5)])
-            try await until { person.journal.withLock { $0 == ["compare 5"] } }
+            try await until { person.journal.all == ["compare 5"] }
             #expect(name(await daemon.ask("Cancel", [])) == "[]")
             #expect(name(await answer) == "Canceled")
-            try await until { person.journal.withLock { $0 == ["compare 5", "cancelled"] } }
+            try await until { person.journal.all == ["compare 5", "cancelled"] }
         }
 
         @Test(
