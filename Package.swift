@@ -273,7 +273,8 @@ let package = Package(
         ),
 
         // What several test targets share: a journal, a rig of channels, tags.
-        .target(name: "TestSupport", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"], path: "Tests/TestSupport"),
+        .target(
+            name: "TestSupport", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"], path: "Tests/TestSupport"),
 
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerrySequencedTests", dependencies: ["Ferry", "FerryTesting", "FerrySequenced"]),

@@ -1,19 +1,15 @@
+import Ferry
+
 /// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014): the same numbers for the
 /// same seed on every machine. Print the seed when a test fails, and the case can be run again.
 public struct SplitMix64: RandomNumberGenerator, Sendable {
-    private var state: UInt64
+    private var generator: SeededGenerator
 
     /// Starts from `seed`; every seed is as good as another.
-    public init(seed: UInt64) { state = seed }
+    public init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
     /// The next 64 bits.
-    public mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
+    public mutating func next() -> UInt64 { generator.next() }
 
     /// So many random bytes.
     public mutating func bytes(_ count: Int) -> [UInt8] {

@@ -1,9 +1,11 @@
+import Ferry
+
 /// Decides what goes wrong next, from a seed: plain arithmetic, no clock and no system randomness.
 struct FaultInjector {
     typealias Kind = LoopbackRadio.Faults.Kind
 
     let faults: LoopbackRadio.Faults
-    private var random: UInt64
+    private var random: SeededGenerator
     private var values = 0
     private var signals = 0
     private var refusals = 0
@@ -15,14 +17,11 @@ struct FaultInjector {
     init?(_ faults: LoopbackRadio.Faults, stream: UInt64) {
         guard !faults.isEmpty else { return nil }
         self.faults = faults
-        random = mixed(faults.seed ^ mixed(stream))
+        random = SeededGenerator(seed: mixed(faults.seed ^ mixed(stream)))
     }
 
-    /// The next 64 random bits (SplitMix64).
-    mutating func next() -> UInt64 {
-        random &+= 0x9E37_79B9_7F4A_7C15
-        return mixed(random)
-    }
+    /// The next 64 random bits.
+    mutating func next() -> UInt64 { random.next() }
 
     /// A number below `bound`, which is at least 1.
     mutating func next(below bound: Int) -> Int { Int(next() % UInt64(bound)) }

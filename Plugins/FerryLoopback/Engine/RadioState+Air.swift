@@ -201,10 +201,8 @@ extension RadioState {
     }
 }
 
-/// The finaliser of SplitMix64: spreads small numbers over 64 bits.
+/// Spreads small numbers over 64 bits.
 func mixed(_ value: UInt64) -> UInt64 {
-    var z = value &+ 0x9E37_79B9_7F4A_7C15
-    z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-    return z ^ (z >> 31)
+    var generator = SeededGenerator(seed: value)
+    return generator.next()
 }

@@ -1,4 +1,4 @@
-import FerrySimulator
+import Ferry
 
 /// Messages to measure with: text of the kind that apps send, compressible to about a third.
 enum SampleText {

@@ -216,7 +216,7 @@ extension LeaseBook {
     /// From nothing to the whole, by gateway and peer, another each time: so that nobody falls into step with anybody.
     func part(_ whole: Int64, _ lease: inout PeerLease) -> Int64 {
         lease.turn = (lease.turn + 1) & 3
-        let bits = mixed(seed ^ lease.hash &+ UInt64(lease.turn) &* 0x9E37_79B9_7F4A_7C15)
+        let bits = SeededGenerator.mix(seed ^ lease.hash &+ UInt64(lease.turn) &* 0x9E37_79B9_7F4A_7C15)
         return Int64((UInt64(max(0, whole)).multipliedFullWidth(by: bits)).high)
     }
 

@@ -63,7 +63,7 @@ public struct LeaseBook: Sendable {
         self.capacity = capacity
         self.policy = policy
         times = LeaseTimes(policy)
-        seed = mixed(stableHash(gateway.name))
+        seed = SeededGenerator.mix(stableHash(gateway.name))
     }
 
     // MARK: What the shell asks

@@ -122,10 +122,3 @@ struct PeerLease: Sendable, Hashable {
 func stableHash(_ text: String) -> UInt64 {
     text.utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
 }
-
-/// Bits that depend on all bits of `value`: the last steps of SplitMix64.
-func mixed(_ value: UInt64) -> UInt64 {
-    var bits = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-    bits = (bits ^ (bits >> 27)) &* 0x94D0_49BB_1331_11EB
-    return bits ^ (bits >> 31)
-}

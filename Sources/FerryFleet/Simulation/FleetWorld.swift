@@ -37,7 +37,7 @@ struct FleetWorld {
     let names: [String]
     let gatewayNames: [String: Int]
     let timeToLive: Int64
-    var random: SimulationRandom
+    var random: SeededGenerator
     var ring = TimeRing<Event>()
     var gateways: [Gateway] = []
     var positions: [FleetMap.Place] = []
@@ -63,7 +63,7 @@ struct FleetWorld {
         names = (0..<setup.peers).map { "p\($0)" }
         gatewayNames = Dictionary(uniqueKeysWithValues: (0..<setup.gateways).map { ("g\($0)", $0) })
         timeToLive = setup.policy.timeToLive.wholeNanoseconds / 1_000_000
-        random = SimulationRandom(state: setup.seed)
+        random = SeededGenerator(seed: setup.seed)
         bucket = Array(repeating: nil, count: setup.peers)
         owner = Array(repeating: -1, count: setup.peers)
         orphanedSince = Array(repeating: 0, count: setup.peers)
@@ -333,13 +333,13 @@ struct FleetMap {
         self.reach = reach
     }
 
-    func place(_ random: inout SimulationRandom) -> Place {
+    func place(_ random: inout SeededGenerator) -> Place {
         Place(
             x: Double.random(in: 0..<Double(width), using: &random),
             y: Double.random(in: 0..<Double(height), using: &random))
     }
 
-    func place(beside place: Place, _ random: inout SimulationRandom) -> Place {
+    func place(beside place: Place, _ random: inout SeededGenerator) -> Place {
         Place(
             x: wrapped(place.x + Double.random(in: -1.5..<1.5, using: &random), width),
             y: wrapped(place.y + Double.random(in: -1.5..<1.5, using: &random), height))

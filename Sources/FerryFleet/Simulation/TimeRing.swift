@@ -57,13 +57,3 @@ struct TimeRing<Event> {
         return []
     }
 }
-
-/// SplitMix64, from a seed: the same numbers on every machine.
-struct SimulationRandom: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        return mixed(state)
-    }
-}
