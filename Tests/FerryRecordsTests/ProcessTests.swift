@@ -191,7 +191,7 @@
                 // Until no such call is left.
                 if !FileManager.default.fileExists(atPath: mark) || number >= 2000 { break }
             }
-            #expect((fault.kind == "short" || failed > 10) && number > 20 && number < 2000)
+            #expect((fault.kind == "short" || failed > 3) && number > 20 && number < 2000)
             print(
                 "store \(fault.store), \(fault.kind): \(tried) of \(number) calls, \(failed) of which ended the process"
             )
