@@ -302,7 +302,7 @@ let package = Package(
                 "FerryRecords", "Diary", "BluetoothHost",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
-            ]),
+            ], exclude: ["pages.py"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
