@@ -153,7 +153,7 @@ private struct Program {
         async let printed = output == nil ? Self.read(outputPipe, until: mark, onMark: onMark) : ""
         async let errors = Self.read(errorPipe)
         let (text, complaint) = await (printed, errors)
-        process.waitUntilExit()  // both pipes have ended, so it is as good as over
+        await process.ended()
         return Run(
             status: process.terminationStatus, reason: process.terminationReason, output: text, errors: complaint)
     }

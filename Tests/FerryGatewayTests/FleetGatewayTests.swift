@@ -13,28 +13,6 @@
         .tags(.records, .fleet, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"),
         .timeLimit(.minutes(3)))
     struct FleetGatewayTests {
-        /// Short times, so that nobody waits long for a lease to be over. A machine that stands for longer loses leases, and
-        /// nothing else.
-        private static var policy: LeasePolicy {
-            var policy = LeasePolicy()
-            policy.timeToLive = .seconds(3)
-            policy.serverSkew = .milliseconds(50)
-            policy.stopping = .milliseconds(500)
-            policy.requestTimeout = .milliseconds(800)
-            policy.poll = .milliseconds(300)
-            policy.spread = .milliseconds(200)
-            policy.reservation = .milliseconds(300)
-            return policy
-        }
-
-        private func configuration(_ name: String, _ server: NATSServer) -> LeaseKeeper.Configuration {
-            var configuration = LeaseKeeper.Configuration(servers: [server.url], name: name, bucket: "leases")
-            configuration.policy = Self.policy
-            configuration.servers.connectTimeout = .seconds(30)
-            configuration.servers.reconnectDelay = .milliseconds(20)
-            return configuration
-        }
-
         /// Who visits nobody, and tells whom it would.
         private final class Visits: PeerVisitor {
             let peers = Mutex<Set<String>>([])
@@ -82,7 +60,8 @@
             owners.maximumBytes = 1 << 24
             try await connection.open(owners)
             // Somebody got the lease, and died.
-            let bucket = try await NATSBucket.open("leases", expiry: Self.policy.timeToLive, on: connection)
+            let timeToLive = LeaseKeeper.Configuration(short: "one", server).policy.timeToLive
+            let bucket = try await NATSBucket.open("leases", expiry: timeToLive, on: connection)
             let dead = Lease(holder: GatewayID("dead", incarnation: 7), score: -30)
             let death = ContinuousClock.now
             let old = FencingToken(
@@ -90,7 +69,7 @@
             try await connection.publish(claim("began", old, "dead"))
             try await connection.flush()
 
-            let one = try Hearing(configuration("one", server), "address:C0", signal: -50)
+            let one = try Hearing(.init(short: "one", server), "address:C0", signal: -50)
             try await until { one.keeper.token(of: "address:C0") != nil }
             #expect(ContinuousClock.now - death >= .seconds(2))
             let first = try #require(one.keeper.token(of: "address:C0"))
@@ -98,7 +77,7 @@
             try await until { one.visits.peers.withLock { $0 == ["address:C0"] } }
 
             // A better one does not take what is somebody's.
-            let two = try Hearing(configuration("two", server), "address:C0", signal: -45)
+            let two = try Hearing(.init(short: "two", server), "address:C0", signal: -45)
             try await until { two.keeper.status.isConnected }
             for _ in 0..<100 {
                 let before = one.keeper.token(of: "address:C0")

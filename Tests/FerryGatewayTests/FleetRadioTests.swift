@@ -15,28 +15,6 @@
         .tags(.records, .fleet, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"),
         .timeLimit(.minutes(3)))
     struct FleetRadioTests {
-        /// Short times, so that nobody waits long for a lease to be over. A machine that stands for longer loses leases, and
-        /// nothing else.
-        private static var policy: LeasePolicy {
-            var policy = LeasePolicy()
-            policy.timeToLive = .seconds(3)
-            policy.serverSkew = .milliseconds(50)
-            policy.stopping = .milliseconds(500)
-            policy.requestTimeout = .milliseconds(800)
-            policy.poll = .milliseconds(300)
-            policy.spread = .milliseconds(200)
-            policy.reservation = .milliseconds(300)
-            return policy
-        }
-
-        private func leases(_ name: String, _ server: NATSServer) -> LeaseKeeper.Configuration {
-            var configuration = LeaseKeeper.Configuration(servers: [server.url], name: name, bucket: "leases")
-            configuration.policy = Self.policy
-            configuration.servers.connectTimeout = .seconds(30)
-            configuration.servers.reconnectDelay = .milliseconds(20)
-            return configuration
-        }
-
         private func until(_ condition: () -> Bool) async throws {
             while !condition() { try await Task.sleep(for: .milliseconds(5)) }
         }
@@ -113,7 +91,7 @@
                 configuration.largestRecord = 1000
                 let path = server.folder.appending(path: name).path()
                 let store = try RecordStore.open(path, configuration: configuration)
-                return try Whole(leases(name, server), store, adapter, layout)
+                return try Whole(.init(short: name, server), store, adapter, layout)
             }
             try await append(0..<50)
             let one = try gateway("one", adapters.1)

@@ -109,7 +109,7 @@
             let gateway = try Gateway(setting.store, setting.configuration())
             let running = Task { try await gateway.run() }
             while try await gateway.status().published < 20 { try await Task.sleep(for: .milliseconds(5)) }
-            setting.server.kill()
+            await setting.server.kill()
             try await append(120..<240, setting)
             try await setting.collect()
             try await setting.server.start()
@@ -193,7 +193,7 @@
             } catch {
                 #expect(error.code == .natsWrongShape && error.message.contains("--dupe-window=600s"), "\(error)")
             }
-            setting.server.kill()
+            await setting.server.kill()
             do {
                 _ = try await Gateway.check(configuration, largestRecord: 1000)
                 Issue.record("there is no server")

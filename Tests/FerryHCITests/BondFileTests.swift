@@ -45,7 +45,7 @@
         }
 
         @Test(.timeLimit(.minutes(30)))
-        func aProcessThatIsKilledLeavesTheKeysWholeAndPrivate() throws {
+        func aProcessThatIsKilledLeavesTheKeysWholeAndPrivate() async throws {
             let file = Interop.file("killed-bonds")
             for name in [file, file + ".new"] { try? FileManager.default.removeItem(atPath: name) }
             var generator = SystemRandomNumberGenerator()
@@ -61,7 +61,9 @@
                 let before = modified(file)
                 try child.run()
                 let patience = Date(timeIntervalSinceNow: 60)
-                while modified(file) == before, child.isRunning, Date() < patience { usleep(200) }
+                while modified(file) == before, child.isRunning, Date() < patience {
+                    try await Task.sleep(for: .microseconds(200))
+                }
                 try #require(modified(file) != before, "the writer wrote nothing, kill \(kill)")
                 let end = Date(timeIntervalSinceNow: Double.random(in: 0...0.02, using: &generator))
                 repeat {
@@ -72,7 +74,7 @@
                     }
                 } while Date() < end
                 Foundation.kill(child.processIdentifier, SIGKILL)
-                child.waitUntilExit()
+                await child.ended()
                 let content = try #require(try BondFile(path: file).read())
                 #expect(content.bonds.compactMap(\.bond).count == content.bonds.count)
                 // All of one write: each has its own number of bonds and its own key.

@@ -154,7 +154,7 @@
             #expect(watch.look(connection.serverID, try await connection.state(of: "records")) == .steady)
             let id = connection.serverID
             #expect(!id.isEmpty && connection.isConnected && connection.maximumPayload == 1 << 20)
-            server.kill()
+            await server.kill()
             let lost = await events.next()
             #expect(lost == .disconnected)
             #expect(!connection.isConnected)
@@ -226,7 +226,7 @@
             ]
             openssl.standardError = FileHandle.nullDevice
             try openssl.run()
-            openssl.waitUntilExit()
+            await openssl.ended()
             try #require(openssl.terminationStatus == 0)
             try await server.start()
             var configuration = NATSConfiguration(servers: ["tls://localhost:\(server.port)"])

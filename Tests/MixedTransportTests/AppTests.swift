@@ -23,15 +23,7 @@
             defer { host.close() }
             let serving: any BluetoothAdapter = way == .hostServes ? overCoreBluetooth(host) : peripheral
             let asking: any BluetoothAdapter = way == .bluezServes ? overCoreBluetooth(host) : central
-            let listener = try await GATTTransport(adapter: serving, configuration: mix.layout()).listen()
-            defer { listener.close() }
-            let link = try await GATTTransport(adapter: asking, configuration: mix.layout()).connect(
-                timeout: .seconds(30))
-            var incoming = listener.links.makeAsyncIterator()
-            let other = try #require(await incoming.next())
-            async let served: Void = mix.exchange(over: other, isCentral: false)
-            try await mix.exchange(over: link, isCentral: true)
-            try await served
+            try await mix.exchange(from: serving, to: asking)
         }
     }
 #endif

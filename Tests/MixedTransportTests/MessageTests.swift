@@ -52,6 +52,18 @@
             channel.close()
         }
 
+        /// The same between two adapters.
+        func exchange(from serving: any BluetoothAdapter, to asking: any BluetoothAdapter) async throws {
+            let listener = try await GATTTransport(adapter: serving, configuration: layout()).listen()
+            defer { listener.close() }
+            let link = try await GATTTransport(adapter: asking, configuration: layout()).connect(timeout: .seconds(30))
+            var incoming = listener.links.makeAsyncIterator()
+            let other = try #require(await incoming.next())
+            async let served: Void = exchange(over: other, isCentral: false)
+            try await exchange(over: link, isCentral: true)
+            try await served
+        }
+
         /// Sizes are log-uniform from 1 byte to 8 KiB. Golden-ratio steps spread evenly over their logarithms, and are the
         /// same each time.
         private static let messages = (0..<20).map { index in
@@ -70,15 +82,7 @@
             if mix == .sequenced { mtu = max(mtu, 25) }
             let (serving, asking, host) = try await way.open(mtu: mtu)
             defer { host.close() }
-            let listener = try await GATTTransport(adapter: serving, configuration: mix.layout()).listen()
-            defer { listener.close() }
-            let link = try await GATTTransport(adapter: asking, configuration: mix.layout()).connect(
-                timeout: .seconds(30))
-            var incoming = listener.links.makeAsyncIterator()
-            let other = try #require(await incoming.next())
-            async let served: Void = mix.exchange(over: other, isCentral: false)
-            try await mix.exchange(over: link, isCentral: true)
-            try await served
+            try await mix.exchange(from: serving, to: asking)
         }
     }
 #endif

@@ -71,12 +71,13 @@ package final class NATSServer: Sendable {
     }
 
     /// Ends it as a loss of power would end the process: at once.
-    package func kill() {
+    package func kill() async {
         signal(SIGKILL)
-        process.withLock { process in
-            process?.waitUntilExit()
-            process = nil
+        let ending = process.withLock { process in
+            defer { process = nil }
+            return process
         }
+        await ending?.ended()
     }
 
     deinit {
