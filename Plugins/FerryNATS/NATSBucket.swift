@@ -121,13 +121,8 @@
         /// - Throws: `natsConflict` when it is there; `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`,
         ///   `natsNoServer`, `natsFailed`.
         public func create(_ key: String, _ bytes: [UInt8]) async throws(FerryError) -> UInt64 {
-            try await perform(key) { [name] store throws(FerryError) in
-                var revision: UInt64 = 0
-                let status = bytes.withUnsafeBytes {
-                    kvStore_Create(&revision, store, key, $0.baseAddress, Int32(clamping: $0.count))
-                }
-                try require(status, "Key \(key) of bucket \(name) cannot be created")
-                return revision
+            try await write(key, bytes, "created") { revision, store, bytes, count in
+                kvStore_Create(revision, store, key, bytes, count)
             }
         }
 
@@ -137,13 +132,8 @@
         /// - Throws: `natsConflict` when it has another revision, or is gone; `invalidConfiguration`, `natsNotReady`, `timedOut`,
         ///   `closed`, `natsNoServer`, `natsFailed`.
         public func update(_ key: String, _ bytes: [UInt8], from last: UInt64) async throws(FerryError) -> UInt64 {
-            try await perform(key) { [name] store throws(FerryError) in
-                var revision: UInt64 = 0
-                let status = bytes.withUnsafeBytes {
-                    kvStore_Update(&revision, store, key, $0.baseAddress, Int32(clamping: $0.count), last)
-                }
-                try require(status, "Key \(key) of bucket \(name) cannot be changed")
-                return revision
+            try await write(key, bytes, "changed") { revision, store, bytes, count in
+                kvStore_Update(revision, store, key, bytes, count, last)
             }
         }
 
@@ -153,12 +143,25 @@
         /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         @discardableResult
         public func set(_ key: String, _ bytes: [UInt8]) async throws(FerryError) -> UInt64 {
+            try await write(key, bytes, "set") { revision, store, bytes, count in
+                kvStore_Put(revision, store, key, bytes, count)
+            }
+        }
+
+        /// - Parameter deed: what `call` does to the key, for the error.
+        private func write(
+            _ key: String, _ bytes: [UInt8], _ deed: String,
+            _ call:
+                @escaping @Sendable (
+                    UnsafeMutablePointer<UInt64>, OpaquePointer?, UnsafeRawPointer?, Int32
+                ) -> natsStatus
+        ) async throws(FerryError) -> UInt64 {
             try await perform(key) { [name] store throws(FerryError) in
                 var revision: UInt64 = 0
                 let status = bytes.withUnsafeBytes {
-                    kvStore_Put(&revision, store, key, $0.baseAddress, Int32(clamping: $0.count))
+                    call(&revision, store, $0.baseAddress, Int32(clamping: $0.count))
                 }
-                try require(status, "Key \(key) of bucket \(name) cannot be set")
+                try require(status, "Key \(key) of bucket \(name) cannot be \(deed)")
                 return revision
             }
         }

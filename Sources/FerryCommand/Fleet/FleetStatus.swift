@@ -33,6 +33,12 @@
     }
 
     extension Fleet {
+        /// Prints a table, and what it means that it has no rows.
+        private static func show(_ headings: [String], _ rows: [[String]], _ none: String) {
+            print(Outbox.aligned([headings] + rows), terminator: "")
+            if rows.isEmpty { print(none) }
+        }
+
         /// `ferry fleet status`: the gateways, and how far consumers are.
         struct Status: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
@@ -60,8 +66,7 @@
                     "gateway", "owns", "began", "published", "kept", "in store", "refused", "unanswered", "late",
                     "trouble",
                 ]
-                print(Outbox.aligned([headings] + rows), terminator: "")
-                if rows.isEmpty { print("No gateway of this fleet is there.") }
+                Fleet.show(headings, rows, "No gateway of this fleet is there.")
             }
         }
 
@@ -84,8 +89,7 @@
                             ? "given up" + (entry.lease.successor.map { " for \($0)" } ?? "") : "held",
                     ]
                 }
-                print(Outbox.aligned([["peer", "owner", "token", "score", "state"]] + rows), terminator: "")
-                if rows.isEmpty { print("No peer of this fleet is owned.") }
+                Fleet.show(["peer", "owner", "token", "score", "state"], rows, "No peer of this fleet is owned.")
             }
         }
 
@@ -107,10 +111,8 @@
                 let rows = consumers.map {
                     ["\($0.name)", "\($0.acknowledgedThrough)", "\($0.unacknowledged)", "\($0.pending)"]
                 }
-                print(
-                    Outbox.aligned([["consumer", "acknowledged through", "unacknowledged", "to come"]] + rows),
-                    terminator: "")
-                if rows.isEmpty { print("Nobody consumes it.") }
+                Fleet.show(
+                    ["consumer", "acknowledged through", "unacknowledged", "to come"], rows, "Nobody consumes it.")
             }
         }
     }
