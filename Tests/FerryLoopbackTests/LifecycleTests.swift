@@ -97,7 +97,7 @@ import Testing
         #expect(!data.isConnectable)
         let (central, peer) = (world.central, world.client.identifier(of: world.server))
         let connecting = Task { try await central.connect(to: peer, events: ConnectionOwner()) }
-        while world.radio.locked({ $0.attempts[0].isEmpty }) { await Task.yield() }
+        await world.serverIsAskedFor()
         world.time.advance(by: .seconds(10))
         #expect(world.radio.locked { $0.attempts[0].count } == 1)
         connecting.cancel()

@@ -181,14 +181,6 @@ private final class ChunkReceiver: LinkReceiver {
         }
     }
 
-    /// Lets the task ask for its connection.
-    private func askedFor(_ world: World) async throws {
-        let (central, time) = (world.central, world.time)
-        _ = central
-        for _ in 0..<200 { await Task.yield() }
-        time.advance(by: .seconds(1))
-    }
-
     @Test func aPendingConnectionEndsWithThePowerOrItsOwner() async throws {
         let ends: [(World) -> Void] = [
             { $0.client.setState(.poweredOff) }, { $0.central.close() },
@@ -197,7 +189,7 @@ private final class ChunkReceiver: LinkReceiver {
             // Nobody advertises.
             let world = try World()
             let task = pending(world)
-            try await askedFor(world)
+            await world.serverIsAskedFor()
             end(world)
             world.settle()
             let outcome = try await world.run { await task.value }
@@ -214,7 +206,7 @@ private final class ChunkReceiver: LinkReceiver {
     @Test func aCancelledConnectionIsNotMadeLater() async throws {
         let world = try World()
         let task = pending(world)
-        try await askedFor(world)
+        await world.serverIsAskedFor()
         task.cancel()
         #expect(try await world.run { await task.value } == .cancelled)
         _ = try await world.publish()

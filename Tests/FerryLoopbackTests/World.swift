@@ -1,6 +1,7 @@
 import Ferry
 import FerryBluetooth
-import FerryLoopback
+
+@testable import FerryLoopback
 
 let testService = BluetoothUUID(0xE07F0AE8_00BB_47F5_94F4_4A7174EA3032 as UInt128)
 let testCharacteristic = BluetoothUUID(0x9D534E8B_2153_4F6D_B2B0_8C68665A7274 as UInt128)
@@ -33,6 +34,12 @@ struct World: Sendable {
 
     func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
         try await finish(on: time, body)
+    }
+
+    /// Waits, for real, until a task of the test has asked for a connection to the server.
+    func serverIsAskedFor() async {
+        while radio.locked({ $0.attempts[0].isEmpty }) { await Task.yield() }
+        time.advance(by: .seconds(1))
     }
 
     static func definition(
