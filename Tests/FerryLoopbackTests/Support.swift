@@ -118,29 +118,31 @@ func finish<Value: Sendable>(
     on time: VirtualTime, within limit: Duration = .seconds(120), _ body: @escaping @Sendable () async throws -> Value
 ) async throws -> Value {
     let outcome = Mutex<Result<Value, any Error>?>(nil)
-    let tasks = SteppedTasks()
-    let task = tasks.run {
-        Task {
-            do {
-                let value = try await body()
-                outcome.withLock { $0 = .success(value) }
-            } catch {
-                outcome.withLock { $0 = .failure(error) }
-            }
+    let waited: @Sendable () async -> Void = {
+        do {
+            let value = try await body()
+            outcome.withLock { $0 = .success(value) }
+        } catch {
+            outcome.withLock { $0 = .failure(error) }
         }
     }
+    let tasks = SteppedTasks()
+    let task = tasks.run { Task { await waited() } }
     let end = time.now + limit
     var idle = 0
     while idle < 20_000 {
-        if let outcome = outcome.withLock({ $0 }) { return try outcome.get() }
-        let hasWork = tasks.run {
-            if tasks.step() { return true }
-            // The body may wait for a task that runs elsewhere: it gets a while before time passes.
-            guard let next = time.nextDeadline, next <= time.now || idle > 200 && next <= end else { return false }
-            return time.runNext()
+        // The body may wait for a task that runs elsewhere: it gets a while before time passes.
+        if tasks.run({ tasks.step() }) {
+            idle = 0
+        } else if let outcome = outcome.withLock({ $0 }) {
+            return try outcome.get()
+        } else if let next = time.nextDeadline, next <= time.now || idle > 200 && next <= end {
+            tasks.run { _ = time.runNext() }
+            idle = 0
+        } else {
+            idle += 1
+            await Task.yield()
         }
-        idle = hasWork ? 0 : idle + 1
-        if !hasWork { await Task.yield() }
     }
     task.cancel()
     throw BluetoothError(.timedOut, "the test's task did not finish")
