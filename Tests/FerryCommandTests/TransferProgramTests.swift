@@ -48,17 +48,17 @@ import Testing
 
     @Test("A killed side is started again and goes on where it was", arguments: ["receiver", "sender"])
     func killed(_ who: String) async throws {
-        // Standard output is slow to take, so that the kill comes in the middle.
+        // In small chunks, so that the kill comes in the middle.
         let output = try await run(
             """
             mkdir out; head -c 40000000 /dev/urandom > big
             if [ \(who) = receiver ]; then
-                $FERRY send $T --chunk 2000 big 2>/dev/null & s=$!
+                $FERRY send $T --chunk 100 big 2>/dev/null & s=$!
                 $PROGRAM receive $T out & r=$!; until_size out/.big.ferry-part 1000000; kill -STOP $r; kill -9 $r; wait $r 2>/dev/null
                 $FERRY receive $T --json out | grep begin; wait $s; echo "sent $?"
             else
                 $FERRY receive $T out 2>/dev/null & r=$!
-                $PROGRAM send $T --chunk 2000 big & s=$!; until_size out/.big.ferry-part 1000000; kill -STOP $s; kill -9 $s; wait $s 2>/dev/null
+                $PROGRAM send $T --chunk 20 big & s=$!; until_size out/.big.ferry-part 1000000; kill -STOP $s; kill -9 $s; wait $s 2>/dev/null
                 $FERRY send $T --json big | grep begin; wait $r; echo "received $?"
             fi 2>/dev/null
             cmp big out/big && echo same; ls -A out
@@ -173,7 +173,7 @@ import Testing
             """
             head -c 40000000 /dev/urandom > big
             $FERRY receive $T out 2>/dev/null & r=$!
-            $PROGRAM send $T --chunk 2000 big & s=$!; until_size out/.big.ferry-part 100000; kill -INT $s; wait $s; echo "sent $?"
+            $PROGRAM send $T --chunk 20 big & s=$!; until_size out/.big.ferry-part 100000; kill -INT $s; wait $s; echo "sent $?"
             $FERRY send $T big; echo "sent $?"; wait $r; echo "received $?"; cmp big out/big && echo same
             """)
         #expect(
