@@ -32,7 +32,8 @@
             var tasks: [HubPlan.Visit: Task<Void, Never>] = [:]
             var isRunning = false
             var isClosed = false
-            var trouble: FerryError?
+            var interruption: FerryError?
+            var onInterruption: (@Sendable (FerryError?) -> Void)?
         }
 
         private let store: RecordStore
@@ -76,7 +77,7 @@
         /// Connects and serves, until the task is cancelled or the store closed. It runs once.
         ///
         /// - Throws: `cancelled`, `closed` when the store was closed, `storeFailed`, `diskFull`; `transportUnavailable` when it
-        ///   cannot listen at the beginning. When listening ends later, it begins anew, and ``trouble`` says why it ended.
+        ///   cannot listen at the beginning. When listening ends later, it begins anew, and ``interruption`` says why it ended.
         public func run() async throws(FerryError) {
             let isFirst = state.withLock { state in
                 defer { state.isRunning = true }
@@ -189,6 +190,7 @@
             var wait = configuration.firstBackoff
             while !Task.isCancelled {
                 if let listener {
+                    listener.onInterruption { [weak self] in self?.interrupted(by: $0) }
                     for await link in listener.links {
                         let visit = state.withLock { state in
                             let peer = link.peer.certainty > .connection ? state.numbers[link.peer.description] : nil
@@ -207,10 +209,10 @@
                 wait = min(wait * 2, configuration.longestBackoff)
                 do throws(FerryError) {
                     listener = try await transport.listen()
-                    state.withLock { $0.trouble = nil }
+                    interrupted(by: nil)
                 } catch {
                     listener = nil
-                    state.withLock { $0.trouble = error }
+                    interrupted(by: error)
                 }
             }
             listener?.close()
@@ -221,8 +223,33 @@
             for comer in comers { comer.link.close() }
         }
 
-        /// Why nobody can come at present; nil when somebody can.
-        public var trouble: FerryError? { state.withLock { $0.trouble } }
+        // MARK: What is in the way
+
+        /// Why nobody can come: the adapter is switched off, say, or listening has ended and cannot begin anew. Nil while peers
+        /// can come, as of a ``/Ferry/LinkListener``.
+        public var interruption: FerryError? { state.withLock { $0.interruption } }
+
+        /// Names who is told of each change of ``interruption``, and, where there is one already, of that at once. There is one
+        /// at a time; the next takes its place.
+        ///
+        /// - Parameter body: called with the reason, or with nil when peers can come again. It must not block.
+        public func onInterruption(_ body: @escaping @Sendable (FerryError?) -> Void) {
+            let present = state.withLock { state in
+                state.onInterruption = body
+                return state.interruption
+            }
+            if let present { body(present) }
+        }
+
+        private func interrupted(by reason: FerryError?) {
+            let told = state.withLock { state -> (@Sendable (FerryError?) -> Void)? in
+                // A new attempt that fails as the last one did is no news.
+                guard reason?.message != state.interruption?.message else { return nil }
+                state.interruption = reason
+                return state.onInterruption
+            }
+            told?(reason)
+        }
 
         // MARK: The store
 

@@ -63,6 +63,7 @@
                 bounds.slots = slots
                 let hub = try RecordHub(
                     store, over: try TransferOptions.open(transport, "gateway"), configuration: bounds)
+                hub.onInterruption { say($0?.message ?? "Peers can come again.") }
                 try await run(try Gateway(store, gateway), nil, say) { try await hub.run() }
             }
         }
