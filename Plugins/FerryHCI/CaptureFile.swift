@@ -4,10 +4,13 @@
     import Foundation
 
     /// Writes every packet to a btsnoop file, in the order they pass. A record is in the file as soon as the packets that
-    /// passed with it, so that a crash leaves a whole capture.
+    /// passed with it, so that a crash leaves a whole capture, and so does a disk that is full.
     struct CaptureFile: ~Copyable, Sendable {
         private let descriptor: Int32
+        /// Whole records.
         private var buffer: [UInt8]
+        /// Bytes of the file that are whole records.
+        private var length = 0
         /// What was wrong with the last write; nothing more is written then.
         private(set) var failure: String?
 
@@ -20,6 +23,9 @@
                     .invalidArgument, "The capture \(path) cannot be written: \(String(cString: strerror(errno))).")
             }
             flush()
+            if let failure {
+                throw BluetoothError(.invalidArgument, "The capture \(path) cannot be written: \(failure).")
+            }
         }
 
         deinit { if descriptor >= 0 { Foundation.close(descriptor) } }
@@ -43,6 +49,7 @@
 
         /// Writes what was added. A disk that is full ends the capture, not the connection.
         mutating func flush() {
+            guard !buffer.isEmpty else { return }
             var start = 0
             while start < buffer.count, failure == nil {
                 let written = buffer.withUnsafeBytes {
@@ -54,6 +61,8 @@
                     failure = String(cString: strerror(errno))
                 }
             }
+            // Half a record would make it a file that is damaged.
+            if failure == nil { length += buffer.count } else { ftruncate(descriptor, off_t(length)) }
             buffer.removeAll(keepingCapacity: true)
         }
     }

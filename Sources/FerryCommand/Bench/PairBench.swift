@@ -51,11 +51,12 @@ struct PairBench: Sendable {
                     "\(link.peer) is here; chunks of \(link.maximumChunkSize) bytes"
                 }
                 try await withTaskCancellationHandler {
-                    while let message = try await channel.next(within: Self.patience) {
+                    visit: while let message = try await channel.next(within: Self.patience) {
                         switch message {
                         case .ping: try await channel.send(.ping)
                         case .run(let run): try await answer(run, channel)
-                        case .data, .end, .result: throw Self.outOfTurn
+                        case .end: break visit
+                        case .data, .result: throw Self.outOfTurn
                         }
                     }
                 } onCancel: {
@@ -116,10 +117,20 @@ struct PairBench: Sendable {
                     try summarize(run, result)
                 }
             }
-            await channel.finish()
+            await leave(channel)
         } onCancel: {
             channel.close()
         }
+    }
+
+    /// Has the serving side end the connection. This process would be gone before its adapter had ended it, and the other side
+    /// would wait until the link is lost.
+    private func leave(_ channel: PairChannel) async {
+        do {
+            try await channel.send(.end)
+            _ = try await channel.next(within: .seconds(10))
+        } catch {}  // Everything has been measured.
+        channel.close()
     }
 
     private func roundTrip(_ channel: PairChannel) async throws -> Double {
@@ -233,6 +244,5 @@ private final class PairChannel: Sendable {
         return try PairMessage(bytes)
     }
 
-    func finish() async { try? await channel.closeAfterSending(timeout: .seconds(10)) }
     func close() { channel.close() }
 }

@@ -8,7 +8,7 @@ enum PairMessage: Equatable, Sendable {
     case run(Run)
     /// Filler, of which the receiver counts the bytes.
     case data(count: Int)
-    /// From the sender: that was all.
+    /// From the sender: that was all. From the connecting side in place of a run: end the connection.
     case end
     /// From the receiver: what has arrived.
     case result(Result)
