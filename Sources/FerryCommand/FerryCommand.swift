@@ -1,5 +1,6 @@
 import ArgumentParser
 import FerryTransports
+import Foundation
 
 /// `ferry`: carries files, measures what a link gives, advises on how to use it, and makes and reads captures.
 @main struct FerryCommand: AsyncParsableCommand {
@@ -13,4 +14,12 @@ import FerryTransports
             Advise.self,
             Trace.self, Capture.self, Outbox.self, Fleet.self, GatewayCommand.self,
         ])
+
+    static func main() async {
+        await main(nil)
+        // `print` does not say what it could not write: a disk is full, or there is no standard output.
+        guard fflush(nil) != 0 else { return }
+        note("Error: Standard output cannot be written to.")
+        _Exit(1)
+    }
 }

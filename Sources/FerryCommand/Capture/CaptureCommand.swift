@@ -1,8 +1,8 @@
 import ArgumentParser
-import Dispatch
 import Foundation
 
 #if HCI
+    import Ferry
     import FerryBluetooth
     import FerryHCI
 #endif
@@ -45,41 +45,42 @@ struct Capture: AsyncParsableCommand {
 
     #if HCI
         func run() async throws {
+            let (source, seconds, file) = (transport, seconds, file)
+            // To interrupt it is the usual end.
+            let (result, _) = await Interruptible.run { try await Self.record(source, to: file, for: seconds) }
+            try result.get()
+        }
+
+        private static func record(_ source: String, to file: String, for seconds: Double?) async throws {
             let monitor: HCIMonitor
             do throws(BluetoothError) {
-                monitor = try await HCIMonitor.start(try HCIMonitor.Source(transport), to: file)
+                monitor = try await HCIMonitor.start(try HCIMonitor.Source(source), to: file)
             } catch {
                 throw CommandFailure(error.message)
             }
-            // At once, also to a file, for whoever waits for it.
-            FileHandle.standardOutput.write(Data("recording \(transport) to \(file)\n".utf8))
-            await Self.wait(for: seconds) { monitor.failure != nil }
+            do {
+                // At once, also to a file, for whoever waits for it.
+                try Output.print("recording \(source) to \(file)\n")
+                await wait(for: seconds) { monitor.failure != nil }
+            } catch {
+                await monitor.stop()
+                throw error
+            }
             await monitor.stop()
             let counts = monitor.packetCounts.sorted { $0.key < $1.key }.map { "\($0.value) of hci\($0.key)" }
-            print("packets: \(counts.isEmpty ? "none" : counts.joined(separator: ", "))")
+            try Output.print("packets: \(counts.isEmpty ? "none" : counts.joined(separator: ", "))\n")
             if let failure = monitor.failure { throw CommandFailure(failure) }
         }
 
         /// Until the time is up, somebody interrupts, or something has gone wrong.
-        private static func wait(for seconds: Double?, isOver: @escaping @Sendable () -> Bool) async {
-            let (signals, signal) = AsyncStream.makeStream(of: Void.self)
-            let queue = DispatchQueue(label: "ferry.capture")
-            var sources: [any DispatchSourceProtocol] = []
-            for number in [SIGINT, SIGTERM] {
-                Foundation.signal(number, SIG_IGN)  // the source sees it all the same
-                let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
-                source.setEventHandler { signal.finish() }
-                source.resume()
-                sources.append(source)
+        private static func wait(for seconds: Double?, isOver: () -> Bool) async {
+            let time = SystemTime()
+            let end = seconds.map { time.now + .seconds($0) }
+            while !Task.isCancelled, !isOver() {
+                let now = time.now
+                guard now < end ?? .distantFuture else { return }
+                try? await time.sleep(until: min(now + .milliseconds(200), end ?? .distantFuture))
             }
-            let timer = DispatchSource.makeTimerSource(queue: queue)
-            let end = seconds.map { DispatchTime.now() + $0 }
-            timer.schedule(deadline: .now() + 0.2, repeating: 0.2)
-            timer.setEventHandler { if isOver() || end.map({ $0 <= .now() }) ?? false { signal.finish() } }
-            timer.resume()
-            for await _ in signals {}
-            timer.cancel()
-            for source in sources { source.cancel() }
         }
     #endif
 }

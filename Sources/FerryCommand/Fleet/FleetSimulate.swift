@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryFleet
+import Foundation
 
 extension Fleet {
     /// `ferry fleet simulate`: what a fleet of this size asks of its broker, and how long peers are nobody's.
@@ -53,14 +54,36 @@ extension Fleet {
         @Option(help: "Where the numbers drawn begin.")
         var seed: UInt64 = 1
 
+        func validate() throws {
+            let counts = [
+                ("--gateways", gateways, 1...10_000), ("--peers", peers, 1...1_000_000),
+                ("--capacity", capacity ?? 1, 1...1_000_000), ("--minutes", minutes, 1...1440),
+                ("--time-to-live", timeToLive, 8...43_200), ("--poll", poll ?? 1, 1...28_800),
+                ("--startup", startup, 0...86_400), ("--outage", outage, 1...86_400),
+            ]
+            for (name, value, range) in counts where !range.contains(value) {
+                throw ValidationError("\(name) is \(value); give \(range.lowerBound) to \(range.upperBound).")
+            }
+            for (name, value) in [("--failures", failures), ("--partitioned", partitioned), ("--moves", moves)]
+            where !(0...100).contains(value) {
+                throw ValidationError("\(name) is \(value); give 0 to 100.")
+            }
+            do { try setup().validate() } catch { throw ValidationError(error.message) }
+        }
+
         func run() async throws {
-            let simulation: FleetSimulation
-            do { simulation = try FleetSimulation(setup()) } catch { throw ValidationError(error.message) }
-            print(Self.headings)
             do {
-                let report = try simulation.run { print(Self.line($0)) }
-                print(Self.summary(report))
+                let simulation = try FleetSimulation(setup())
+                Self.show(Self.headings)
+                let report = try simulation.run { Self.show(Self.line($0)) }
+                Self.show(Self.summary(report))
             } catch { throw CommandFailure(error.message) }
+        }
+
+        /// At once, also in a pipe: whoever ends a long simulation keeps the phases that were over.
+        private static func show(_ text: String) {
+            print(text)
+            fflush(nil)
         }
 
         func setup() -> FleetSimulation.Setup {
@@ -68,21 +91,18 @@ extension Fleet {
             setup.gateways = gateways
             setup.peers = peers
             setup.capacity = capacity
-            setup.phase = .seconds(held(minutes) * 60)
-            setup.policy.timeToLive = .seconds(held(timeToLive))
-            setup.policy.poll = .seconds(held(poll ?? timeToLive / 3 * 2))
-            setup.policy.startup = .seconds(held(startup))
+            setup.phase = .seconds(minutes * 60)
+            setup.policy.timeToLive = .seconds(timeToLive)
+            setup.policy.poll = .seconds(poll ?? timeToLive / 3 * 2)
+            setup.policy.startup = .seconds(startup)
             setup.policy.silence = max(setup.policy.silence, setup.policy.poll * 3)
             setup.failuresPerHour = failures / 100
-            setup.outage = .seconds(held(outage))
+            setup.outage = .seconds(outage)
             setup.partitioned = partitioned / 100
             setup.movesPerHour = moves
             setup.seed = seed
             return setup
         }
-
-        /// What cannot be is refused by the setup, not by an overflow here.
-        private func held(_ value: Int) -> Int { min(1_000_000, max(-1, value)) }
 
         private static let columns = [
             ("phase", 10), ("minutes", 8), ("failed", 7), ("hand-overs/h", 13), ("begins/h", 10),
