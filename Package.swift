@@ -300,6 +300,9 @@ let package = Package(
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryLoopback", "FerrySequenced", "FerryZlib",
                 "FerryRecords", "Diary", "BluetoothHost",
+                .target(name: "FerryGateway", condition: .when(traits: ["NATS"])),
+                .target(name: "FerryNATS", condition: .when(traits: ["NATS"])),
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
             ], exclude: ["pages.py"]),

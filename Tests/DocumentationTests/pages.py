@@ -5,14 +5,15 @@
   Package.swift names products and traits that there are.
 - Each line of a command names what there is: for ferry and business-card the subcommand and its options, with values where they
   take some; targets of make; scripts and their first words; suites of `swift test --filter`; products of `swift run`.
-- Those commands are run that need neither a radio, nor another side, nor more than seconds."""
-import glob, json, os, re, shlex, subprocess, sys
+- Lines of ferry and business-card are run, in a folder of their own, unless they need what is not here; which, and why, is printed.
+  Lines that name the same socket are the two sides of one transfer, and run together."""
+import glob, json, os, re, shlex, signal, subprocess, sys, tempfile, time
 
 programs = sys.argv[1]
 pages = ['README.md', 'CONTRIBUTING.md'] + sorted(
     glob.glob('Documentation/*.md') + glob.glob('Sources/*/*.docc/*.md') + glob.glob('Plugins/*/*.docc/*.md'))
 manifest = open('Package.swift').read()
-problems, blocks, commands, run = [], 0, 0, 0
+problems, blocks, commands = [], 0, 0
 
 
 def compiled():
@@ -99,13 +100,15 @@ def check_program(where, name, words):
     if waits and is_line:
         problems.append(f'{where}: {waits} needs a value')
     places = [argument for argument in command.get('arguments', []) if argument['kind'] == 'positional']
+    needed = [place for place in places if not place.get('isOptional')]
+    if values and len(values) < len(needed):
+        problems.append(f'{where}: {command["commandName"]} needs {needed[len(values)]["valueName"]} as well')
     if len(values) > len(places) and not any(place.get('isRepeating') for place in places):
         problems.append(f'{where}: {command["commandName"]} takes no {values[-1]}')
 
 
 def check_command(where, text):
     """Whether it was one."""
-    global run
     for part in re.split(r'(?<![\'"\w])\s*(?:\||;|&&)\s*(?![^\']*\'$)', re.sub(r'\s#\s.*$', '', text)):
         try:
             words = shlex.split(part.split(' > ')[0].rstrip('&'))
@@ -120,14 +123,6 @@ def check_command(where, text):
             continue  # an outline, not a command
         if name in ('ferry', 'business-card'):
             check_program(where, name, rest)
-            is_quick = name == 'ferry' and (
-                rest[0] == 'advise' or (rest[0] in ('scan', 'inspect') and 'loopback' in rest and '--json' not in rest))
-            if is_quick and is_line:
-                run += 1
-                ended = subprocess.run([f'{programs}/ferry'] + rest + (['--seconds', '2'] if rest[0] == 'scan' else []),
-                                       capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
-                if ended.returncode or not ended.stdout:
-                    problems.append(f'{where}: {part} ended with {ended.returncode}: {ended.stderr}')
         elif name == 'make':
             for target in rest:
                 if '=' in target:
@@ -157,6 +152,69 @@ def check_command(where, text):
     return False
 
 
+# Why a line is read and not run: the first that fits.
+OBSTACLES = [(r'(hci|bluez)\b|ferry capture', 'needs a Bluetooth adapter'), (r'--nats', 'needs a nats-server'),
+             (r'\.\.\.', 'is an outline'), (r'^(make|scripts/\w+|swift)\b', 'builds for minutes')]
+# What makes a line end soon.
+SHORTENED = {'scan': '--seconds 1', 'watch': '--count 1'}
+# What lines take for granted.
+SURROUNDINGS = """
+mkdir photos; head -c 100000 /dev/urandom > photos/one.jpg; echo two > photos/two.jpg
+printf '> 05 48 65 6c 6c 6f\\n' > chunks.log
+"""
+
+
+def run_lines(where, texts):
+    """Runs one line, or the lines of one transfer: the first stays, the others follow one another, then the first ends."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        scripts = []
+        for text in texts:
+            text = re.sub(r'\s#\s.*$', '', text).strip().replace('/tmp/ferry', f'{folder}/s')
+            for name, option in SHORTENED.items():
+                if re.match(rf'ferry {name}\b', text):
+                    text += f' {option}'
+            scripts.append(text)
+        script = 'readings() { seq 5; }\n' + SURROUNDINGS
+        if len(scripts) == 1:
+            script += scripts[0]
+        else:
+            script += f"""{scripts[0]} & first=$!
+{{ {' && '.join(scripts[1:])}; }} || {{ kill $first; exit 1; }}
+for i in $(seq 50); do kill -0 $first 2> /dev/null || break; sleep 0.1; done
+kill $first 2> /dev/null; wait $first; status=$?
+[ $status = 0 ] || [ $status = 143 ]"""
+        process = subprocess.Popen(['bash', '-uo', 'pipefail', '-c', script], cwd=folder, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace',
+                                   env=os.environ | {'PATH': f'{os.path.abspath(programs)}:{os.environ["PATH"]}'}, start_new_session=True)
+        try:
+            output, _ = process.communicate(timeout=60)
+            if process.returncode:
+                problems.append(f'{where}: {"; ".join(scripts)} ended with {process.returncode}: {output}')
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            problems.append(f'{where}: {"; ".join(scripts)} did not end within 60 s: {process.communicate()[0]}')
+    was_run.append(f'{where} ({time.monotonic() - began:.1f} s)')
+
+
+def run_page(page, lines):
+    """Of the lines (number, text), which are whole lines of the page, those that can be run; the others are noted."""
+    together = []
+    for number, text in lines + [(0, '')]:
+        joins = together and number == together[-1][0] + 1 and 'unix:/tmp/ferry' in text and 'unix:/tmp/ferry' in together[0][1]
+        if together and not joins:
+            run_lines(f'{page}:{together[0][0]}', [text for _, text in together])
+            together = []
+        obstacle = next((why for pattern, why in OBSTACLES if re.search(pattern, text)), None)
+        if obstacle:
+            was_read.setdefault(obstacle, []).append(f'{page}:{number}')
+        elif re.search(r'(^|\| )(ferry|business-card) ', text):
+            together.append((number, text))
+        elif text:
+            was_read.setdefault("is another program's", []).append(f'{page}:{number}')
+
+
+was_run, was_read = [], {}
 files = compiled()
 suites = {name for path, lines, _ in files if '/Tests/' in f'/{path}' for line in lines
           for name in re.findall(r'(?:struct|class|extension|enum) (\w+)', line)} 
@@ -173,12 +231,24 @@ for page in pages:
             check_manifest(where, match.group(1))
         elif not any(stands_in(block, lines, imports) for _, lines, imports in files):
             problems.append(f'{where}: no file that is built has this block, which begins with: {first.strip()}')
+    outside = re.sub(r'^```.*?^```$', lambda found: '\n' * found.group(0).count('\n'), text, flags=re.M | re.S)
+    for match in re.finditer(r'^ {4,}(let|var|try|await|import|func|struct|for try|for await|guard) .*$', outside, re.M):
+        problems.append(f'{page}:{outside[:match.start()].count(chr(10)) + 1}: put Swift between ```swift and ```, so that it is built: '
+                        f'{match.group(0).strip()}')
+    lines = []
     for number, line in commands_of(text.splitlines()):
         is_line = line in text.splitlines()[number - 1] and '`' not in text.splitlines()[number - 1]
-        commands += check_command(f'{page}:{number}', line)
+        is_command = check_command(f'{page}:{number}', line)
+        commands += is_command
+        if is_line and is_command:
+            lines.append((number, line))
+    run_page(page, sorted(lines))
 for problem in problems:
     print(f'readme: {problem}', file=sys.stderr)
-if blocks < 20 or commands < 40 or run < 2:
-    sys.exit(f'readme: too few were looked at: {blocks} blocks, {commands} commands, {run} run')
-print(f'readme: {blocks} blocks of code are built, {commands} command lines name what there is, {run} of them were run')
+if blocks < 25 or commands < 40 or len(was_run) < 8:
+    sys.exit(f'readme: too few were looked at: {blocks} blocks, {commands} commands, {len(was_run)} run')
+print(f'readme: run: {", ".join(was_run)}')
+for why, places in was_read.items():
+    print(f'readme: read, for it {why}: {", ".join(places)}')
+print(f'readme: {blocks} blocks of code are built, {commands} commands name what there is')
 sys.exit(bool(problems))

@@ -1,0 +1,46 @@
+// What Documentation/Records.md and Documentation/Gateway.md show.
+
+#if Records
+    import Ferry
+    import FerryRecords
+    import GRDB
+
+    private func keep(_ celsius: Double, over channel: MessageChannel<[UInt8], [UInt8]>) async throws {
+        let store = try RecordStore.open("readings.ferry")
+        try await store.append(Array("21.5".utf8), to: "collector", stream: "temperature")
+        try await store.exchange(over: channel, with: "collector")
+
+        for try await record in store.inbox {
+            try await record.done { database in  // GRDB's Database: one transaction with the app's own tables
+                try database.execute(sql: "INSERT INTO reading VALUES (?)", arguments: [celsius])
+            }
+        }
+    }
+
+    private func serve(_ store: RecordStore, over transport: any Transport) async throws {
+        let hub = try RecordHub(store, over: transport)
+        hub.onInterruption { print($0?.message ?? "Peers can come again.") }
+        try await hub.run()  // until its task is cancelled
+    }
+#endif
+
+#if Records && NATS
+    import FerryGateway
+    import FerryNATS
+
+    private func consume(_ upsert: (String?, [UInt8]) async throws -> Void) async throws {
+        let connection = try await NATSConnection.connect(NATSConfiguration(servers: ["nats://localhost:4222"]))
+        let consumer = try await NATSConsumer.open("ferry", subject: "ferry.records.>", name: "table", on: connection)
+        while true {
+            for delivery in try await consumer.take(atMost: 100, within: .seconds(5)) {
+                try await upsert(delivery.message["Nats-Msg-Id"], delivery.message.bytes)
+                try await consumer.acknowledge(delivery)
+            }
+        }
+    }
+
+    private func publish(_ store: RecordStore) async throws {
+        let gateway = try Gateway(store, Gateway.Configuration(servers: ["nats://localhost:4222"], name: "gateway-1"))
+        try await gateway.run()
+    }
+#endif
