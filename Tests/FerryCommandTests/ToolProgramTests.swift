@@ -1,3 +1,4 @@
+import Foundation
 import TestSupport
 import Testing
 
@@ -51,5 +52,58 @@ import Testing
         #expect(output.hasPrefix("status 0\n"), "\(output)")
         let counts = output.split(separator: "\n").dropFirst().map { Int($0.filter(\.isNumber)) ?? -1 }
         #expect(counts.count == 3 && counts[0] >= 1 && counts[1] == 0 && counts[2] >= 3, "\(output)")
+    }
+
+    @Test("What standard output does not take is a failure, whichever command prints it") func fullDisk() async throws {
+        let output = try await ProgramShell.run(
+            """
+            printf '> ff\\n' > log
+            for command in 'advise --message-size 100 --peer ios' 'bench --mtu 185' 'fleet simulate --gateways 2 --peers 9 --minutes 1' \
+                'scan --transport loopback --seconds 0.2' 'trace log'; do
+                $FERRY $command > /dev/full 2> errors; echo "$? ${command%% *}"; grep -c 'Standard output cannot be written to' errors
+            done
+            $FERRY advise --message-size 100 --peer ios >&- 2> errors; echo "closed $?"
+            """)
+        #expect(
+            output.split(separator: "\n") == [
+                "1 advise", "1", "1 bench", "1", "1 fleet", "1", "1 scan", "1", "1 trace", "0", "closed 1",
+            ], "\(output)")
+    }
+
+    @Test("What a fleet is simulated with is checked, in the words of the options") func fleetUsage() async throws {
+        let wrong = [
+            ("--gateways 0", "--gateways is 0; give 1 to 10000."), ("--peers 9999999", "--peers is 9999999; give 1 to"),
+            ("--capacity 0", "--capacity is 0; give 1 to"), ("--minutes 0", "--minutes is 0; give 1 to 1440."),
+            ("--time-to-live 2", "--time-to-live is 2; give 8 to"), ("--poll 0", "--poll is 0; give 1 to"),
+            ("--startup=-1", "--startup is -1; give 0 to"), ("--outage 0", "--outage is 0; give 1 to"),
+            ("--failures nan", "--failures is nan; give 0 to 100."), ("--moves=-1", "--moves is -1.0; give 0 to 100."),
+            ("--partitioned 101", "--partitioned is 101.0; give 0 to 100."), ("--seed x", "--seed"),
+        ]
+        let output = try await ProgramShell.run(
+            wrong.map { "$FERRY fleet simulate \($0.0); echo \"status $?\"" }.joined(separator: "\n")
+                + "\n$FERRY fleet simulate --time-to-live 8 --gateways 2 --peers 9 --minutes 1 | grep -c after")
+        for (_, words) in wrong { #expect(output.contains(words), "\(words): \(output)") }
+        #expect(output.components(separatedBy: "status 64\n").count == wrong.count + 1, "\(output)")
+        #expect(output.components(separatedBy: "Usage: ferry fleet simulate").count == wrong.count + 1, "\(output)")
+        #expect(output.hasSuffix("\n1\n"), "\(output)")
+    }
+
+    @Test("Phases that are over are there when a simulation is ended, in a pipe and on a terminal")
+    func fleetInterrupted() async throws {
+        let output = try await ProgramShell.run(
+            """
+            # The start takes a moment, the days after it longer than anybody waits.
+            LONG="$PROGRAM fleet simulate --gateways 10 --peers 1000 --minutes 1440"
+            wait_for() { for i in $(seq 1200); do grep -q ' start' $1 2> /dev/null && break; sleep 0.05; done; }
+            for signal in TERM KILL; do
+                $LONG > lines & p=$!
+                wait_for lines; kill -$signal $p; wait $p 2> /dev/null; echo "$signal $?"; grep -c ' start' lines; rm lines
+            done
+            # Ctrl-C, as somebody types it.
+            { wait_for typed; printf '\\003'; sleep 1; } | script -qefc "$LONG" typed > /dev/null; echo "typed $?"; grep -c ' start' typed
+            """)
+        for line in ["TERM 143\n1", "KILL 137\n1", "typed 130\n1"] {
+            #expect(output.contains("\(line)\n"), "\(line): \(output)")
+        }
     }
 }

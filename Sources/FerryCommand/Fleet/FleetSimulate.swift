@@ -74,16 +74,17 @@ extension Fleet {
         func run() async throws {
             do {
                 let simulation = try FleetSimulation(setup())
-                Self.show(Self.headings)
-                let report = try simulation.run { Self.show(Self.line($0)) }
-                Self.show(Self.summary(report))
+                var isWritten = Self.show(Self.headings)
+                let report = try simulation.run { isWritten = Self.show(Self.line($0)) && isWritten }
+                isWritten = Self.show(Self.summary(report)) && isWritten
+                if !isWritten { throw FerryError(.invalidConfiguration, "Standard output cannot be written to.") }
             } catch { throw CommandFailure(error.message) }
         }
 
         /// At once, also in a pipe: whoever ends a long simulation keeps the phases that were over.
-        private static func show(_ text: String) {
+        private static func show(_ text: String) -> Bool {
             print(text)
-            fflush(nil)
+            return fflush(nil) == 0
         }
 
         func setup() -> FleetSimulation.Setup {
