@@ -174,8 +174,8 @@ def run_lines(where, texts):
             for name, option in SHORTENED.items():
                 if re.match(rf'ferry {name}\b', text):
                     text += f' {option}'
-            # Of many points to measure, the first few.
-            text = re.sub(r'(?<= )([\w.]+,[\w.]+)(,[\w.]+)+', r'\1', text) if text.startswith('ferry bench') else text
+            # Of many points to measure, the first.
+            text = re.sub(r'(?<= )([\w.]+)(,[\w.]+)+', r'\1', text) if text.startswith('ferry bench') else text
             scripts.append(text)
         script = 'readings() { seq 5; }\n' + SURROUNDINGS
         if len(scripts) == 1:
@@ -187,12 +187,12 @@ def run_lines(where, texts):
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace',
                                    env=os.environ | {'PATH': f'{os.path.abspath(programs)}:{os.environ["PATH"]}'}, start_new_session=True)
         try:
-            output, _ = process.communicate(timeout=60)
+            output, _ = process.communicate(timeout=120)
             if process.returncode:
                 problems.append(f'{where}: {"; ".join(scripts)} ended with {process.returncode}: {output}')
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            problems.append(f'{where}: {"; ".join(scripts)} did not end within 60 s: {process.communicate()[0]}')
+            problems.append(f'{where}: {"; ".join(scripts)} did not end within 120 s: {process.communicate()[0]}')
     was_run.append(f'{where} ({time.monotonic() - began:.1f} s)')
 
 

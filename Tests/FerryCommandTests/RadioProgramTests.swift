@@ -51,7 +51,9 @@
             #expect(!output.contains("\n!!"), "\(output)")
         }
 
-        @Test("Both directions are measured, and a visit ends as one; so does one that is killed") func bench() async throws {
+        @Test("Both directions are measured, and a visit ends as one; so does one that is killed") func bench()
+            async throws
+        {
             let output = try await run(
                 """
                 $PROGRAM bench --serve $ONE > served 2>&1 & s=$!

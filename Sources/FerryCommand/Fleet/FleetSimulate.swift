@@ -72,7 +72,7 @@ extension Fleet {
         }
 
         func run() async throws {
-            do {
+            do throws(FerryError) {
                 let simulation = try FleetSimulation(setup())
                 var isWritten = Self.show(Self.headings)
                 let report = try simulation.run { isWritten = Self.show(Self.line($0)) && isWritten }
