@@ -20,6 +20,8 @@ public struct FleetSimulation: Sendable {
         public var hearing = Duration.seconds(30)
         /// The length of each of the three phases.
         public var phase = Duration.seconds(3600)
+        /// The length of the second phase, where it is another one.
+        public var partition: Duration?
         /// The chance of a gateway to fail within an hour.
         public var failuresPerHour = 0.01
         /// How long one that has failed is away.
@@ -55,7 +57,9 @@ public struct FleetSimulation: Sendable {
             ] where !range.contains(value) {
                 throw refuse("\(name) is \(value), and can be \(range.lowerBound) to \(range.upperBound).")
             }
-            for (name, value) in [("hearing", hearing), ("phase", phase), ("outage", outage)]
+            for (name, value) in [
+                ("hearing", hearing), ("phase", phase), ("partition", partition ?? phase), ("outage", outage),
+            ]
             where value < .seconds(1) || value > .seconds(86_400) {
                 throw refuse("\(name) is \(value), and can be a second to a day.")
             }
@@ -136,8 +140,9 @@ public struct FleetSimulation: Sendable {
         // What a fleet needs at first, when everything is nobody's, says nothing about the hours.
         let start = max(300, Int(setup.policy.poll.components.seconds) * 6)
         let seconds = Int(setup.phase.components.seconds)
+        let partition = setup.partition.map { Int($0.components.seconds) } ?? seconds
         var phases: [Phase] = []
-        for (name, length) in [("start", start), ("failures", seconds), ("partition", seconds), ("after", seconds)] {
+        for (name, length) in [("start", start), ("failures", seconds), ("partition", partition), ("after", seconds)] {
             try world.run(name, seconds: length, hasFailures: name != "start", isPartitioned: name == "partition")
             phases.append(world.phase)
             progress(world.phase)
