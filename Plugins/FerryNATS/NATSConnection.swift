@@ -50,6 +50,19 @@
             return NATSConnection(configuration, try result.get(), news)
         }
 
+        /// Connects, does something, and closes the connection, however that ended.
+        ///
+        /// - Throws: what ``connect(_:)`` does, and what `body` does.
+        public static func with<Value>(
+            _ configuration: NATSConfiguration, _ body: (NATSConnection) async throws(FerryError) -> Value
+        ) async throws(FerryError) -> Value {
+            let connection = try await connect(configuration)
+            let result: Result<Value, FerryError>
+            do throws(FerryError) { result = .success(try await body(connection)) } catch { result = .failure(error) }
+            await connection.close()
+            return try result.get()
+        }
+
         /// The server's own identifier, which it draws anew at each start (`server_id` in its INFO); empty while there is none.
         public var serverID: String {
             guard let handle = handle.withLock({ $0 }) else { return "" }

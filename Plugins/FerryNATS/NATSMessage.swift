@@ -8,9 +8,9 @@
     public struct NATSMessage: Sendable, Hashable {
         /// One header.
         public struct Header: Sendable, Hashable {
-            /// Its name, as it is written: names differ by case.
+            /// Its name, as it is written, for names differ by case: visible ASCII characters, and no colon.
             public let name: String
-            /// Its value, without line breaks.
+            /// Its value: at least one character, the first no space, and no line breaks.
             public let value: String
 
             /// A header.
@@ -79,14 +79,13 @@
             }
             guard status == NATS_OK, let message else { throw NATSFailure(status).error("A message cannot be made") }
             for header in headers {
-                let isPlain =
-                    !header.name.isEmpty && (header.name + header.value).utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-                guard isPlain, natsMsgHeader_Set(message, header.name, header.value) == NATS_OK else {
+                guard header.isPlain, natsMsgHeader_Set(message, header.name, header.value) == NATS_OK else {
                     natsMsg_Destroy(message)
                     throw FerryError(
                         .invalidConfiguration,
-                        "\(header.name.debugDescription): \(header.value.debugDescription) is no header; control characters are "
-                            + "not allowed.")
+                        "\(header.name.debugDescription): \(header.value.debugDescription) is no header of a message to \(subject). "
+                            + "A name has visible ASCII characters and no colon; a value is not empty, does not begin with a space, "
+                            + "and has no control characters. Leave a header out that has nothing to say.")
                 }
             }
             return message
@@ -98,6 +97,15 @@
                 return false
             }
             return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
+        }
+    }
+
+    extension NATSMessage.Header {
+        /// Whether it arrives as it was sent. libnats skips white space after the colon, line breaks as well: it reads the header
+        /// that follows an empty value as that value.
+        fileprivate var isPlain: Bool {
+            !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x3A }
+                && !value.isEmpty && value.utf8.first != 0x20 && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
         }
     }
 

@@ -40,8 +40,8 @@
             -> [NATSMessage.Header]
         {
             let headers = [
-                NATSMessage.Header("Ferry-Peer", escaped(peer)),
-                // An empty value: libnats takes the next header for it.
+                // No header has an empty value.
+                NATSMessage.Header("Ferry-Peer", peer.isEmpty ? "%" : escaped(peer)),
                 NATSMessage.Header("Ferry-Stream", record.stream.isEmpty ? "%" : escaped(record.stream)),
                 NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
                 NATSMessage.Header("Ferry-Sequence", "\(record.sequence)"),

@@ -215,19 +215,7 @@
         @Test func tlsNeedsAnAuthorityThatIsTrusted() async throws {
             let server = try NATSServer(
                 "tls { cert_file: \"FOLDER/certificate.pem\", key_file: \"FOLDER/key.pem\" }")
-            let openssl = Process()
-            openssl.executableURL = URL(filePath: "/usr/bin/env")
-            openssl.arguments = [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
-                "2",
-                "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
-                server.folder.appending(path: "key.pem").path(), "-out",
-                server.folder.appending(path: "certificate.pem").path(),
-            ]
-            openssl.standardError = FileHandle.nullDevice
-            try openssl.run()
-            await openssl.ended()
-            try #require(openssl.terminationStatus == 0)
+            try await server.makeCertificate()
             try await server.start()
             var configuration = NATSConfiguration(servers: ["tls://localhost:\(server.port)"])
             do {
@@ -236,7 +224,7 @@
             } catch {
                 #expect(error.code == .natsInsecure, "\(error)")
             }
-            configuration.authoritiesFile = server.folder.appending(path: "certificate.pem").path()
+            configuration.authoritiesFile = server.certificate
             let connection = try await NATSConnection.connect(configuration)
             try await connection.open(stream)
             await connection.close()
@@ -297,8 +285,41 @@
                     await code { try await connection.publish(NATSMessage(subject, bytes: [])) }
                         == .invalidConfiguration)
             }
-            let header = NATSMessage("a", headers: [NATSMessage.Header("a", "b\r\nc: d")], bytes: [])
-            #expect(await code { try await connection.publish(header) } == .invalidConfiguration)
+            // As many of them as there are arrive, each with its own value.
+            let headers = [("a", "b: c "), ("d~", "%"), ("e", "ä"), ("E", "f")].map(NATSMessage.Header.init)
+            try await connection.publish(NATSMessage("sightings.b", headers: headers, bytes: []))
+            #expect(await iterator.next().map { Set($0.headers) } == Set(headers))
+            for (name, value) in [
+                ("a", "b\r\nc: d"), ("a", ""), ("a", " b"), ("a", " "), ("", "b"), ("a b", "c"), ("a:", "b"),
+                ("ä", "b"),
+            ] {
+                let message = NATSMessage("a", headers: [NATSMessage.Header(name, value)], bytes: [])
+                #expect(
+                    await code { try await connection.publish(message) } == .invalidConfiguration, "\(name): \(value)")
+            }
+        }
+
+        @Test func aConnectionForOneDeedIsClosedHoweverThatEnds() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            var configuration = NATSConfiguration(servers: [server.url])
+            configuration.connectTimeout = .seconds(30)
+            configuration.requestTimeout = .seconds(30)
+            let (stream, wanted) = (stream, configuration)
+            let connection = try await NATSConnection.with(wanted) { connection throws(FerryError) in
+                try await connection.open(stream)
+                return connection
+            }
+            #expect(!connection.isConnected)
+            #expect(await code { try await connection.flush() } == .closed)
+            var other: NATSConnection?
+            do throws(FerryError) {
+                try await NATSConnection.with(wanted) { connection throws(FerryError) in
+                    other = connection
+                    throw FerryError(.queueFull, "enough")
+                }
+            } catch { #expect(error.code == .queueFull) }
+            #expect(other?.isConnected == false)
         }
     }
 #endif

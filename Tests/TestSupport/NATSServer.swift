@@ -59,6 +59,24 @@ package final class NATSServer: Sendable {
         throw Failure(text: "nats-server did not start: \(log)")
     }
 
+    /// For its TLS: FOLDER/certificate.pem, which is its own authority, and FOLDER/key.pem.
+    package func makeCertificate() async throws {
+        let openssl = Process()
+        openssl.executableURL = URL(filePath: "/usr/bin/env")
+        openssl.arguments = [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+            "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
+            folder.appending(path: "key.pem").path(), "-out", certificate,
+        ]
+        openssl.standardError = FileHandle.nullDevice
+        try openssl.run()
+        await openssl.ended()
+        guard openssl.terminationStatus == 0 else { throw Failure(text: "openssl made no certificate") }
+    }
+
+    /// Its certificate's file.
+    package var certificate: String { folder.appending(path: "certificate.pem").path() }
+
     package var log: String {
         (try? String(contentsOf: folder.appending(path: "log"), encoding: .utf8)) ?? "no log"
     }

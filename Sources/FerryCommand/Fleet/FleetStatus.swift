@@ -20,15 +20,9 @@
             var configuration = NATSConfiguration(servers: nats)
             configuration.name = "ferry fleet"
             configuration.credentialsFile = credentials
-            do throws(FerryError) {
-                let connection = try await NATSConnection.connect(configuration)
-                let result: Result<Value, FerryError>
-                do throws(FerryError) { result = .success(try await body(connection)) } catch {
-                    result = .failure(error)
-                }
-                await connection.close()
-                return try result.get()
-            } catch { throw CommandFailure(error.message) }
+            do throws(FerryError) { return try await NATSConnection.with(configuration, body) } catch {
+                throw CommandFailure(error.message)
+            }
         }
     }
 
