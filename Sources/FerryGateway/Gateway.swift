@@ -143,17 +143,13 @@
             _ configuration: Configuration, largestRecord: Int
         ) async throws(FerryError) -> NATSStream.State? {
             try configuration.check()
-            let connection = try await NATSConnection.connect(configuration.servers)
-            let result: Result<NATSStream.State?, FerryError>
-            do throws(FerryError) {
+            return try await NATSConnection.with(configuration.servers) { connection throws(FerryError) in
                 try checkPayload(connection, largestRecord)
-                result = .success(try await connection.open(configuration.stream, creates: false))
-            } catch {
-                result =
-                    error.code == .natsNotFound && configuration.createsStream ? .success(nil) : .failure(error)
+                do throws(FerryError) { return try await connection.open(configuration.stream, creates: false) } catch {
+                    guard error.code == .natsNotFound && configuration.createsStream else { throw error }
+                    return nil
+                }
             }
-            await connection.close()
-            return try result.get()
         }
 
         /// The names and headers beside a record's bytes.
@@ -417,6 +413,9 @@
     extension Gateway.Configuration {
         func check() throws(FerryError) {
             func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
+            guard !name.isEmpty else {
+                throw refuse("The gateway has no name, which its records carry. Give it one.")
+            }
             guard RecordNames.isPrefix(prefix) else {
                 throw refuse(
                     "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."

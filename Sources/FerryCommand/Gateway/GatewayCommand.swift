@@ -62,18 +62,25 @@
         private func serve() async throws {
             let settings = try settings()
             let plan = try GatewayRun(settings)
-            if check { return try await look(plan.gateway, plan.store) }
+            if check { return try await look(plan) }
             let (result, signal) = await Interruptible.run(grace: 10) { try await plan.run { say($0) } }
             guard signal == nil else { return say("ended; what is not published waits in \(plan.path)") }
             try result.get()
         }
 
-        private func look(_ configuration: Gateway.Configuration, _ bounds: RecordStore.Configuration) async throws {
-            let state = try await Gateway.check(configuration, largestRecord: bounds.largestRecord)
-            guard let state else {
-                return say("no stream \(configuration.stream.name) yet; it is made when the gateway begins")
+        private func look(_ plan: GatewayRun) async throws {
+            let stream = plan.gateway.stream.name
+            if let state = try await Gateway.check(plan.gateway, largestRecord: plan.store.largestRecord) {
+                say("stream \(stream) is as it must be, and has \(state.messages) messages")
+            } else {
+                say("no stream \(stream) yet; it is made when the gateway begins")
             }
-            say("stream \(configuration.stream.name) is as it must be, and has \(state.messages) messages")
+            guard let leases = plan.leases else { return }
+            if try await LeaseKeeper.check(leases) {
+                say("bucket \(leases.bucket) is as it must be")
+            } else {
+                say("no bucket \(leases.bucket) yet; it is made when the gateway begins")
+            }
         }
     }
 

@@ -13,7 +13,7 @@
         let path: String
         private let transport: NamedTransport?
         private let named: [String: NamedTransport]
-        private let leases: LeaseKeeper.Configuration?
+        let leases: LeaseKeeper.Configuration?
         private let slots: Int
         private let interval: Duration
         private let metrics: String?

@@ -21,6 +21,7 @@
         var streamBytes: Int64?
         var streamReplicas: Int?
         var keepSeconds: Double?
+        var answerSeconds: Double?
         var statusSeconds: Double?
         var slots: Int?
         var largestRecord: Int?
@@ -32,7 +33,7 @@
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
-            case streamBytes, streamReplicas, keepSeconds, statusSeconds, slots, largestRecord
+            case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
             case fleet, leaseSeconds, capacity, peers, metrics
         }
 
@@ -94,6 +95,12 @@
             if let streamReplicas {
                 try require((1...5).contains(streamReplicas), "streamReplicas", streamReplicas, "1 to 5")
                 configuration.stream.replicas = streamReplicas
+            }
+            if let answerSeconds {
+                try require((0.1...3600).contains(answerSeconds), "answerSeconds", answerSeconds, "0.1 to 3600")
+                configuration.servers.connectTimeout = .seconds(answerSeconds)
+                configuration.servers.requestTimeout = .seconds(answerSeconds)
+                configuration.patience = .seconds(answerSeconds)
             }
             if let keepSeconds {
                 try require((1...86_000).contains(keepSeconds), "keepSeconds", keepSeconds, "1 to 86000")

@@ -8,6 +8,25 @@
     extension LeaseKeeper {
         private static var mostRequests: Int { 256 }
 
+        /// Connects once, and looks whether the bucket of leases is as it must be; makes nothing.
+        ///
+        /// - Returns: whether the bucket is there.
+        /// - Throws: what is in the way, and what to do: `natsNoServer`, `natsRefused`, `natsInsecure`, `natsWrongShape` for a
+        ///   bucket without expiry or with another one than the policy's time to live, `natsNotFound` where there is none and
+        ///   ``Configuration/createsBucket`` is false, `invalidConfiguration`, `natsNotReady`, `timedOut`, `natsFailed`.
+        public static func check(_ configuration: Configuration) async throws(FerryError) -> Bool {
+            try await NATSConnection.with(configuration.servers) { connection throws(FerryError) in
+                do throws(FerryError) {
+                    _ = try await NATSBucket.open(
+                        configuration.bucket, expiry: configuration.policy.timeToLive, creates: false, on: connection)
+                    return true
+                } catch {
+                    guard error.code == .natsNotFound && configuration.createsBucket else { throw error }
+                    return false
+                }
+            }
+        }
+
         /// Connects, until the task is cancelled.
         func stayConnected() async {
             let hopeless: Set<FerryError.Code> = [
