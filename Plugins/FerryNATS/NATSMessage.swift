@@ -10,7 +10,7 @@
         public struct Header: Sendable, Hashable {
             /// Its name, as it is written, for names differ by case: visible ASCII characters, and no colon.
             public let name: String
-            /// Its value: at least one character, the first no space, and no line breaks.
+            /// Its value: at least one character, no space at its begin and end, and no line breaks.
             public let value: String
 
             /// A header.
@@ -84,8 +84,8 @@
                     throw FerryError(
                         .invalidConfiguration,
                         "\(header.name.debugDescription): \(header.value.debugDescription) is no header of a message to \(subject). "
-                            + "A name has visible ASCII characters and no colon; a value is not empty, does not begin with a space, "
-                            + "and has no control characters. Leave a header out that has nothing to say.")
+                            + "A name has visible ASCII characters and no colon; a value is not empty, does not begin or end with a "
+                            + "space, and has no control characters. Leave a header out that has nothing to say.")
                 }
             }
             return message
@@ -101,11 +101,12 @@
     }
 
     extension NATSMessage.Header {
-        /// Whether it arrives as it was sent. libnats skips white space after the colon, line breaks as well: it reads the header
-        /// that follows an empty value as that value.
+        /// Whether it arrives as it was sent. libnats skips white space on both sides of a value, line breaks as well: it reads
+        /// the header that follows an empty value as that value.
         fileprivate var isPlain: Bool {
             !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x3A }
-                && !value.isEmpty && value.utf8.first != 0x20 && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
+                && !value.isEmpty && value.utf8.first != 0x20 && value.utf8.last != 0x20
+                && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
         }
     }
 

@@ -72,8 +72,11 @@
             let connection = try await connect(server)
             var other = NATSStream("short", subjects: ["short.>"])
             other.duplicateWindow = .seconds(100)
+            other.maximumBytes = 1 << 20
             try await connection.open(other)
-            try await connection.open(NATSStream("elsewhere", subjects: ["elsewhere.>"]))
+            other = NATSStream("elsewhere", subjects: ["elsewhere.>"])
+            other.maximumBytes = 1 << 20
+            try await connection.open(other)
             expect(
                 try await check(server.url, ["stream": "short", "prefix": "short"]),
                 ["The stream short remembers", "nats stream edit short --dupe-window=600s", "ended with 1"])

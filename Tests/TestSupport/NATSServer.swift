@@ -81,10 +81,26 @@ package final class NATSServer: Sendable {
         (try? String(contentsOf: folder.appending(path: "log"), encoding: .utf8)) ?? "no log"
     }
 
+    /// Sends it a signal. One that is to stop (SIGSTOP) has stopped when this returns: its threads go on for a moment.
     package func signal(_ signal: Int32) {
         process.withLock { process in
             guard let process, process.isRunning else { return }
             _ = Foundation.kill(process.processIdentifier, signal)
+            guard signal == SIGSTOP else { return }
+            let end = ContinuousClock.now + .seconds(30)
+            while !Self.isStopped(process.processIdentifier), ContinuousClock.now < end { usleep(1000) }
+        }
+    }
+
+    /// Whether each of a process' threads has the state T (proc(5)), which follows the name in parentheses.
+    private static func isStopped(_ process: Int32) -> Bool {
+        let tasks = "/proc/\(process)/task"
+        let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+        return threads.allSatisfy { thread in
+            guard let line = try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8) else {
+                return true
+            }
+            return line.split(separator: ")").last?.hasPrefix(" T") == true
         }
     }
 
