@@ -25,15 +25,16 @@
         static let record = (0..<100).map { UInt8(truncatingIfNeeded: $0 &* 37) }
     }
 
-    /// Two stores that exchange records over a Unix socket.
+    /// A gateway's store and those of its peers, which exchange records over Unix sockets.
     struct Pair: Sendable {
-        let peer: RecordStore
+        let peers: [RecordStore]
         let store: RecordStore
         private let path: String
 
-        init(_ folder: String, _ name: String) throws {
-            path = "\(folder)/\(name)"
-            peer = try RecordStore.open(path + ".peer")
+        init(_ folder: String, _ name: String, peers count: Int = 1) throws {
+            let path = "\(folder)/\(name)"
+            self.path = path
+            peers = try (0..<count).map { try RecordStore.open("\(path).peer\($0)") }
             var configuration = RecordStore.Configuration()
             // Nothing leaves it while it is measured.
             configuration.inboxCapacity = 1 << 40
@@ -46,14 +47,16 @@
             let there = try SocketTransport(SocketAddress("unix:\(path).socket"))
             let listener = try await here.listen()
             defer { listener.close() }
-            async let connecting = there.connect(timeout: .seconds(30))
             var links = listener.links.makeAsyncIterator()
-            guard let other = await links.next() else { throw Failure(text: "nobody came") }
-            let link = try await connecting
-            let ends = [(peer, link, "gateway"), (store, other, "ada")]
-            let tasks = try ends.map { store, link, name in
-                let channel = try MessageChannel(over: link, codec: BytesCodec())
-                return Task { _ = try? await store.exchange(over: channel, with: name) }
+            var tasks: [Task<Void, Never>] = []
+            for (index, peer) in peers.enumerated() {
+                async let connecting = there.connect(timeout: .seconds(30))
+                guard let other = await links.next() else { throw Failure(text: "nobody came") }
+                let link = try await connecting
+                for (store, link, name) in [(peer, link, "gateway"), (store, other, "peer\(index)")] {
+                    let channel = try MessageChannel(over: link, codec: BytesCodec())
+                    tasks.append(Task { _ = try? await store.exchange(over: channel, with: name) })
+                }
             }
             try await body()
             for task in tasks {
@@ -63,8 +66,7 @@
         }
 
         func close() async {
-            await peer.close()
-            await store.close()
+            for store in peers + [store] { await store.close() }
         }
     }
 

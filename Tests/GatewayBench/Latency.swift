@@ -62,7 +62,7 @@
             try await pair.exchanging {
                 for number in 0..<count + unmeasured {
                     let start = ContinuousClock.now
-                    try await pair.peer.append(GatewayBench.record, to: "gateway")
+                    try await pair.peers[0].append(GatewayBench.record, to: "gateway")
                     let appended = ContinuousClock.now
                     guard let delivery = try await consumer.take(atMost: 1, within: .seconds(60)).first else {
                         throw Failure(text: "record \(number) has not come within 60 s")

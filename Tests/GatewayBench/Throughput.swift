@@ -11,18 +11,24 @@
         let folder: String
         let count: Int
         let rounds: Int
-        /// As many of a peer's streams, of each of which one record is on its way at a time; and as many messages of libnats'.
-        private let lanes = 1000
+        /// A peer has 256 streams at most.
+        private let peers = 4
+        private let streams = 250
+        /// Of each stream one record is on its way at a time; and as many messages of libnats'.
+        private var lanes: Int { peers * streams }
         private var total: Int { max(1, count / lanes) * lanes }
 
         func run() async throws {
-            let pair = try Pair(folder, "throughput")
-            for lane in 0..<lanes {
-                try await pair.peer.append(
-                    contentsOf: Array(repeating: GatewayBench.record, count: total / lanes), to: "gateway",
-                    stream: "s\(lane)")
+            let pair = try Pair(folder, "throughput", peers: peers)
+            let records = Array(repeating: GatewayBench.record, count: total / lanes)
+            for peer in pair.peers {
+                for stream in 0..<streams {
+                    try await peer.append(contentsOf: records, to: "gateway", stream: "s\(stream)")
+                }
             }
-            try await pair.exchanging { try await pair.peer.drained("gateway", within: .seconds(300)) }
+            try await pair.exchanging {
+                for peer in pair.peers { try await peer.drained("gateway", within: .seconds(300)) }
+            }
             var configuration = NATSConfiguration(servers: [server])
             configuration.requestTimeout = .seconds(60)
             let connection = try await NATSConnection.connect(configuration)

@@ -27,6 +27,9 @@ extension Fleet {
         @Option(help: "The length of each phase, in minutes.")
         var minutes = 60
 
+        @Option(help: "The length of the phase with gateways cut off, in minutes; that of the others unless given.")
+        var partitionMinutes: Int?
+
         @Option(help: "How long the bucket keeps a lease, in seconds.")
         var timeToLive = 30
 
@@ -58,6 +61,7 @@ extension Fleet {
             let counts = [
                 ("--gateways", gateways, 1...10_000), ("--peers", peers, 1...1_000_000),
                 ("--capacity", capacity ?? 1, 1...1_000_000), ("--minutes", minutes, 1...1440),
+                ("--partition-minutes", partitionMinutes ?? 1, 1...1440),
                 ("--time-to-live", timeToLive, 8...43_200), ("--poll", poll ?? 1, 1...28_800),
                 ("--startup", startup, 0...86_400), ("--outage", outage, 1...86_400),
             ]
@@ -93,6 +97,7 @@ extension Fleet {
             setup.peers = peers
             setup.capacity = capacity
             setup.phase = .seconds(minutes * 60)
+            setup.partition = partitionMinutes.map { .seconds($0 * 60) }
             setup.policy.timeToLive = .seconds(timeToLive)
             setup.policy.poll = .seconds(poll ?? timeToLive / 3 * 2)
             setup.policy.startup = .seconds(startup)
