@@ -240,7 +240,7 @@ let package = Package(
         ),
 
         // Two controllers for tests of the host, and for other processes.
-        .target(name: "VirtualControllers", path: "Tests/VirtualControllers"),
+        .target(name: "VirtualControllers", dependencies: ["Ferry"], path: "Tests/VirtualControllers"),
         .executableTarget(
             name: "VirtualControllersCommand",
             dependencies: [

@@ -135,7 +135,7 @@ final class Attack {
         settle()
     }
 
-    var isConnected: Bool { controllers.sides[Self.host].isConnected }
+    var isConnected: Bool { controllers.isConnected(Self.host) }
 
     /// Whether the controller has been asked for a key, as a peripheral's is.
     var isAskedForKey: Bool { events.contains { $0[0] == 0x3E && $0[2] == 0x05 } }

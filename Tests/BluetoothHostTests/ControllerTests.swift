@@ -19,7 +19,7 @@ import VirtualControllers
         pair.settle()
         #expect(!pair.log[1].contains { if case .rssi = $0 { true } else { false } })
         pair.advance(seconds: 5)
-        #expect(pair.log[1].contains { if case .rssi(id, -47) = $0 { true } else { false } })
+        #expect(pair.log[1].contains { if case .rssi(id, -50) = $0 { true } else { false } })
         #expect(pair.peers(1) == [id])
         #expect(pair.host(1) { host, _ in host.state } == .ready)
         #expect(

@@ -145,7 +145,7 @@ import VirtualControllers
         let id = try pair.connection(1)
         #expect(pair.host(1) { $0.readRSSI(id, at: $1) })
         pair.settle()
-        #expect(pair.log[1].contains { if case .rssi(id, -47) = $0 { true } else { false } })
+        #expect(pair.log[1].contains { if case .rssi(id, -50) = $0 { true } else { false } })
     }
 
     @Test func peripheralAsksForOtherParameters() throws {

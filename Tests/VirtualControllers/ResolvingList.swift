@@ -54,11 +54,14 @@ extension VirtualControllers {
 
     /// LE Connection Complete, or the enhanced form from those that resolve.
     mutating func connectionComplete(
-        _ role: UInt8, with address: [UInt8], _ parameters: [UInt8], to side: Int
+        _ role: UInt8, with address: [UInt8], _ parameters: [UInt8], _ slot: Int, to side: Int
     ) {
         let (type, named) = name(of: address, on: side)
         let isEnhanced = sides[side].options.resolvingListSize > 0
-        var bytes: [UInt8] = [isEnhanced ? 0x0A : 0x01, 0, 0x40, 0, role, type]
+        let handle = Self.handle(of: slot)
+        var bytes: [UInt8] = [
+            isEnhanced ? 0x0A : 0x01, 0, UInt8(handle & 0xFF), UInt8(handle >> 8), role, type,
+        ]
         bytes += named
         if isEnhanced {
             bytes += [UInt8](repeating: 0, count: 6)

@@ -1,5 +1,7 @@
-/// Two LE controllers on one table, strict where real ones are: they know only the commands they say they know, deliver
-/// only unmasked events, and note every buffer that a host overruns.
+import Ferry
+
+/// LE controllers on one ``Air``, two unless told, strict where real ones are: they know only the commands they say they
+/// know, deliver only unmasked events, and note every buffer that a host overruns.
 package struct VirtualControllers: Sendable {
     package struct Options: Sendable {
         package var isExtended = false
@@ -26,6 +28,8 @@ package struct VirtualControllers: Sendable {
         package var hash: (@Sendable (_ key: [UInt8], _ prand: UInt64) -> UInt64)?
         /// Whether commands and frames are kept for a test to look at.
         package var isRecording = true
+        /// How many connections a controller has at most.
+        package var connectionCount = 32
 
         package init(
             isExtended: Bool = false, hasDataLength: Bool = true, usesBufferSizeV2: Bool = false, aclLength: Int = 27,
@@ -70,30 +74,43 @@ package struct VirtualControllers: Sendable {
         package var scansByList = false
         package var leMask: UInt64 = 0
         package var mask: UInt64 = 0
-        package var isConnected = false
+        /// Packets that its host has not been told to be completed, of all connections.
         package var held = 0
         package var waiting: [[UInt8]] = []
-        package var assembled: [UInt8] = []
+        /// Whether its host does not read; then it is told of no advertisers.
+        package var isStalled = false
         package var commands: [UInt16] = []
         /// Commands as they came, without the H4 indicator.
         package var packets: [[UInt8]] = []
         package var isSilent = false
-        /// The key that encryption was asked for with.
-        package var key: [UInt8] = []
     }
 
-    package static let handle: UInt16 = 0x0040
     package var sides: [Side]
+    /// By their handles, from ``handle`` on.
+    package var connections: [Connection?] = []
+    package var air = Air()
+    /// What is drawn by chance, the same each time.
+    var random = SeededGenerator(seed: 1)
+    var serials = 0
+    /// In nanoseconds.
+    package var now: Int64 = 0
+    /// Packets each way in a connection event; nil for data that pass at once.
+    var pace: Int?
+    /// Packets that passed in connection events and are to be completed when their receiver has taken them.
+    package var deliveries: [Delivery] = []
+    /// Who was connected and disconnected, for people.
+    package var news: [String] = []
     /// Packets for each host.
-    package var toHost: [[[UInt8]]] = [[], []]
+    package var toHost: [[[UInt8]]]
     /// What a host did wrong.
     package var faults: [String] = []
     /// Complete L2CAP frames that went from each side.
-    package var frames: [[[UInt8]]] = [[], []]
+    package var frames: [[[UInt8]]]
 
-    package init(_ options: Options = Options()) {
-        let side = Side(options: options)
-        sides = [side, side]
+    package init(_ options: Options = Options(), count: Int = 2) {
+        sides = .init(repeating: Side(options: options), count: count)
+        toHost = .init(repeating: [], count: count)
+        frames = .init(repeating: [], count: count)
     }
 
     package static let extendedCommands: [(Int, Int)] = [
@@ -138,13 +155,38 @@ package struct VirtualControllers: Sendable {
             sides[side].commands.append(opcode)
             sides[side].packets.append(Array(packet[1...]))
         }
-        if !sides[side].isSilent, !sides[side].options.deafTo.contains(opcode) {
-            command(opcode, Array(packet[4...]), side)
+        guard !sides[side].isSilent, !sides[side].options.deafTo.contains(opcode) else { return }
+        let parameters = Array(packet[4...])
+        guard parameters.count >= Self.length(opcode, parameters) else {
+            faults.append("a command \(String(opcode, radix: 16)) with \(parameters.count) bytes of parameters")
+            return complete(opcode, [0x12], to: side)
+        }
+        command(opcode, parameters, side)
+    }
+
+    /// The least number of bytes that a command's parameters have, where any are looked at.
+    private static func length(_ opcode: UInt16, _ parameters: [UInt8]) -> Int {
+        switch opcode {
+        case 0x0C01, 0x2001: 8
+        case 0x2005: 6
+        case 0x2008, 0x2009: 1 + Int(parameters.first ?? 0)
+        case 0x200A, 0x200C, 0x2039, 0x2042, 0x202D: 1
+        case 0x200D: 25
+        case 0x2043: 26
+        case 0x0406: 3
+        case 0x2006: 15
+        case 0x200B, 0x2011, 0x2035, 0x204E: 7
+        case 0x2013: 14
+        case 0x2019: 28
+        case 0x201A: 18
+        case 0x2022, 0x201B, 0x1405, 0x2041: 2
+        case 0x2027: 39
+        case 0x2036, 0x2037, 0x2038: opcode == 0x2036 ? 25 : 4
+        default: 0
         }
     }
 
     private mutating func command(_ opcode: UInt16, _ p: [UInt8], _ side: Int) {
-        let other = 1 - side
         switch opcode {
         case 0x0C03:
             reset(side)
@@ -160,7 +202,7 @@ package struct VirtualControllers: Sendable {
             bytes.append(u16: UInt16(sides[side].options.aclCount))
             bytes.append(u16: 0)
             complete(opcode, bytes, to: side)
-        case 0x1009: complete(opcode, [0, 1, 2, 3, 4, 5, UInt8(side)], to: side)
+        case 0x1009: complete(opcode, [0, 1, 2, 3, 4, 5 + UInt8(side >> 8), UInt8(side & 0xFF)], to: side)
         case 0x2003:
             var features: UInt64 = 1
             if sides[side].options.hasDataLength { features |= 1 << 5 }
@@ -241,7 +283,11 @@ package struct VirtualControllers: Sendable {
             if isKnown { sides[side].isScanning = p[0] == 1 }
             meet()
         case 0x200D, 0x2043:
-            status(opcode, known(opcode, side) ? 0 : 1, to: side)
+            guard known(opcode, side), hasRoom(side) else {
+                status(opcode, known(opcode, side) ? 0x09 : 1, to: side)
+                break
+            }
+            status(opcode, 0, to: side)
             sides[side].initiating = opcode == 0x200D ? Array(p[6..<12]) : Array(p[3..<9])
             sides[side].initiatesByList = (opcode == 0x200D ? p[4] : p[0]) == 1
             // The longest interval that is wanted, latency and supervision timeout.
@@ -253,185 +299,33 @@ package struct VirtualControllers: Sendable {
                 sides[side].initiating = nil
                 event(0x3E, [0x01, 0x02] + [UInt8](repeating: 0, count: 17), to: side)
             }
-        case 0x0406:
-            let isKnown = sides[side].isConnected && UInt16(p[0]) | UInt16(p[1]) << 8 == Self.handle
-            status(opcode, isKnown ? 0 : 2, to: side)
-            if isKnown { disconnect(reason: p[2], from: side, tellSelf: true) }
-        case 0x2013:
-            status(opcode, 0, to: side)
-            for place in [side, other] {
-                event(0x3E, [0x03, 0, 0x40, 0] + p[4..<6] + p[6..<10], to: place)
-            }
-        case 0x2019:
-            status(opcode, sides[side].isConnected ? 0 : 2, to: side)
-            sides[side].key = Array(p[12...])
-            event(0x3E, [0x05] + p[..<12], to: other)
-        case 0x201A:
-            complete(opcode, [0, p[0], p[1]], to: side)
-            if sides[other].key == Array(p[2...]) {
-                for place in [side, other] { event(0x08, [0, 0x40, 0, 1], to: place) }
-            } else {
-                disconnect(reason: 0x3D, from: side, tellSelf: true)
-            }
-        case 0x201B:
-            complete(opcode, [0, p[0], p[1]], to: side)
-            event(0x08, [0x06, 0x40, 0, 0], to: other)
-        case 0x1405: complete(opcode, [0, p[0], p[1], UInt8(bitPattern: -47)], to: side)
+        case 0x0406, 0x2013, 0x2019:
+            let slot = slot(of: p, on: side)
+            status(opcode, slot == nil ? 2 : 0, to: side)
+            if let slot { whenInReach(opcode, p, side, slot) }
+        case 0x201A, 0x201B:
+            let slot = slot(of: p, on: side)
+            complete(opcode, [slot == nil ? 2 : 0, p[0], p[1]], to: side)
+            if let slot { whenInReach(opcode, p, side, slot) }
+        case 0x1405:
+            let heard = slot(of: p, on: side).map { signal($0) }
+            complete(opcode, [heard == nil ? 2 : 0, p[0], p[1], UInt8(bitPattern: heard ?? 127)], to: side)
         default: if !resolvingCommand(opcode, p, side) { complete(opcode, [1], to: side) }
         }
     }
 
     /// What Reset does, and the loss of a host: its connection is lost.
     package mutating func reset(_ side: Int) {
-        if sides[side].isConnected { disconnect(reason: 0x08, from: side, tellSelf: false) }
+        for slot in slots(of: side) { disconnect(slot, reason: 0x08, from: side, tellSelf: false) }
         sides[side] = Side(options: sides[side].options)
     }
 
+    /// Whether it is a command of the kind, legacy or extended, that the side has.
     private func known(_ opcode: UInt16, _ side: Int) -> Bool {
         (opcode >= 0x2035) == sides[side].options.isExtended
     }
 
     private func u64(_ bytes: [UInt8]) -> UInt64 { bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) } }
-
-    /// Scanners hear advertisers, and initiators find them.
-    package mutating func meet() {
-        for side in 0...1 where sides[1 - side].isAdvertising {
-            let peer = sides[1 - side]
-            // Nobody from before Bluetooth 5 hears it.
-            guard !peer.isExtendedPacket || sides[side].options.isExtended else { continue }
-            let address = peer.options.isExtended && !peer.setAddress.isEmpty ? peer.setAddress : peer.random
-            let (type, named) = name(of: address, on: side)
-            let isListed = sides[side].list.contains([type & 1] + named) && !sides[side].options.ignoresList
-            if sides[side].isScanning, isListed || !sides[side].scansByList {
-                let kind = peer.advertisingType
-                let legacyType: UInt8 = kind == 0 ? 0x13 : kind == 2 ? 0x12 : 0x10
-                let extendedType = peer.isExtendedPacket ? legacyType & 0x01 : legacyType
-                var reports = pieces(of: peer.data, extendedType).map { (kind, $0.type, $0.data) }
-                if kind != 3, !peer.isExtendedPacket { reports.append((4, extendedType | 0x08, peer.response)) }
-                for (legacy, extended, data) in reports {
-                    if sides[side].options.isExtended {
-                        event(
-                            0x3E,
-                            extendedReport(extended, [type] + named, data), to: side)
-                    } else {
-                        event(0x3E, legacyReport(legacy, [type] + named, data), to: side)
-                    }
-                }
-            }
-            let isAwaited =
-                sides[side].initiatesByList
-                ? sides[side].initiating != nil && isListed : sides[side].initiating == named
-            if isAwaited, !peer.isConnected, peer.advertisingType == 0 {
-                sides[side].initiating = nil
-                sides[1 - side].isAdvertising = false
-                for (place, role) in [(side, UInt8(0)), (1 - side, 1)] {
-                    sides[place].isConnected = true
-                    sides[place].held = 0
-                    sides[place].assembled = []
-                    connectionComplete(
-                        role, with: place == side ? address : sides[side].random, sides[side].parameters, to: place)
-                }
-            }
-        }
-    }
-
-    /// Data that do not fit an event are told in pieces (Vol 4, Part E, 7.7.65.13).
-    private func pieces(of data: [UInt8], _ type: UInt8) -> [(type: UInt8, data: [UInt8])] {
-        guard data.count > 100 else { return [(type, data)] }
-        return [(type | 0x20, Array(data[..<100])), (type, Array(data[100...]))]
-    }
-
-    private func legacyReport(_ type: UInt8, _ address: [UInt8], _ data: [UInt8]) -> [UInt8] {
-        var report: [UInt8] = [0x02, 1, type]
-        report += address
-        report.append(UInt8(data.count))
-        report += data
-        report.append(0xCE)
-        return report
-    }
-
-    private func extendedReport(_ type: UInt8, _ address: [UInt8], _ data: [UInt8]) -> [UInt8] {
-        var report: [UInt8] = [0x0D, 1, type, 0]
-        report += address
-        report += [1, 0, 0xFF, 127, 0xCE, 0, 0, 0, 0, 0, 0, 0, 0, 0, UInt8(data.count)]
-        return report + data
-    }
-
-    package mutating func disconnect(reason: UInt8, from side: Int, tellSelf: Bool) {
-        for place in 0...1 {
-            sides[place].isConnected = false
-            sides[place].held = 0
-            sides[place].waiting = []
-            sides[place].assembled = []
-            let told = place == side && !sides[place].options.echoesReason ? 0x16 : reason
-            if place != side || tellSelf { event(0x05, [0, 0x40, 0, told], to: place) }
-        }
-    }
-
-    private mutating func receiveData(_ packet: [UInt8], from side: Int) {
-        guard admit(packet.count - 5, from: side) else { return }
-        if sides[side].options.completesAtOnce {
-            deliver(packet, from: side)
-            completePackets(1, on: side)
-        } else {
-            sides[side].waiting.append(packet)
-        }
-    }
-
-    /// Notes a data packet of a host and whether it had leave to send it; false when there is nobody to send it to.
-    package mutating func admit(_ count: Int, from side: Int) -> Bool {
-        if count > sides[side].options.aclLength { faults.append("a packet of \(count) bytes") }
-        guard sides[side].isConnected else { return false }
-        sides[side].held += 1
-        if sides[side].held > sides[side].options.aclCount { faults.append("\(sides[side].held) packets held") }
-        return true
-    }
-
-    /// Whether a packet that `admit` took may go to the other host as it is: a whole frame that follows a whole one, of
-    /// which nothing waits.
-    package func isWholeFrame(_ flags: UInt8, count: Int, frameCount: Int, from side: Int) -> Bool {
-        flags >> 4 == 0 && frameCount + 4 == count && sides[side].assembled.isEmpty && sides[side].waiting.isEmpty
-            && count <= sides[1 - side].options.receiveLength
-    }
-
-    /// Sends what a side holds back.
-    package mutating func release(_ count: Int, on side: Int) {
-        let packets = sides[side].waiting.prefix(count)
-        sides[side].waiting.removeFirst(packets.count)
-        for packet in packets { deliver(packet, from: side) }
-        if !packets.isEmpty { completePackets(packets.count, on: side) }
-    }
-
-    /// Tells a host that its packets have been delivered.
-    package mutating func completePackets(_ count: Int, on side: Int) {
-        // A connection that has ended took its packets with it.
-        guard sides[side].isConnected, sides[side].held >= count else { return }
-        sides[side].held -= count
-        event(0x13, [1, 0x40, 0, UInt8(count), 0], to: side)
-    }
-
-    /// Passes a packet on that `admit` took, once its frame is whole.
-    package mutating func deliver(_ packet: [UInt8], from side: Int) {
-        let isFirst = packet[2] >> 4 == 0
-        if isFirst != sides[side].assembled.isEmpty { faults.append("fragments out of order") }
-        sides[side].assembled += packet[5...]
-        let frame = sides[side].assembled
-        guard frame.count >= 4, frame.count == 4 + Int(frame[0]) + Int(frame[1]) << 8 else { return }
-        sides[side].assembled = []
-        if sides[side].options.isRecording { frames[side].append(frame) }
-        sendFrame(frame, to: 1 - side)
-    }
-
-    /// Hands a frame to a host in pieces, as controllers do.
-    package mutating func sendFrame(_ frame: [UInt8], to side: Int) {
-        var start = 0
-        while start < frame.count {
-            let piece = frame[start..<min(start + sides[side].options.receiveLength, frame.count)]
-            toHost[side].append(
-                [0x02, 0x40, start == 0 ? 0x20 : 0x10, UInt8(piece.count & 0xFF), UInt8(piece.count >> 8)] + piece)
-            start += piece.count
-        }
-    }
 }
 
 extension [UInt8] {
