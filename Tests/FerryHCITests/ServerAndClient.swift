@@ -212,6 +212,10 @@
         private let finding: AsyncStream<Discovery>.Continuation
         private let received = Mutex<[UInt8]>([])
         private let held = Mutex<(any CentralRole)?>(nil)
+        private let heard = Mutex<[Int]>([])
+
+        /// How strongly peripherals were heard, in dBm.
+        var signals: [Int] { heard.withLock { $0 } }
 
         init(_ adapter: HCIAdapter) {
             self.adapter = adapter
@@ -228,7 +232,10 @@
         }
 
         func centralAdapterDidChange(_ state: AdapterState) { journal.add("state \(state)") }
-        func centralDidDiscover(_ discovery: Discovery) { finding.yield(discovery) }
+        func centralDidDiscover(_ discovery: Discovery) {
+            heard.withLock { $0.append(discovery.rssi) }
+            finding.yield(discovery)
+        }
         func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
             let count = received.withLock { received in
                 received += value.withUnsafeBytes { Array($0) }
