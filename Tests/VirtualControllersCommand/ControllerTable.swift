@@ -67,9 +67,9 @@
         /// Takes the whole packets of `stream`; false when it is none of a host's.
         func receive(_ stream: inout ByteBuffer, from side: Int) -> Bool {
             var others: [Int] = []
-            var isCommand = false
+            var concernsAll = false
             defer {
-                if isCommand {
+                if concernsAll {
                     flush()
                 } else {
                     flush(side)
@@ -93,11 +93,13 @@
                 }
                 guard stream.readableBytes >= count else { return true }
                 if type == 0x02 {
+                    // Where time counts, more may have come due.
+                    concernsAll = concernsAll || alarm != nil
                     if let other = receiveData(stream, start, count - 5, from: side), !others.contains(other) {
                         others.append(other)
                     }
                 } else {
-                    isCommand = true
+                    concernsAll = true
                     controllers.advance(to: now)
                     controllers.receive(Array(stream.readableBytesView.prefix(count)), from: side)
                 }
