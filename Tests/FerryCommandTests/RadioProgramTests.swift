@@ -62,8 +62,8 @@
                 $PROGRAM bench --connect $TWO --seconds 600 > first 2>&1 & c=$!
                 wait_for first ' s  '; kill -9 $c; wait $c 2> /dev/null
                 wait_for served 'has failed'
-                $FERRY bench --connect $TWO --seconds 0.1 --direction write > second; echo "again $?"
-                wait_for second result; kill -INT $s; wait $s; echo "served $?"; cat served
+                $FERRY bench --connect $TWO --seconds 0.1 --direction write --message-size 500 > again; echo "again $?"
+                wait_for served 'messages of 500 bytes'; kill -INT $s; wait $s; echo "served $?"; cat served
                 """)
             let sides = output.components(separatedBy: "connected 0\n")
             try #require(sides.count == 2, "\(output)")
