@@ -22,6 +22,7 @@ import Testing
             withServices: nil, options: [CBCentralManagerScanOptionAllowDuplicatesKey: true])
         #expect(once.manager.isScanning)
         try await often.journal.wait(for: "discovered one", 5)
+        try await once.journal.wait(for: "discovered")
         #expect(once.journal.count("discovered") == 1)
         #expect(never.journal.count("discovered") == 0)
         #expect(often.found.withLock { $0.rssi } == -40)

@@ -101,7 +101,8 @@ import Testing
         let faults = Faults(probabilities: [.readyNever: 1])
         let transfer = try PlainTransfer(Self.radio(faults), Self.message)
         try await transfer.run()
-        try await transfer.central.journal.wait(for: "value", 4)
+        // On a busy machine the queue may be emptied before it is full.
+        #expect(await eventually { transfer.refusals == 1 })
         let accepted = transfer.accepted
         #expect(accepted < 400)
         try await transfer.central.journal.wait(for: "value", accepted)

@@ -86,8 +86,8 @@ final class PeripheralSide: NSObject, CBPeripheralManagerDelegate, @unchecked Se
         if onWrite == nil { peripheral.respond(to: requests[0], withResult: .success) }
     }
     func peripheralManagerIsReady(toUpdateSubscribers peripheral: CBPeripheralManager) {
-        note("ready")
         onReady?()
+        note("ready")
     }
     func peripheralManager(
         _ peripheral: CBPeripheralManager, didPublishL2CAPChannel PSM: CBL2CAPPSM, error: (any Error)?
@@ -245,8 +245,8 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
         note("descriptor written \(text(error))")
     }
     func peripheralIsReady(toSendWriteWithoutResponse peripheral: CBPeripheral) {
-        note("ready")
         onReady?(peripheral)
+        note("ready")
     }
     func peripheral(_ peripheral: CBPeripheral, didOpen channel: CBL2CAPChannel?, error: (any Error)?) {
         self.channel.withLock { $0 = channel }
