@@ -105,7 +105,7 @@
             #expect(try await take(1, from: b) == ["one"])
             let id = try await a.append(bytes("two"), to: "b", stream: "new")
             #expect(try await take(1, from: b) == ["two"])
-            try await a.drained("b", within: .seconds(10))
+            try await a.drained("b", within: .seconds(60))
             #expect(try await a.receipt(of: id, to: "b") == .committed)
             _ = try await met
             await a.close()
@@ -200,7 +200,7 @@
                 if let record = try await iterator.next() { held.append(record) }
             }
             for record in held { try await record.done() }
-            try await a.drained("b", within: .seconds(10))
+            try await a.drained("b", within: .seconds(60))
             _ = try await met
             await a.close()
             await b.close()

@@ -21,7 +21,7 @@
         final class Worker: Sendable {
             private let process = Process()
             private let lines = Mutex<(rest: String, all: [String])>(("", []))
-            private let ended = DispatchSemaphore(value: 0)
+            private let ended: AsyncStream<Never>
 
             init(_ arguments: [String], _ environment: [String: String] = [:]) throws {
                 // Beside the bundle of the tests.
@@ -31,6 +31,8 @@
                 process.arguments = arguments
                 process.environment = ProcessTests.environment.merging(environment) { $1 }
                 let output = Pipe()
+                let (ended, end) = AsyncStream<Never>.makeStream()
+                self.ended = ended
                 process.standardOutput = output
                 process.standardError = FileHandle.nullDevice
                 try process.run()
@@ -43,7 +45,7 @@
                             lines.all += parts.map(String.init)
                         }
                     }
-                    ended.signal()
+                    end.finish()
                 }
             }
 
@@ -52,16 +54,19 @@
             func has(_ line: String) -> Bool { lines.withLock { $0.all.contains(line) } }
 
             /// Ends it as a crash does; returns the numbers that it printed.
-            func kill() -> [Int] {
+            func kill() async -> [Int] {
                 Foundation.kill(process.processIdentifier, SIGKILL)
-                return wait().numbers
+                return await wait().numbers
             }
 
-            func wait() -> (status: Int32, numbers: [Int]) {
-                ended.wait()
-                process.waitUntilExit()
-                return (process.terminationStatus, lines.withLock { $0.all.compactMap { Int($0) } })
+            func wait() async -> (status: Int32, numbers: [Int]) {
+                for await _ in ended {}
+                await process.ended()
+                return (process.terminationStatus, numbers)
             }
+
+            /// What it has printed so far.
+            var numbers: [Int] { lines.withLock { $0.all.compactMap { Int($0) } } }
         }
 
         /// What the app of a store has, by stream: what it took, and then what still lies in the inbox.
@@ -115,11 +120,14 @@
             for _ in 0..<kills {
                 try await Task.sleep(for: .milliseconds(Int.random(in: 15...150, using: &random)))
                 let side = Int.random(in: 0...1, using: &random)
-                accepted[side] += workers[side].kill()
+                accepted[side] += await workers[side].kill()
                 workers[side] = try worker(side)
             }
             for side in 0...1 {
-                accepted[side] += workers[side].kill()
+                // However slow the machine is, each has accepted something.
+                let last = workers[side]
+                #expect(await eventually { !last.numbers.isEmpty })
+                accepted[side] += await last.kill()
                 workers[side] = try Worker(["drain", paths[side], socket, roles[side]])
             }
             let deadline = ContinuousClock.now + .seconds(60)
@@ -127,20 +135,23 @@
                 try await Task.sleep(for: .milliseconds(20))
             }
             #expect(workers.allSatisfy { $0.has("drained") }, "Something still waits.")
-            for worker in workers { _ = worker.kill() }
+            for worker in workers { _ = await worker.kill() }
             try await check(accepted[0], paths[1], "seed \(seed), from the first")
             try await check(accepted[1], paths[0], "seed \(seed), from the second")
-            #expect(accepted[0].count > kills && accepted[1].count > kills)
+            #expect(!accepted[0].isEmpty && !accepted[1].isEmpty)
             print(
                 "\(kills) kills: \(accepted[0].count) and \(accepted[1].count) records were accepted, and arrived once")
         }
 
         /// `scripts/bench records` measures with it; here is seen that it runs.
-        @Test func speedsAreMeasured() throws {
+        @Test func speedsAreMeasured() async throws {
             let worker = try Worker(["speed", folder.path, "2000"])
-            #expect(worker.wait().status == 0)
+            #expect(await worker.wait().status == 0)
             let ratios = worker.output.filter { $0.hasSuffix(" %") }
-            #expect(ratios.count == 7 && !ratios.contains { $0.hasSuffix(" 0 %") }, "\(worker.output)")
+            // A machine that stands still for a while makes any ratio of times.
+            let costs = ratios.filter { $0.contains("processor") }
+            #expect(ratios.count == 7 && !costs.isEmpty, "\(worker.output)")
+            #expect(!costs.contains { $0.hasSuffix(" 0 %") }, "\(worker.output)")
         }
 
         struct Fault: Sendable {
@@ -171,7 +182,7 @@
                         "LD_PRELOAD": library, "FAULT_PREFIX": folder.file("\(fault.store)\(number)"),
                         "FAULT_NUMBER": "\(number)", "FAULT_KIND": fault.kind, "FAULT_MARK": mark,
                     ])
-                let (status, accepted) = worker.wait()
+                let (status, accepted) = await worker.wait()
                 failed += status == 0 ? 0 : 1
                 #expect(status == 0 || status == 3, "call \(number) of \(fault): the process ended with \(status)")
                 // Both sides go on without faults, until all is there.
@@ -181,7 +192,7 @@
                 while ContinuousClock.now < deadline, !rest.allSatisfy({ $0.has("drained") }) {
                     try await Task.sleep(for: .milliseconds(5))
                 }
-                for worker in rest { _ = worker.kill() }
+                for worker in rest { _ = await worker.kill() }
                 try await check(accepted, b, "call \(number) of \(fault)")
                 for path in [a, b] {
                     for end in ["", "-wal", "-lock", "-journal"] {
@@ -208,7 +219,7 @@
                     "LD_PRELOAD": library, "FAULT_PREFIX": folder.file(store), "FAULT_KIND": "ENOSPC",
                     "FAULT_WHILE": mark,
                 ])
-            let (status, numbers) = worker.wait()
+            let (status, numbers) = await worker.wait()
             let refused = numbers.filter { $0 < 0 }.map { -$0 }
             let accepted = numbers.filter { $0 > 0 }
             #expect(status == 0 && worker.output.last == "drained", "\(worker.output)")

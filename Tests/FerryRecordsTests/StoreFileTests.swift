@@ -34,7 +34,7 @@
             if what == .folder { try set(0o555, of: folder.path) }
             let before = try Data(contentsOf: URL(fileURLWithPath: path))
             let worker = try ProcessTests.Worker(["open", path])
-            #expect(worker.wait().status == 0)
+            #expect(await worker.wait().status == 0)
             let output = worker.output
             #expect(output.first == "\(FerryError.Code.storeNotWritable)", "\(output)")
             let message = output.last ?? ""
