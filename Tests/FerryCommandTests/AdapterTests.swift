@@ -26,7 +26,7 @@ import Testing
     @Test("Measures in real time, with as many centrals as there are adapters") func measures() async throws {
         let point = settings {
             $0.centrals = 2
-            $0.seconds = 0.2
+            $0.seconds = 2
         }
         let result = try await BenchRun.adapters(point, adapters(3)).result
         #expect(result.messages > 0 && result.goodput > 0)
