@@ -16,14 +16,16 @@ import Testing
 
     init() throws { transport = try RadioSettings().open(.loopback) }
 
-    /// Serves until `visit` has come back, and then lets the server's patience end.
+    /// Serves until `visit` has come back and the server has told of it, and then lets the server's patience end.
     private func serve(
-        _ recipe: Recipe, showsChunks: Bool = false, _ output: Output, _ visit: @escaping () async throws -> Void
+        _ recipe: Recipe, showsChunks: Bool = false, endsByItself: Bool = true, _ output: Output,
+        _ visit: @escaping () async throws -> Void
     ) async throws {
         let time = VirtualTime()
         let server = Roles(recipe: recipe, showsChunks: showsChunks, console: output.console(), time: time)
         async let serving: Void = server.serve(.example, over: transport("server"), savingTo: nil)
         try await visit()
+        if endsByItself { #expect(await eventually { output.text.contains("Visitor 1 ") }, "\(output.text)") }
         let passing = Task {
             while !Task.isCancelled {
                 time.advance(by: server.timeout)
@@ -68,7 +70,7 @@ import Testing
         let (events, event) = AsyncStream<String>.makeStream()
         let output = Output { event.yield($0) }
         let error = await #expect(throws: CardError.self) {
-            try await serve(Recipe(framing: .sequenced), showsChunks: true, output) {
+            try await serve(Recipe(framing: .sequenced), showsChunks: true, endsByItself: false, output) {
                 let link = try await transport("visitor").connect(timeout: .seconds(30))
                 link.activate(Silence())
                 for await line in events where line.contains("sent") { break }

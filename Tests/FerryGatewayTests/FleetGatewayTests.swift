@@ -93,7 +93,9 @@
                 reports = try await directory.reports().map(\.gateway)
             }
             #expect(reports == ["one"])
-            let leases = try await directory.leases()
+            // On a machine that has stood for seconds it is nobody's for a moment.
+            var leases = try await directory.leases()
+            while leases.isEmpty { leases = try await directory.leases() }
             #expect(leases.map(\.peer) == ["address:C0"] && leases[0].entry.token >= first)
 
             // One that ends gives its peers up, and another has them at once.

@@ -8,15 +8,19 @@ import Testing
 @Suite(.tags(.core, .channel), .timeLimit(.minutes(1))) struct RequestChannelTests {
     private typealias Channel = RequestChannel<String, String>
 
-    private func link(_ link: any Link, _ handler: Channel.Handler? = nil, maximumServed: Int = 16) throws -> Channel {
+    private func link(
+        _ link: any Link, _ handler: Channel.Handler? = nil, maximumServed: Int = 16,
+        time: any TimeSource = SystemTime()
+    ) throws -> Channel {
         try Channel(
-            over: link, requests: TextCodec(), responses: TextCodec(), maximumServed: maximumServed, answering: handler)
+            over: link, requests: TextCodec(), responses: TextCodec(), maximumServed: maximumServed, time: time,
+            answering: handler)
     }
 
     /// Two ends, and chunks that cross while the body runs.
     private func run(
         _ handler: Channel.Handler? = nil, back: Channel.Handler? = nil, maximumServed: Int = 16,
-        _ body: (Channel, Channel) async throws -> Void
+        time: any TimeSource = SystemTime(), _ body: (Channel, Channel) async throws -> Void
     ) async throws {
         let links = MemoryLink.makePair(maximumChunkSize: 20)
         let pump = Task.detached {
@@ -26,7 +30,8 @@ import Testing
             }
         }
         defer { pump.cancel() }
-        let (asking, answering) = (try link(links.0, back), try link(links.1, handler, maximumServed: maximumServed))
+        let asking = try link(links.0, back, time: time)
+        let answering = try link(links.1, handler, maximumServed: maximumServed, time: time)
         try await body(asking, answering)
     }
 
@@ -90,10 +95,11 @@ import Testing
     /// The task that answers is cancelled with the request, by its caller's task or its deadline.
     @Test(arguments: [true, false]) func aCancelledRequestCancelsItsHandler(_ byTask: Bool) async throws {
         let handler = SlowHandler()
-        try await run({ try await handler.answer($0) }) { asking, _ in
-            let task = Task { try await asking.request("?", timeout: byTask ? .seconds(50) : .milliseconds(100)) }
+        let time = VirtualTime()
+        try await run({ try await handler.answer($0) }, time: time) { asking, _ in
+            let task = Task { try await asking.request("?", timeout: .seconds(5)) }
             #expect(await eventually { handler.isAsked.load(ordering: .relaxed) })
-            if byTask { task.cancel() }
+            if byTask { task.cancel() } else { time.advance(by: .seconds(5)) }
             await #expect { try await task.value } throws: { error in
                 (error as? FerryError)?.code == (byTask ? .cancelled : .timedOut)
                     && (error as? FerryError)?.fate == .mayHaveArrived
