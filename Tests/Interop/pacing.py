@@ -4,7 +4,6 @@ HCI controllers that pace by the connection interval. usage: pacing.py FERRY (bu
 import json, os, subprocess, sys, tempfile, time
 
 PACKETS = 6  # in each connection event
-PORTS = (9421, 9422)
 LIMIT = 0.10
 POINTS = ['--interval', '15,30', '--seconds', '2']
 PROFILE = {'name': 'paced', 'source': 'Tests/Interop/controllers.py --interval', 'packetsPerEvent': PACKETS,
@@ -51,12 +50,13 @@ def main():
         loopback = ('--mtu', '23,247', '--queue-depth', '64')
         isGood = agrees('loopback', lambda: bench(ferry, profile, *loopback),
                         lambda: bench(ferry, profile, *loopback, '--transport', 'loopback'))
+        paths = [os.path.join(folder, name) for name in ('0', '1')]
         process = subprocess.Popen(
-            [sys.executable, controllers, *(f'tcp-server:127.0.0.1:{port}' for port in PORTS), '--interval', '--per-event',
+            [sys.executable, controllers, *(f'unix-server:{path}' for path in paths), '--interval', '--per-event',
              str(PACKETS)], stdout=subprocess.PIPE, text=True)
         try:
-            for _ in PORTS: process.stdout.readline()  # one line each, once it listens
-            transport = ','.join(f'hci:tcp:127.0.0.1:{port}' for port in PORTS)
+            for _ in paths: process.stdout.readline()  # one line each, once it listens
+            transport = ','.join(f'hci:unix:{path}' for path in paths)
             hci = ('--mtu', '23,247,517')
             isGood &= agrees('hci', lambda: bench(ferry, profile, *hci),
                              lambda: bench(ferry, profile, *hci, '--transport', transport))

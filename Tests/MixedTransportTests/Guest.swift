@@ -53,7 +53,7 @@
             configuration.capture = "\(results)/host-\(number).btsnoop"
             change(&configuration)
             let channel = try HCIChannel(channel)
-            for _ in 0..<50 {
+            for _ in 0..<300 {
                 if let adapter = try? await HCIAdapter.open(channel, configuration) { return adapter }
                 try await Task.sleep(for: .milliseconds(100))
             }

@@ -19,7 +19,7 @@ cross() {
     server=$!
     receive "$name-client" "$2"
     check "a card crosses from $1 to $2" "Name            Ada Lovelace" "/results/$name-client.log"
-    wait_until 100 grep -q "Visitor 1 was sent the card" "/results/$name-server.log"
+    wait_until 300 grep -q "Visitor 1 was sent the card" "/results/$name-server.log"
     check "the server knows that it did" "Visitor 1 was sent the card" "/results/$name-server.log"
     kill -INT $server
     wait $server
@@ -29,7 +29,7 @@ configure Policy AutoEnable false # or bluetoothd would switch hci0 on whenever 
 start_controllers 2 && start_bluetoothd 2 || exit 1
 "$programs/ferry" capture --transport hci:monitor /results/monitor.btsnoop >/results/monitor.log 2>&1 &
 monitor=$!
-wait_until 100 grep -q recording /results/monitor.log
+wait_until 300 grep -q recording /results/monitor.log
 in_guest btmgmt --index 1 power on >/dev/null 2>&1 </dev/null
 cross hci:user:0 bluez:hci1
 cross bluez:hci1 hci:user:0

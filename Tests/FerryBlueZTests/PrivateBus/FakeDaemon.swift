@@ -57,7 +57,7 @@
                     }
                     bus.call(
                         "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
-                        [.string("org.bluez"), .uint32(0)], timeout: .seconds(5)
+                        [.string("org.bluez"), .uint32(0)], timeout: .seconds(30)
                     ) { reply in
                         if case .success = reply {
                             continuation.resume(returning: true)
@@ -160,7 +160,7 @@
         }
 
         /// Calls the agent that was registered, as bluetoothd does.
-        func ask(_ member: String, _ arguments: [BusValue], timeout: Duration = .seconds(10)) async -> Answer {
+        func ask(_ member: String, _ arguments: [BusValue], timeout: Duration = .seconds(30)) async -> Answer {
             let owner = calls.withLock { $0.last { $0.member == "RegisterAgent" }?.sender } ?? ""
             return await withCheckedContinuation { continuation in
                 thread.execute { [self] in

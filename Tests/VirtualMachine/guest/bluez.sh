@@ -32,7 +32,7 @@ start_controllers() {
     local number
     (exec chroot /guest btvirt -s >/results/btvirt.log 2>&1) &
     echo $! >/run/btvirt.pid
-    wait_until 50 test -S /guest/tmp/bt-server-le || {
+    wait_until 300 test -S /guest/tmp/bt-server-le || {
         say "btvirt does not serve: $(cat /results/btvirt.log)"
         return 1
     }
@@ -43,7 +43,7 @@ start_controllers() {
 start_controller() {
     (exec chroot /guest controller >>/results/controllers.log 2>&1) &
     echo $! >"/run/controller$1.pid"
-    wait_until 50 test -e "/sys/class/bluetooth/hci$1" || {
+    wait_until 300 test -e "/sys/class/bluetooth/hci$1" || {
         say "there is no hci$1: $(cat /results/btvirt.log /results/controllers.log)"
         return 1
     }
@@ -57,7 +57,7 @@ kill_controllers() {
         rm -f "$file"
     done
     rm -f /guest/tmp/bt-server-*
-    wait_until 100 no_adapters
+    wait_until 300 no_adapters
 }
 no_adapters() { [ -z "$(ls /sys/class/bluetooth)" ]; }
 
@@ -65,7 +65,7 @@ no_adapters() { [ -z "$(ls /sys/class/bluetooth)" ]; }
 start_bridge() {
     (exec chroot /guest bridge "/dev/$(ls /sys/class/virtio-ports)" >>/results/bridge.log 2>&1) &
     echo $! >/run/bridge.pid
-    wait_until 50 test -e /sys/class/bluetooth/hci0 || {
+    wait_until 300 test -e /sys/class/bluetooth/hci0 || {
         say "there is no hci0: $(cat /results/bridge.log)"
         return 1
     }
@@ -95,7 +95,7 @@ start_bluetoothd() {
     echo "$count $*" >/run/bluetoothd.options
     (exec chroot /guest bluetoothd -n "$@" >>/results/bluetoothd.log 2>&1) &
     echo $! >/run/bluetoothd.pid
-    wait_until 200 serves "$count" || {
+    wait_until 600 serves "$count" || {
         say "bluetoothd serves $(adapters) of $count adapters: $(tail -n 3 /results/bluetoothd.log)"
         return 1
     }
@@ -107,7 +107,7 @@ end() {
     local process
     process=$(cat "/run/$1.pid")
     kill "-${2:-KILL}" "$process"
-    wait_until 100 has_ended "$process"
+    wait_until 300 has_ended "$process"
 }
 has_ended() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:.Z' "/proc/$1/status"; }
 
@@ -121,5 +121,5 @@ start_bus() {
     rm -f /run/dbus/system_bus_socket
     (exec chroot /guest dbus-daemon --config-file=/etc/dbus-1/system.conf --nofork --nopidfile) &
     echo $! >/run/dbus.pid
-    wait_until 100 test -S /run/dbus/system_bus_socket
+    wait_until 300 test -S /run/dbus/system_bus_socket
 }
