@@ -36,17 +36,17 @@ import Testing
         }
     }
 
-    @Test(arguments: Defect.allCases) func areNoticed(_ defect: Defect) async throws {
-        await #expect(throws: ConformanceFailure.self) { try await check(defect.requirement, defect) }
+    @Test(arguments: Defect.allCases) func areNoticed(_ defect: Defect) {
+        #expect(throws: ConformanceFailure.self) { try check(defect.requirement, defect) }
     }
 
     /// Without a defect everything passes, so that it is the defects that are noticed.
     @Test(arguments: TransportConformance.Requirement.allCases)
-    func theSoundOnePasses(_ requirement: TransportConformance.Requirement) async throws {
-        try await check(requirement, nil)
+    func theSoundOnePasses(_ requirement: TransportConformance.Requirement) throws {
+        try check(requirement, nil)
     }
 
-    private func check(_ requirement: TransportConformance.Requirement, _ defect: Defect?) async throws {
+    private func check(_ requirement: TransportConformance.Requirement, _ defect: Defect?) throws {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(1)
         let time = VirtualTime()
@@ -59,9 +59,10 @@ import Testing
                 base: GATTTransport(adapter: radio.makeAdapter(), configuration: layout, time: time), defect: defect,
                 shared: shared)
         }
-        try await TransportConformance(time: .virtual(time)) {
+        let kit = TransportConformance(time: .stepped(time, timeout: .seconds(10))) {
             .init(listening: transport()) { transport() }
-        }.check(requirement)
+        }
+        try time.run { try await kit.check(requirement) }
         shared.state.withLock { $0 = Shared.State() }
     }
 }

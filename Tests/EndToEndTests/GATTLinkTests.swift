@@ -237,20 +237,24 @@ import Testing
         _ = try await (down, up)
     }
 
-    @Test func namesTheSignalsHeardOutsideTheWindow() async throws {
+    @Test func namesTheSignalsHeardOutsideTheWindow() throws {
         var layout = Self.layout
         layout.rssi = -32 ... -15
-        let rig = try await Rig(layout)
-        let client = rig.radio.makeAdapter()
-        rig.radio.setRSSI(-61, between: client, and: rig.server)
-        let transport = GATTTransport(adapter: client, configuration: layout)
-        await #expect { _ = try await transport.connect(timeout: .milliseconds(200)) } throws: { error in
-            (error as? FerryError)?.code == .timedOut && "\(error)".contains("-61 dBm")
-                && "\(error)".contains("-32...-15")
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        let (server, client) = (radio.makeAdapter(name: "server"), radio.makeAdapter())
+        radio.setRSSI(-61, between: client, and: server)
+        try time.run { [layout] in
+            let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
+            let transport = GATTTransport(adapter: client, configuration: layout, time: time)
+            await #expect { _ = try await transport.connect(timeout: .milliseconds(200)) } throws: { error in
+                (error as? FerryError)?.code == .timedOut && "\(error)".contains("-61 dBm")
+                    && "\(error)".contains("-32...-15")
+            }
+            radio.setRSSI(-20, between: client, and: server)
+            try await transport.connect(timeout: .seconds(20)).close()
+            listener.close()
         }
-        rig.radio.setRSSI(-20, between: client, and: rig.server)
-        let (near, _) = try await rig.connect(from: client)
-        near.close()
     }
 
     @Test func saysThatNothingWasHeard() async throws {

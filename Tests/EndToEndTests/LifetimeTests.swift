@@ -1,7 +1,6 @@
 import Ferry
 import FerryBluetooth
 import FerryLoopback
-import Synchronization
 import TestSupport
 import Testing
 
@@ -13,17 +12,17 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(1)), arguments: [Duration.zero, .milliseconds(15)])
-    func nothingOutlivesAnExchange(connectionInterval: Duration) async throws {
+    func nothingOutlivesAnExchange(connectionInterval: Duration) throws {
         let time = VirtualTime()
         var remains: [Remains] = []
-        try await exchange(connectionInterval, time, &remains)
+        try exchange(connectionInterval, time, &remains)
         // What is due when the roles go, and at the end of a connection's timeouts, holds the radio until then.
-        time.advance(by: .seconds(100))
+        try time.run { try await time.sleep(for: .seconds(100)) }
         #expect(remains.count == 8)
         #expect(remains.filter { $0.object != nil }.map(\.name) == [])
     }
 
-    private func exchange(_ interval: Duration, _ time: VirtualTime, _ remains: inout [Remains]) async throws {
+    private func exchange(_ interval: Duration, _ time: VirtualTime, _ remains: inout [Remains]) throws {
         func watch(_ name: String, _ object: AnyObject) { remains.append(Remains(name: name, object: object)) }
 
         var configuration = LoopbackRadio.Configuration()
@@ -37,9 +36,8 @@ import Testing
 
         let layout = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
-        let isDone = Atomic(false)
-        async let exchanged: (LinkListener, [any Link], [MessageChannel<[UInt8], [UInt8]>]) = {
-            defer { isDone.store(true, ordering: .releasing) }
+        typealias Channels = [MessageChannel<[UInt8], [UInt8]>]
+        let (listener, links, channels) = try time.run { () async throws -> (LinkListener, [any Link], Channels) in
             let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
             let near = try await GATTTransport(adapter: client, configuration: layout, time: time)
                 .connect(timeout: .seconds(3600))
@@ -52,15 +50,10 @@ import Testing
             sender.close()
             receiver.close()
             return (listener, [near, far], [sender, receiver])
-        }()
-        while !isDone.load(ordering: .acquiring) {
-            time.advance(by: .milliseconds(1))
-            await Task.yield()
         }
-        let (listener, links, channels) = try await exchanged
         for (name, link) in zip(["central's link", "peripheral's link"], links) { watch(name, link) }
         for (name, channel) in zip(["sender", "receiver"], channels) { watch(name, channel) }
         watch("listener", listener)
-        listener.close()
+        try time.run { listener.close() }
     }
 }

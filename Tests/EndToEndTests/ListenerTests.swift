@@ -92,6 +92,7 @@ import Testing
         let time = VirtualTime()
         let listener = try await rig.listen(time)
         let late = try await rig.connect()
+        #expect(await eventually { time.timerCount > 0 })
         time.advance(by: .seconds(30))
         try await expectEnd(of: late)
         // It goes on listening, and whoever was taken stays.

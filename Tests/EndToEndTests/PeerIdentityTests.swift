@@ -10,16 +10,18 @@ import Testing
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 
-    private static func makeRadio() throws -> LoopbackRadio {
+    private static func makeRadio(_ time: any TimeSource = SystemTime()) throws -> LoopbackRadio {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(1)
-        return try LoopbackRadio(configuration: configuration)
+        return try LoopbackRadio(time: time, configuration: configuration)
     }
 
-    private static func transport(_ adapter: LoopbackAdapter, encrypted: Bool = false) -> GATTTransport {
+    private static func transport(
+        _ adapter: LoopbackAdapter, encrypted: Bool = false, _ time: any TimeSource = SystemTime()
+    ) -> GATTTransport {
         var layout = layout
         layout.encryptionRequired = encrypted
-        return GATTTransport(adapter: adapter, configuration: layout)
+        return GATTTransport(adapter: adapter, configuration: layout, time: time)
     }
 
     private static func first(of listener: LinkListener) async throws -> any Link {
@@ -83,22 +85,25 @@ import Testing
     }
 
     /// The peer is off and a stranger offers the same service.
-    @Test func aStrangerIsNotThePeer() async throws {
-        let radio = try Self.makeRadio()
+    @Test func aStrangerIsNotThePeer() throws {
+        let time = VirtualTime()
+        let radio = try Self.makeRadio(time)
         let (server, stranger, client) = (radio.makeAdapter(), radio.makeAdapter(), radio.makeAdapter())
-        let wrong = try await Self.transport(stranger).listen()
-        await Self.expect(.timedOut, "did not answer") {
-            try await Self.transport(client).connect(to: server.identity, timeout: .milliseconds(100))
+        try time.run {
+            let wrong = try await Self.transport(stranger, time).listen()
+            await Self.expect(.timedOut, "did not answer") {
+                try await Self.transport(client, time).connect(to: server.identity, timeout: .milliseconds(100))
+            }
+            let right = try await Self.transport(server, time).listen()
+            for _ in 0..<5 {
+                let near = try await Self.transport(client, time).connect(to: server.identity, timeout: .seconds(20))
+                #expect(near.peer == server.identity)
+                _ = try await Self.first(of: right)
+                near.close()
+            }
+            wrong.close()
+            for await _ in wrong.links { Issue.record("the stranger was given a link") }
         }
-        let right = try await Self.transport(server).listen()
-        for _ in 0..<5 {
-            let near = try await Self.transport(client).connect(to: server.identity, timeout: .seconds(20))
-            #expect(near.peer == server.identity)
-            _ = try await Self.first(of: right)
-            near.close()
-        }
-        wrong.close()
-        for await _ in wrong.links { Issue.record("the stranger was given a link") }
     }
 
     @Test func whoCannotBeKnownAgainIsNotSought() async throws {

@@ -13,28 +13,30 @@ import Testing
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 
     @Test(arguments: TransportConformance.Requirement.allCases)
-    func overTheRadio(_ requirement: TransportConformance.Requirement) async throws {
+    func overTheRadio(_ requirement: TransportConformance.Requirement) throws {
         let time = VirtualTime()
         let radio = LoopbackRadio(time: time)
         @Sendable func transport() -> GATTTransport {
             GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout, time: time)
         }
-        try await TransportConformance(time: .virtual(time)) {
+        let kit = TransportConformance(time: .stepped(time, timeout: .seconds(10))) {
             .init(listening: transport()) { transport() }
-        }.check(requirement)
+        }
+        try time.run { try await kit.check(requirement) }
     }
 
     @Test(arguments: TransportConformance.Requirement.allCases)
-    func reconnecting(_ requirement: TransportConformance.Requirement) async throws {
+    func reconnecting(_ requirement: TransportConformance.Requirement) throws {
         let time = VirtualTime()
         let radio = LoopbackRadio(time: time)
         @Sendable func transport() -> ReconnectingTransport<GATTTransport> {
             ReconnectingTransport(
                 over: GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout, time: time), time: time)
         }
-        try await TransportConformance(time: .virtual(time), deviations: .releasedLinksStay) {
+        let kit = TransportConformance(time: .stepped(time, timeout: .seconds(10)), deviations: .releasedLinksStay) {
             .init(listening: transport()) { transport() }
-        }.check(requirement)
+        }
+        try time.run { try await kit.check(requirement) }
     }
 
     @Test(arguments: TransportConformance.Requirement.allCases)

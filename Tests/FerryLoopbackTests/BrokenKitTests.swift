@@ -18,9 +18,14 @@ import Testing
         let radio = try LoopbackRadio(time: time, configuration: configuration)
         let kit = AdapterConformance(
             peripheral: radio.makeAdapter(), central: radio.makeAdapter(),
-            time: .virtual(time, timeout: .seconds(5)))
-        await #expect(throws: ConformanceFailure.self) { try await kit.check(.notificationsArriveInOrder) }
-        await #expect(throws: ConformanceFailure.self) { try await kit.check(.writesWithoutResponseArriveInOrder) }
+            time: .stepped(time, timeout: .seconds(5)))
+        for requirement in [
+            AdapterConformance.Requirement.notificationsArriveInOrder, .writesWithoutResponseArriveInOrder,
+        ] {
+            await #expect(throws: ConformanceFailure.self) {
+                try await finish(on: time, within: .seconds(100_000)) { try await kit.check(requirement) }
+            }
+        }
     }
 
     /// What a link does wrong.
@@ -54,14 +59,16 @@ import Testing
         let time = VirtualTime()
         let rig = ChannelRig(LoopbackRadio(time: time))
         let sides = [Side(), Side()]
-        let kit = LinkConformance(time: .virtual(time, timeout: .seconds(5))) {
+        let kit = LinkConformance(time: .stepped(time, timeout: .seconds(5))) {
             let (near, far) = try await rig.makePair()
             return (DefectiveLink(near, sides[0], defect), DefectiveLink(far, sides[1], defect))
         }
-        await #expect(throws: ConformanceFailure.self) { try await kit.check(defect.requirement) }
+        await #expect(throws: ConformanceFailure.self) {
+            try await finish(on: time, within: .seconds(100_000)) { try await kit.check(defect.requirement) }
+        }
         // The same link without the defect passes.
-        let sound = LinkConformance(time: .virtual(time, timeout: .seconds(60))) { try await rig.makePair() }
-        try await sound.check(defect.requirement)
+        let sound = LinkConformance(time: .stepped(time)) { try await rig.makePair() }
+        try await finish(on: time, within: .seconds(100_000)) { try await sound.check(defect.requirement) }
     }
 }
 
