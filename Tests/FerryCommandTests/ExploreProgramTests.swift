@@ -90,7 +90,7 @@ struct ExploreProgramTests {
             ("scan", 64, "--transport"), ("scan --transport unix:x", 64, "is no Bluetooth adapter"),
             ("scan $T --seconds 0", 64, "0.1 to 86400"), ("scan $T --rssi 30", 64, "-127 to 20"),
             ("scan $T --service frob", 64, "is not a Bluetooth UUID"),
-            ("inspect $T nobody --timeout 2", 1, "\"nobody\" was not heard within 2 s; heard: Ferry "),
+            ("inspect $T nobody --timeout 2", 1, "\"nobody\" was not heard within 2.0 s; heard: Ferry "),
             ("inspect $T nobody --timeout 0", 64, "0.1 to 3600"),
             ("read $T 'Ferry room' frob", 1, "There is no characteristic \"frob\". There are: 180A/2A29"),
             ("read $T 'Ferry room' 2A29 --as uint16", 1, "The value is no uint16: 5 bytes"),

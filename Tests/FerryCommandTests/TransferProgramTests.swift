@@ -183,7 +183,7 @@ import Testing
 
     @Test("Another framing at the other end is told as such") func mismatch() async throws {
         let output = try await run(
-            "touch a; both '$FERRY receive $T --framing sequenced --timeout 1 out' '$FERRY send $T --timeout 1 a' 2>&1")
+            "touch a; both '$FERRY receive $T --framing sequenced --timeout 8 out' '$FERRY send $T --timeout 8 a' 2>&1")
         #expect(output.contains("same --framing"), "\(output)")
         #expect(output.contains("sent 1\n") && output.contains("received 1\n"), "\(output)")
     }
