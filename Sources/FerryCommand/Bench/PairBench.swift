@@ -51,8 +51,8 @@ struct PairBench: Sendable {
                     "\(link.peer) is here; chunks of \(link.maximumChunkSize) bytes"
                 }
                 try await withTaskCancellationHandler {
-                    visit: while let message = try await channel.next(within: Self.patience) {
-                        switch message {
+                    visit: while true {
+                        switch try await channel.next(within: Self.patience) {
                         case .ping: try await channel.send(.ping)
                         case .run(let run): try await answer(run, channel)
                         case .end: break visit
@@ -64,9 +64,7 @@ struct PairBench: Sendable {
                 }
             } catch let error as FerryError {
                 try Task.checkCancellation()
-                if error.code != .disconnected && error.code != .closed {
-                    try say(Line(event: "failed", reason: error.message)) { "The visit has failed: \(error.message)" }
-                }
+                try say(Line(event: "failed", reason: error.message)) { "The visit has failed: \(error.message)" }
             }
             channel.close()
         }
@@ -148,7 +146,7 @@ struct PairBench: Sendable {
 
     private static let outOfTurn = FerryError(
         .decodingFailed,
-        "The other side has said something out of turn, or has left. Run the same version on both sides.")
+        "The other side has said something out of turn. Run the same version on both sides.")
 
     private func send(_ run: PairMessage.Run, _ channel: PairChannel) async throws {
         let filler = SampleText.bytes(count: run.messageSize, seed: 1)
@@ -227,10 +225,10 @@ private final class PairChannel: Sendable {
     func send(_ message: PairMessage) async throws(FerryError) { try await channel.send(message.encoded()) }
     func send(encoded message: [UInt8]) async throws(FerryError) { try await channel.send(message) }
 
-    /// The next message; nil when the other side has closed the channel.
+    /// The next message.
     ///
-    /// - Throws: `timedOut`, or why the channel has ended.
-    func next(within timeout: Duration) async throws(FerryError) -> PairMessage? {
+    /// - Throws: `timedOut`, why the channel has ended, or that the other side has closed it: whoever is through says so first.
+    func next(within timeout: Duration) async throws(FerryError) -> PairMessage {
         let timer = time.schedule(at: time.now + timeout) { [self] in
             isOverdue.store(true, ordering: .relaxed)
             channel.close()
@@ -238,7 +236,9 @@ private final class PairChannel: Sendable {
         defer { timer.cancel() }
         var messages = channel.messages.makeAsyncIterator()
         guard let bytes = try await messages.next() else {
-            guard isOverdue.load(ordering: .relaxed) else { return nil }
+            guard isOverdue.load(ordering: .relaxed) else {
+                throw FerryError(.disconnected, "The other side has left before all was measured.")
+            }
             throw FerryError(.timedOut, "The other side has said nothing for \(timeout).")
         }
         return try PairMessage(bytes)
