@@ -125,6 +125,8 @@
                 // Nobody waits for it any more.
                 if !wait.waiter.complete(.success(connection)) { connection.leave(silently: true) }
             }
+            // Nobody asked for it, as after an attempt that the controller goes on with although it has cancelled it.
+            if isCentral, waits.isEmpty { try? change { state, now in state.disconnect(id, at: now) } }
         }
 
         private func didDisconnect(_ id: ConnectionID, _ reason: HCIErrorCode) {

@@ -18,6 +18,7 @@
         /// The key of its private addresses, where they change or did.
         let resolvingKey: [UInt8]?
         private let log: (@Sendable (String) -> Void)?
+        private let onCaptureFailure: (@Sendable (String) -> Void)?
 
         init(
             name: String, _ configuration: HostConfiguration, resolvingKey: [UInt8]? = nil, _ options: HCIConfiguration
@@ -27,6 +28,7 @@
             address = configuration.address.value
             self.resolvingKey = resolvingKey
             log = options.log
+            onCaptureFailure = options.onCaptureFailure
             state = Mutex(EngineState(name, LEHost(configuration)))
         }
 
@@ -155,7 +157,7 @@
         /// Sends what can be sent and delivers what has happened, until nothing is left.
         private func pump() {
             repeat {
-                let (channel, bytes) = state.withLock { state -> ((any Channel)?, ByteBuffer?) in
+                let (channel, bytes, complaint) = state.withLock { state -> ((any Channel)?, ByteBuffer?, String?) in
                     state.isPumpScheduled = true
                     let now = Self.now
                     state.now = now
@@ -170,9 +172,11 @@
                         start = output.count
                     }
                     state.capture?.flush()
-                    guard let channel = state.channel, !output.isEmpty else { return (state.channel, nil) }
-                    return (channel, channel.allocator.buffer(bytes: output))
+                    let complaint = state.capture?.takeComplaint()
+                    guard let channel = state.channel, !output.isEmpty else { return (state.channel, nil, complaint) }
+                    return (channel, channel.allocator.buffer(bytes: output), complaint)
                 }
+                if let complaint { onCaptureFailure?(complaint) }
                 if let channel, let bytes { channel.writeAndFlush(bytes, promise: nil) }
             } while deliverEvents()
             armTimer()

@@ -100,6 +100,50 @@ import VirtualControllers
         #expect(local == (isAdvertisingAgain ? new : old))
     }
 
+    /// RootCanal's controller says that an attempt was cancelled, and brings its connection a moment later: it is the one that
+    /// was wanted, and no other attempt follows.
+    @Test(arguments: [false, true])
+    func aConnectionOfACancelledAttemptIsTaken(isSought: Bool) throws {
+        var pair = makePair(privateSides: [1])
+        let key = [UInt8](repeating: 0x53, count: 16)
+        let identity = Address.staticRandom(0xD0D0_D0D0_D0D0)
+        let other = Address.staticRandom(0xD1D1_D1D1_D1D1)
+        let peer = isSought ? Address.resolvable(key, 7) : identity
+        if isSought {
+            pair.host(1) { host, _ in
+                host.setBonds([.stored(with: .resolvable(key, 1), identity: identity, resolvingKey: key)])
+            }
+        }
+        pair.start()
+        #expect(pair.host(1) { $0.connect(to: identity, at: $1) })
+        pair.settle()
+        pair.now += 900_000_000_000
+        pair.host(1) { $0.wake(at: $1) }
+        var packet: [UInt8] = []
+        while packet.prefix(3) != [0x01, 0x05, 0x20] {
+            packet = []
+            try #require(pair.host(1) { $0.nextPacket(into: &packet, at: $1) }, "it never asks for another address")
+            pair.controllers.receive(packet, from: 1)
+            let answers = pair.controllers.toHost[1]
+            pair.controllers.toHost[1] = []
+            for answer in answers { pair.host(1) { $0.receive(answer.span.bytes, at: $1) } }
+        }
+        // LE Connection Complete: handle 0x0040, central (Core Specification 5.4, Vol 4, Part E, 7.7.65.1).
+        let event: [UInt8] =
+            [0x04, 0x3E, 19, 0x01, 0x00, 0x40, 0x00, 0x00, 0x01] + peer.bytes + [24, 0, 0, 0, 0xF4, 0x01, 0x00]
+        pair.host(1) { $0.receive(event.span.bytes, at: $1) }
+        // Whoever else is wanted still is.
+        #expect(pair.host(1) { $0.connect(to: other, at: $1) })
+        pair.settle()
+        #expect(pair.peers(1).count == 1)
+        #expect(!pair.controllers.sides[1].isScanning)
+        pair.host(1) { host, _ in
+            #expect(host.initiator.current == [other])
+            #expect(host.initiator.waiting.isEmpty && host.initiator.sought.isEmpty && host.initiator.found.isEmpty)
+        }
+        #expect(pair.controllers.faults.isEmpty, "\(pair.controllers.faults)")
+    }
+
     @Test func rotationIsWithinBounds() {
         for (wanted, expected) in [(0, 1), (Int64.max, 3_600), (60_000_000_000, 60)] as [(Int64, Int64)] {
             var pair = makePair { _, configuration in configuration.privacy?.rotation = wanted }

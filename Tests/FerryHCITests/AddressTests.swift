@@ -104,6 +104,9 @@
             let log = Journal()
             let client = try await Client.open(radio.channels[1]) {
                 rotate(&$0)
+                // Bumble's host advertises once a second, and RootCanal's controllers on the dot: attempts of less than a second
+                // could all fall between.
+                $0.privacy?.rotation = .seconds(3)
                 $0.log = { log.add($0) }
             }
             for round in 1...3 {

@@ -240,7 +240,8 @@ extension LEHost {
         if event.isCentral {
             // An attempt may have been for an identity that the controller resolves to.
             let isAwaited = initiator.current.contains(event.peer)
-            attemptDidSucceed(isAwaited ? event.peer : resolve(event.peer), at: now)
+            let peer = isAwaited ? event.peer : resolve(event.peer)
+            if isAwaited || !cancelledAttemptDidSucceed(peer, at: now) { attemptDidSucceed(peer, at: now) }
         } else {
             // A connection ends the advertising that it came from (Vol 4, Part E, 7.8.9, 7.8.56).
             if advertiser.changing == nil { advertiser.applied = nil }
@@ -286,6 +287,19 @@ extension LEHost {
         // One that was tried alone is reached even if the controller calls it by another address.
         if usedList { initiator.waiting.prepend(contentsOf: wanted.filter { $0 != peer }) }
         reconcileInitiator(at: now)
+    }
+
+    /// There are controllers that say of an attempt that it was cancelled, and bring its connection a moment later (RootCanal
+    /// does). Its peer, which waits for another attempt by then, needs none.
+    private mutating func cancelledAttemptDidSucceed(_ peer: Address, at now: Int64) -> Bool {
+        if let place = initiator.waiting.firstIndex(where: { resolve($0) == peer }) {
+            _ = initiator.name(of: initiator.waiting.remove(at: place))
+            return true
+        }
+        guard let place = initiator.sought.firstIndex(where: { resolve($0) == peer }) else { return false }
+        initiator.sought.remove(at: place)
+        reconcileScanning(at: now)
+        return true
     }
 
     /// Asks for longer packets and, as central, for the faster physical layer and a larger ATT_MTU.
