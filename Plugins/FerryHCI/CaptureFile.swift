@@ -11,12 +11,15 @@
         private var buffer: [UInt8]
         /// Bytes of the file that are whole records.
         private var length = 0
+        private let path: String
         /// What was wrong with the last write; nothing more is written then.
         private(set) var failure: String?
+        private var isTold = false
 
         /// - Throws: `invalidArgument` when the file cannot be made.
         init(path: String, header: [UInt8] = BTSnoop.header) throws(BluetoothError) {
             buffer = header
+            self.path = path
             descriptor = Foundation.open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else {
                 throw BluetoothError(
@@ -29,6 +32,13 @@
         }
 
         deinit { if descriptor >= 0 { Foundation.close(descriptor) } }
+
+        /// Once, for people, that nothing more is written, and why.
+        mutating func takeComplaint() -> String? {
+            guard let failure, !isTold else { return nil }
+            isTold = true
+            return "The capture \(path) is not written any further: \(failure). What is in it is whole."
+        }
 
         mutating func add(_ packet: RawSpan, isReceived: Bool) {
             guard failure == nil else { return }

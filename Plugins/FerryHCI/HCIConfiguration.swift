@@ -42,6 +42,9 @@
         /// A file for a capture of all packets (btsnoop, for Wireshark), in place of one that is there; nil for none. Keys
         /// and everything that is sent can be read in it.
         public var capture: String?
+        /// Takes a sentence for people when the capture cannot be written any further, as on a full disk: what is in it is
+        /// whole, and the adapter goes on. Called once at most, on the adapter's event loop; must not wait.
+        public var onCaptureFailure: (@Sendable (String) -> Void)?
         /// Takes sentences for people who look for a fault: errors and reasons by their names. Called on the adapter's
         /// event loop; must not wait.
         public var log: (@Sendable (String) -> Void)?

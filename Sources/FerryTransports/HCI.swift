@@ -16,6 +16,7 @@ import FerryBluetooth
                 .adapters { (options) throws(FerryError) in
                     var configuration = HCIConfiguration()
                     configuration.capture = options.capture
+                    configuration.onCaptureFailure = options.onAdvice
                     configuration.maximumMTU = options.attMTU ?? configuration.maximumMTU
                     if let interval = options.connectionInterval {
                         let units = UInt16(clamping: Int((interval / .microseconds(1250)).rounded()))

@@ -64,7 +64,7 @@ package struct RadioOptions: Sendable {
     package var virtualRadio = LoopbackRadio.Configuration()
     /// A file for what crosses, where ``NamedTransport/canCapture``.
     package var capture: String?
-    /// Takes what could be better about an adapter, and how.
+    /// Takes what could be better about an adapter, and how, and what of the above has ended.
     package var onAdvice: @Sendable (String) -> Void = { _ in }
 
     package init() {}
