@@ -164,6 +164,7 @@
 
         private func place(_ advertisement: Advertisement, _ owner: PeripheralOwner) async throws(BluetoothError) {
             guard let adapterPath else { return try failToAdvertise() }
+            try requirePower()
             let path = "/ferry/advertisement\(shared.withLock { $0.makeID() })"
             exports[path] = .advertisement(advertisement, owner)
             do throws(BusError) {
@@ -202,12 +203,20 @@
             }
         }
 
+        /// How long after a central has gone others are invited.
+        private static var pauseBeforeInviting: Duration { .milliseconds(500) }
+
         /// Invites nobody while a central is subscribed, and goes on advertising afterwards: BlueZ 5.66 has one socket for
         /// all centrals, so that a second one would receive what is for the first.
         func reviewAdvertising(of owner: PeripheralOwner) {
             let earlier = withdrawing
             withdrawing = Task {
                 await earlier?.value
+                if !self.hasSubscriber(owner), self.heldBack[owner.id] != nil {
+                    // The central may have gone because the adapter is being switched off, which is told a moment later. Asked
+                    // to advertise in between, bluetoothd 5.66 is refused by the kernel, and ends itself (`free(): invalid pointer`).
+                    try? await Task.sleep(for: Self.pauseBeforeInviting)
+                }
                 let isTaken = self.hasSubscriber(owner)
                 if isTaken {
                     for case .advertisement(let advertisement, let other) in self.exports.values where other === owner {
