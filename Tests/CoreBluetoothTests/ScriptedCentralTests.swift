@@ -174,20 +174,10 @@ import Testing
 
     // MARK: Writing
 
-    /// The request that found the characteristic may not quite have ended: once a write has gone out, nothing is under way.
-    private func settle(
-        _ adapter: ScriptedAdapter, _ peripheral: CBPeripheral, _ characteristic: CBCharacteristic
-    ) async throws {
-        peripheral.writeValue(Data([255]), for: characteristic, type: .withoutResponse)
-        try await adapter.journal.wait(for: "command [255]")
-        adapter.journal.clear()
-    }
-
     @Test func oneRefusalIsOneReadySignal() async throws {
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter, quirks: .readyOnlyAfterFullQueue)
         let (peripheral, characteristic, connection) = try await connected(adapter, side)
-        try await settle(adapter, peripheral, characteristic)
         let events = try some(connection.events.current)
         // Nobody waits, so nobody is told.
         events.peripheralIsReadyToWrite()
@@ -219,7 +209,6 @@ import Testing
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)
         let (peripheral, characteristic, connection) = try await connected(adapter, side)
-        try await settle(adapter, peripheral, characteristic)
         connection.space.current = 0
         let dropped = MisuseLog.count("the queue is full") {
             for _ in 0..<1500 { peripheral.writeValue(Data(count: 182), for: characteristic, type: .withoutResponse) }
@@ -257,7 +246,6 @@ import Testing
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter, quirks: .shallowWriteQueue)
         let (peripheral, characteristic, connection) = try await connected(adapter, side)
-        try await settle(adapter, peripheral, characteristic)
         connection.space.current = 0
         let dropped = MisuseLog.count("the queue is full") {
             for byte in 0..<25 as Range<UInt8> {

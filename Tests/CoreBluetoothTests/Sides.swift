@@ -160,6 +160,7 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
         let service = try some(peripheral.services?.first)
         peripheral.discoverCharacteristics([testCharacteristic], for: service)
         try await journal.wait(for: "characteristics")
+        try await requestHasEnded(peripheral)
         return try some(service.characteristics?.first)
     }
 
@@ -167,6 +168,7 @@ final class CentralSide: NSObject, CBCentralManagerDelegate, CBPeripheralDelegat
         let (peripheral, characteristic) = try await connect()
         peripheral.setNotifyValue(true, for: characteristic)
         try await journal.wait(for: "notifying true")
+        try await requestHasEnded(peripheral)
         return (peripheral, characteristic)
     }
 

@@ -15,6 +15,11 @@ import Testing
     }
 }
 
+/// A request's callback comes from within it: what is written before it has ended waits for it, and is counted as waiting.
+func requestHasEnded(_ peripheral: CBPeripheral) async throws {
+    try await until("the request has ended") { peripheral.contents.current.session?.isIdle != false }
+}
+
 struct NotInTime: Error { let what: String }
 
 /// What is there; throws when it is not.

@@ -34,8 +34,12 @@ final class MemoryAir: Sendable {
     }
 
     func breakConnections(to name: String) {
-        for pair in state.withLock({ $0.pairs }) where pair.server == name { pair.near.disconnect() }
-        state.withLock { $0.pairs.removeAll { $0.server == name } }
+        // Whoever comes back meanwhile has a connection that is not among those.
+        let broken = state.withLock { state in
+            defer { state.pairs.removeAll { $0.server == name } }
+            return state.pairs.filter { $0.server == name }
+        }
+        for pair in broken { pair.near.disconnect() }
     }
 
     var connects: Int { state.withLock { $0.connects } }

@@ -245,6 +245,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
         }
     }
 
+    /// Whether no request is under way and nothing waits.
+    var isIdle: Bool { state { !$0.isRequesting && $0.commands.isEmpty } }
+
     var attMTU: Int { connectedMTU ?? 23 }
     /// Nil before there is a connection.
     var connectedMTU: Int? {
