@@ -83,6 +83,22 @@ import Testing
         #expect(text(.hex, Array("Ferry".utf8)) == "46 65 72 72 79")
     }
 
+    @Test("Values end with the service that they are of, and not with another") func withdrawn() async {
+        let events = VisitEvents()
+        events.watch([AttributeID(rawValue: 7)])
+        events.peripheralDidUpdate(AttributeID(rawValue: 9), value: ([1] as [UInt8]).span.bytes)
+        events.peripheralDidModifyServices([])
+        events.peripheralDidModifyServices([AttributeID(rawValue: 8)])
+        #expect(!events.isWithdrawn)
+        events.peripheralDidUpdate(AttributeID(rawValue: 9), value: ([2] as [UInt8]).span.bytes)
+        events.peripheralDidModifyServices([AttributeID(rawValue: 8), AttributeID(rawValue: 7)])
+        events.peripheralDidUpdate(AttributeID(rawValue: 9), value: ([3] as [UInt8]).span.bytes)
+        #expect(events.isWithdrawn && events.reason == nil)
+        var values: [[UInt8]] = []
+        for await update in events.updates { values.append(update.value) }
+        #expect(values == [[1], [2]])
+    }
+
     @Test("What is typed becomes bytes, and comes back as it was") func typing() throws {
         #expect(try ValueFormat.hex.bytes("0x01fF") == [1, 0xFF])
         #expect(try ValueFormat.hex.bytes("01 FF:02") == [1, 0xFF, 2])

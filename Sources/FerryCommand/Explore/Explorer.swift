@@ -261,7 +261,13 @@ final class VisitEvents: PeripheralConnectionEvents {
     private let continuation: AsyncStream<Update>.Continuation
     private let end: AsyncStream<Void>
     private let ending: AsyncStream<Void>.Continuation
-    private let state = Mutex<(reason: BluetoothError?, dropped: Int)>((nil, 0))
+    private struct State {
+        var reason: BluetoothError?
+        var dropped = 0
+        var watched: Set<AttributeID> = []
+        var isWithdrawn = false
+    }
+    private let state = Mutex(State())
     private let time = SystemTime()
 
     init() {
@@ -273,6 +279,12 @@ final class VisitEvents: PeripheralConnectionEvents {
     var reason: BluetoothError? { state.withLock { $0.reason } }
     /// Values that came faster than they were taken.
     var dropped: Int { state.withLock { $0.dropped } }
+
+    /// Whether the peripheral has changed or withdrawn a service that was to be watched.
+    var isWithdrawn: Bool { state.withLock { $0.isWithdrawn } }
+
+    /// Values are of use while these services are there: they end with one.
+    func watch(_ services: Set<AttributeID>) { state.withLock { $0.watched = services } }
 
     /// Ends the values, not the connection.
     func stop() { continuation.finish() }
@@ -292,7 +304,14 @@ final class VisitEvents: PeripheralConnectionEvents {
     func peripheralIsReadyToWrite() {}
     func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {}
     func peripheralDidChangeMTU(_ attMTU: Int) {}
-    func peripheralDidModifyServices(_ services: [AttributeID]) {}
+
+    func peripheralDidModifyServices(_ services: [AttributeID]) {
+        let isWithdrawn = state.withLock { state in
+            state.isWithdrawn = state.isWithdrawn || !state.watched.isDisjoint(with: services)
+            return state.isWithdrawn
+        }
+        if isWithdrawn { stop() }
+    }
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         state.withLock { $0.reason = reason }

@@ -180,6 +180,7 @@ struct Watch: AsyncParsableCommand {
             let all = try await visit.attributes()
             let targets = try Self.targets(names, among: all.flatMap(\.found))
             let start = SystemTime().now
+            visit.events.watch(Set(targets.map(\.service.id)))
             for target in targets {
                 let subscription: Subscription =
                     target.characteristic.properties.contains(.notify) ? .notify : .indicate
@@ -206,6 +207,11 @@ struct Watch: AsyncParsableCommand {
             }
             if shown < count, let reason = visit.events.reason {
                 throw CommandFailure("The connection has ended: \(reason.message)")
+            }
+            if shown < count, visit.events.isWithdrawn {
+                throw CommandFailure(
+                    "The peripheral has changed or withdrawn what was watched; the connection lasts. Look at it again: ferry inspect."
+                )
             }
         }
     }
