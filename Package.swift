@@ -272,6 +272,17 @@ let package = Package(
             path: "Tests/RecordsWorker", exclude: ["faults.c"]
         ),
 
+        // What scripts/bench gateway measures with.
+        .executableTarget(
+            name: "GatewayBench",
+            dependencies: [
+                "Ferry", "FerryGateway", "FerryNATS", "FerryRecords", "FerrySocket",
+                .target(name: "CNATS", condition: .when(traits: ["NATS"])),
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+            ],
+            path: "Tests/GatewayBench"
+        ),
+
         // What several test targets share: a journal, a rig of channels, tags.
         .target(
             name: "TestSupport", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"], path: "Tests/TestSupport"),

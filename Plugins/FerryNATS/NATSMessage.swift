@@ -93,10 +93,15 @@
 
         /// Whether something can be published to it.
         static func isSubject(_ text: String) -> Bool {
-            guard !text.isEmpty, text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F && $0 != 0x2A && $0 != 0x3E }) else {
-                return false
+            var isInWord = false
+            for byte in text.utf8 {
+                switch byte {
+                case 0x2E where isInWord: isInWord = false
+                case ...0x20, 0x2A, 0x2E, 0x3E, 0x7F: return false
+                default: isInWord = true
+                }
             }
-            return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { !$0.isEmpty }
+            return isInWord
         }
     }
 

@@ -36,8 +36,32 @@
             public let isDuplicate: Bool
         }
 
-        /// What is called with what became of a message, on any thread. It must not block.
-        public typealias Ending = @Sendable (Result<Receipt, FerryError>) -> Void
+        /// A message that a ``Feed`` gives, under a number of its own.
+        public struct Order: Sendable {
+            /// What the feed calls it.
+            public let token: UInt64
+            /// The message.
+            public let publication: Publication
+
+            /// Numbers a message.
+            public init(token: UInt64, _ publication: Publication) {
+                self.token = token
+                self.publication = publication
+            }
+        }
+
+        /// What became of a ``Feed``'s message.
+        public struct Ended: Sendable {
+            /// What the feed calls it.
+            public let token: UInt64
+            /// Whether the stream has it; fails with what ``publish(_:)`` throws.
+            public let result: Result<Receipt, FerryError>
+        }
+
+        /// Takes what became of messages since its last call, and gives those that go next, in their order: it is called until it
+        /// gives none. Calls come one at a time, for many messages each; it must not block. Messages for which there is no room end
+        /// with `queueFull`.
+        public typealias Feed = @Sendable ([Ended]) -> [Order]
 
         /// The stream's name.
         public let stream: String
@@ -47,6 +71,7 @@
         private let desk: AckDesk
         private let context: NATSContext
         private let timeout: Duration
+        private let feed: Feed?
 
         /// Prepares publishing to a stream. Nothing is asked of the server yet.
         ///
@@ -56,10 +81,11 @@
         ///   - maximumInFlight: how many messages may be on their way at once, 1 to 65 536.
         ///   - timeout: how long an answer may take. After that nobody knows whether the stream has the message: publish it
         ///     again, under its name.
+        ///   - feed: what gives messages after each ``turn()``, and whenever some have ended; nil where ``publish(_:)`` is all.
         /// - Throws: `closed`, `natsFailed`, `invalidConfiguration`.
         public init(
             _ connection: NATSConnection, to stream: String, maximumInFlight: Int = 1024,
-            timeout: Duration = .seconds(10)
+            timeout: Duration = .seconds(10), feed: Feed? = nil
         ) async throws(FerryError) {
             guard (1...65_536).contains(maximumInFlight) else {
                 throw FerryError(
@@ -69,11 +95,13 @@
             self.stream = stream
             self.maximumInFlight = maximumInFlight
             self.timeout = timeout
+            self.feed = feed
             let desk = AckDesk(maximumInFlight)
             self.desk = desk
             context = try await connection.perform(on: connection.publishing) { handle throws(FerryError) in
                 try NATSContext(handle, desk, maximumInFlight)
             }
+            desk.setWake { [weak self] in self?.scheduleTurn() }
         }
 
         /// How many messages are on their way.
@@ -87,52 +115,51 @@
         public func publish(_ publication: Publication) async throws(FerryError) -> Receipt {
             await desk.enter()
             let result = await withCheckedContinuation { continuation in
-                let ending: Ending = { continuation.resume(returning: $0) }
-                send([(publication, ending)])
+                connection.submit { [self] handle in
+                    do throws(FerryError) {
+                        guard handle != nil else { throw NATSConnection.closed }
+                        try send(publication, .ending({ continuation.resume(returning: $0) }))
+                    } catch {
+                        desk.leave()
+                        continuation.resume(returning: .failure(error))
+                    }
+                }
             }
             return try result.get()
         }
 
-        /// Publishes messages, in this order, without waiting. Those for which there is no room end with `queueFull`.
-        public func submit(_ publications: [(Publication, Ending)]) {
-            var admitted: [(Publication, Ending)] = []
-            admitted.reserveCapacity(publications.count)
-            for (publication, ending) in publications {
-                if desk.tryEnter() {
-                    admitted.append((publication, ending))
-                } else {
-                    ending(
-                        .failure(
-                            FerryError(
-                                .queueFull,
-                                "\(maximumInFlight) messages are on their way to stream \(stream), as many as may be.",
-                                fate: .nothingSent)))
-                }
-            }
-            send(admitted)
+        /// Has the feed called soon: it has something to publish. It is called by itself when messages have ended.
+        public func turn() { desk.wantTurn()?() }
+
+        private func scheduleTurn() { connection.submit { [self] in takeTurn($0) } }
+
+        private func takeTurn(_ handle: NATSHandle?) {
+            guard let feed else { return }
+            let orders = feed(desk.beginTurn())
+            for order in orders { send(order, handle) }
+            // What else the connection has to do comes between.
+            if !orders.isEmpty { turn() }
         }
 
-        /// Those that have their place.
-        private func send(_ publications: [(Publication, Ending)]) {
-            guard !publications.isEmpty else { return }
-            let (desk, context, stream, wait) = (desk, context, stream, timeout.milliseconds)
-            connection.submit { handle in
-                for (publication, ending) in publications {
-                    do throws(FerryError) {
-                        guard handle != nil else { throw NATSConnection.closed }
-                        try Self.send(publication, ending, desk, context, stream, wait)
-                    } catch {
-                        desk.leave()
-                        ending(.failure(error))
-                    }
+        private func send(_ order: Order, _ handle: NATSHandle?) {
+            do throws(FerryError) {
+                guard handle != nil else { throw NATSConnection.closed }
+                guard desk.tryEnter() else {
+                    throw FerryError(
+                        .queueFull,
+                        "\(maximumInFlight) messages are on their way to stream \(stream), as many as may be.",
+                        fate: .nothingSent)
                 }
+                do throws(FerryError) { try send(order.publication, .token(order.token)) } catch {
+                    desk.leave()
+                    throw error
+                }
+            } catch {
+                desk.fail(order.token, error)?()
             }
         }
 
-        private static func send(
-            _ publication: Publication, _ ending: @escaping Ending, _ desk: AckDesk, _ context: NATSContext,
-            _ stream: String, _ wait: Int64
-        ) throws(FerryError) {
+        private func send(_ publication: Publication, _ waiting: AckDesk.Waiting) throws(FerryError) {
             guard !publication.id.isEmpty, publication.id.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
                 throw FerryError(
                     .invalidConfiguration,
@@ -141,10 +168,10 @@
             }
             var message: OpaquePointer? = try publication.message.make()
             let number = UInt(bitPattern: message)
-            desk.expect(number, ending)
+            desk.expect(number, waiting)
             var options = jsPubOptions()
             jsPubOptions_Init(&options)
-            options.MaxWait = wait
+            options.MaxWait = timeout.milliseconds
             // An expectation of 0 is none to the library; that there is no message yet has a flag of its own.
             if let predecessor = publication.predecessor {
                 if predecessor == 0 {
@@ -213,10 +240,32 @@
 
     /// Who waits for which answer. Places are taken before a message is sent, and given back when it has ended.
     final class AckDesk: Sendable {
+        enum Waiting {
+            case ending(@Sendable (Result<NATSPublisher.Receipt, FerryError>) -> Void)
+            case token(UInt64)
+        }
+
         private struct State {
             var taken = 0
-            var endings: [UInt: NATSPublisher.Ending] = [:]
+            var expected: [UInt: Waiting] = [:]
             var waiting: Deque<CheckedContinuation<Void, Never>> = []
+            /// What the feed has not been told.
+            var ended: [NATSPublisher.Ended] = []
+            var isTurnDue = false
+            var wake: (@Sendable () -> Void)?
+
+            mutating func leave() -> CheckedContinuation<Void, Never>? {
+                if let next = waiting.popFirst() { return next }
+                taken -= 1
+                return nil
+            }
+
+            /// What schedules a turn, unless one is scheduled.
+            mutating func wantTurn() -> (@Sendable () -> Void)? {
+                guard !isTurnDue else { return nil }
+                isTurnDue = true
+                return wake
+            }
         }
 
         private let state = Mutex(State())
@@ -225,6 +274,30 @@
         init(_ places: Int) { self.places = places }
 
         var count: Int { state.withLock { $0.taken } }
+
+        // MARK: Turns
+
+        func setWake(_ wake: @escaping @Sendable () -> Void) { state.withLock { $0.wake = wake } }
+
+        func wantTurn() -> (@Sendable () -> Void)? { state.withLock { $0.wantTurn() } }
+
+        /// What ended since the last turn. What happens from here on is of the next one.
+        func beginTurn() -> [NATSPublisher.Ended] {
+            state.withLock { state in
+                defer { state.ended = [] }
+                state.isTurnDue = false
+                return state.ended
+            }
+        }
+
+        func fail(_ token: UInt64, _ error: FerryError) -> (@Sendable () -> Void)? {
+            state.withLock { state in
+                state.ended.append(NATSPublisher.Ended(token: token, result: .failure(error)))
+                return state.wantTurn()
+            }
+        }
+
+        // MARK: Places
 
         func tryEnter() -> Bool {
             state.withLock { state in
@@ -249,26 +322,29 @@
             }
         }
 
-        func leave() {
-            let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
-                if let next = state.waiting.popFirst() { return next }
-                state.taken -= 1
-                return nil
-            }
-            next?.resume()
-        }
+        func leave() { state.withLock { $0.leave() }?.resume() }
 
-        func expect(_ number: UInt, _ ending: @escaping NATSPublisher.Ending) {
-            state.withLock { $0.endings[number] = ending }
-        }
+        // MARK: Answers
+
+        func expect(_ number: UInt, _ waiting: Waiting) { state.withLock { $0.expected[number] = waiting } }
 
         /// - Returns: whether somebody still waited.
-        func forget(_ number: UInt) -> Bool { state.withLock { $0.endings.removeValue(forKey: number) } != nil }
+        func forget(_ number: UInt) -> Bool { state.withLock { $0.expected.removeValue(forKey: number) } != nil }
 
+        /// An answer, on a thread of the library's.
         func end(_ number: UInt, _ result: Result<NATSPublisher.Receipt, FerryError>) {
-            guard let ending = state.withLock({ $0.endings.removeValue(forKey: number) }) else { return }
-            leave()
-            ending(result)
+            let (waiting, next, wake) = state.withLock { state in
+                guard let waiting = state.expected.removeValue(forKey: number) else {
+                    return (Waiting?.none, CheckedContinuation<Void, Never>?.none, (@Sendable () -> Void)?.none)
+                }
+                let next = state.leave()
+                guard case .token(let token) = waiting else { return (waiting, next, nil) }
+                state.ended.append(NATSPublisher.Ended(token: token, result: result))
+                return (waiting, next, state.wantTurn())
+            }
+            next?.resume()
+            wake?()
+            if case .ending(let ending)? = waiting { ending(result) }
         }
     }
 #endif

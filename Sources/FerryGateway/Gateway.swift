@@ -86,7 +86,11 @@
             /// Why reading the inbox has ended.
             var failure: FerryError?
             var mayReadAgain = Timestamp.zero
+            /// What records go to, while there is a connection.
+            var publisher: NATSPublisher?
+            /// Whoever reads the inbox and waits until the plan has room.
             var room: AsyncStream<Void>.Continuation?
+            var wantsRoom = false
         }
 
         private let store: RecordStore
@@ -184,11 +188,15 @@
                         let publisher = try await NATSPublisher(
                             connection, to: configuration.stream.name,
                             maximumInFlight: min(65_536, configuration.maximumInFlight * 2),
-                            timeout: configuration.patience)
+                            timeout: configuration.patience, feed: { [weak self] in self?.step($0) ?? [] })
                         wasConnected = true
-                        failure = await serve(connection, publisher)
+                        state.withLock { $0.publisher = publisher }
+                        failure = await serve(connection)
                     } catch { failure = error }
-                    state.withLock { $0.plan.isOpen = false }
+                    state.withLock { state in
+                        state.plan.isOpen = false
+                        state.publisher = nil
+                    }
                     await connection.close()
                     throw failure
                 } catch {
@@ -212,7 +220,7 @@
         // MARK: One connection
 
         /// - Returns: why it ended.
-        private func serve(_ connection: NATSConnection, _ publisher: NATSPublisher) async -> FerryError {
+        private func serve(_ connection: NATSConnection) async -> FerryError {
             state.withLock { state in
                 state.wantsLook = true
                 state.isLost = false
@@ -251,14 +259,8 @@
                     failure = error
                     break
                 }
-                let now = time.now
-                let (orders, deadline) = state.withLock { state in
-                    (state.plan.orders(at: now), state.plan.nextDeadline)
-                }
-                publisher.submit(
-                    orders.map { order -> (NATSPublisher.Publication, NATSPublisher.Ending) in
-                        (order.publication, { [weak self] result in self?.ended(order.token, result) })
-                    })
+                publish()
+                let deadline = state.withLock { $0.plan.nextDeadline }
                 let timer = time.schedule(at: min(nextLook, deadline ?? nextLook)) { [tell] in tell.yield() }
                 _ = await news.next(isolation: nil)
                 timer.cancel()
@@ -337,31 +339,52 @@
             return true
         }
 
-        private func ended(_ token: UInt64, _ result: Result<NATSPublisher.Receipt, FerryError>) {
+        // MARK: Publishing
+
+        /// Something can go now: a record has come, or a pause is over.
+        private func publish() { state.withLock { $0.publisher }?.turn() }
+
+        /// Tells the plan what became of messages, and gives what goes next.
+        private func step(_ ended: [NATSPublisher.Ended]) -> [NATSPublisher.Order] {
             let now = time.now
-            let room = state.withLock { state -> AsyncStream<Void>.Continuation? in
-                switch result {
-                case .success(let receipt):
-                    state.watch.answered(receipt.sequence)
-                    if let item = state.plan.ended(token, .stored(receipt.sequence), at: now) {
-                        state.retention.stored(item.place, in: item.lane, at: now)
-                        state.status.published += 1
-                        if receipt.isDuplicate { state.status.duplicates += 1 }
-                    }
-                case .failure(let error):
-                    let outcome: Plan.Outcome =
-                        switch error.code {
-                        case .natsConflict: .outOfPlace
-                        case .messageTooLarge, .invalidConfiguration: .refused
-                        default: .later
-                        }
-                    if outcome == .outOfPlace { state.wantsLook = true } else { state.status.trouble = error.message }
-                    _ = state.plan.ended(token, outcome, at: now)
+            let (orders, haveAllGone, room) = state.withLock { state in
+                var haveAllGone = true
+                for end in ended { if !Self.take(end, &state, at: now) { haveAllGone = false } }
+                let orders = state.plan.orders(at: now)
+                guard state.wantsRoom, state.plan.hasRoom else {
+                    return (orders, haveAllGone, AsyncStream<Void>.Continuation?.none)
                 }
-                return state.plan.hasRoom ? state.room : nil
+                state.wantsRoom = false
+                return (orders, haveAllGone, state.room)
             }
             room?.yield()
-            tell.yield()
+            // What has failed may be in want of a look, or of a pause.
+            if !haveAllGone { tell.yield() }
+            return orders
+        }
+
+        /// - Returns: whether the stream has it.
+        private static func take(_ end: NATSPublisher.Ended, _ state: inout State, at now: Timestamp) -> Bool {
+            switch end.result {
+            case .success(let receipt):
+                state.watch.answered(receipt.sequence)
+                if let item = state.plan.ended(end.token, .stored(receipt.sequence), at: now) {
+                    state.retention.stored(item.place, in: item.lane, at: now)
+                    state.status.published += 1
+                    if receipt.isDuplicate { state.status.duplicates += 1 }
+                }
+                return true
+            case .failure(let error):
+                let outcome: Plan.Outcome =
+                    switch error.code {
+                    case .natsConflict: .outOfPlace
+                    case .messageTooLarge, .invalidConfiguration: .refused
+                    default: .later
+                    }
+                if outcome == .outOfPlace { state.wantsLook = true } else { state.status.trouble = error.message }
+                _ = state.plan.ended(end.token, outcome, at: now)
+                return false
+            }
         }
 
         // MARK: Reading
@@ -374,6 +397,7 @@
                 state.plan.beginAgain()
                 state.retention.beginAgain()
                 state.room = makeRoom
+                state.wantsRoom = false
             }
             try await store.readAgain()
             return Task { await self.read(room) }
@@ -392,20 +416,40 @@
         private func fill(_ room: AsyncStream<Void>) async throws(FerryError) {
             var inbox = store.inbox.makeAsyncIterator()
             var room = room.makeAsyncIterator()
+            var known: [Int64: StreamNames] = [:]
             while !Task.isCancelled {
-                while !state.withLock({ $0.plan.hasRoom }) {
+                while !hasRoom() {
                     guard await room.next(isolation: nil) != nil else { return }
                 }
-                guard let record = try await inbox.next(isolation: nil) else { return }
-                let message = NATSMessage(
-                    RecordNames.subject(record.id, configuration.prefix),
-                    headers: RecordNames.headers(
-                        record.id, peer: record.peer, gateway: configuration.name, token: token(record.peer)),
-                    bytes: record.bytes)
-                let item = Plan.Item(
-                    lane: record.place.stream, id: RecordNames.id(record.id), message: message, place: record.place)
-                state.withLock { $0.plan.add(item) }
-                tell.yield()
+                guard let records = try await inbox.page() else { return }
+                let items = records.map { record in
+                    let names = names(of: record, &known)
+                    let message = NATSMessage(names.subject, headers: names.headers(record.id), bytes: record.bytes)
+                    return Plan.Item(
+                        lane: record.place.stream, id: names.id(record.id), message: message, place: record.place)
+                }
+                state.withLock { state in for item in items { state.plan.add(item) } }
+                publish()
+            }
+        }
+
+        /// Those of its stream, made anew where an epoch, a peer's name or a token has changed.
+        private func names(of record: ArrivedRecord, _ known: inout [Int64: StreamNames]) -> StreamNames {
+            let token = token(record.peer)
+            if let names = known[record.place.stream], names.fit(record.id, peer: record.peer, token: token) {
+                return names
+            }
+            let names = StreamNames(
+                record.id, peer: record.peer, gateway: configuration.name, prefix: configuration.prefix, token: token)
+            if known.count >= 4_096 { known = [:] }
+            known[record.place.stream] = names
+            return names
+        }
+
+        private func hasRoom() -> Bool {
+            state.withLock { state in
+                state.wantsRoom = !state.plan.hasRoom
+                return state.plan.hasRoom
             }
         }
     }

@@ -9,17 +9,22 @@
     /// of the lane comes before it; lanes go independently. A message names the place of the one before it in its lane, so that
     /// a server that has lost that one refuses it.
     struct PublishPlan<Place: Sendable>: Sendable {
-        struct Item: Sendable {
+        /// One object, for it is handed on several times on its way.
+        final class Item: Sendable {
             let lane: Int64
             let id: String
             let message: NATSMessage
             let place: Place
+
+            init(lane: Int64, id: String, message: NATSMessage, place: Place) {
+                self.lane = lane
+                self.id = id
+                self.message = message
+                self.place = place
+            }
         }
 
-        struct Order: Sendable {
-            let token: UInt64
-            let publication: NATSPublisher.Publication
-        }
+        typealias Order = NATSPublisher.Order
 
         enum Outcome: Sendable, Hashable {
             /// The stream has it, at this place.
@@ -32,6 +37,7 @@
             case refused
         }
 
+        /// Records are added a page at a time, so that there may be one page more of them.
         struct Bounds: Sendable {
             var records = 16_384
             var bytes = 32 << 20
@@ -50,8 +56,18 @@
             var displacements = 0
             /// Left alone until reading begins again; what comes is on disk.
             var isParked = false
+
+            mutating func add(_ item: Item) -> Bool {
+                if !isParked { waiting.append(item) }
+                return !isParked
+            }
+
+            var isReady: Bool { !waiting.isEmpty && !isInFlight && !isParked && !isDisplaced }
+            var hasBecomeReady: Bool { waiting.count == 1 && isReady }
         }
 
+        /// An array of more of them would be large enough for the memory's allocator to tidy up at each.
+        private static var ordersAtOnce: Int { 256 }
         private let bounds: Bounds
         private var lanes: [Int64: Lane] = [:]
         /// Lanes in which something waits and nothing is on its way, in their turn.
@@ -81,36 +97,38 @@
             if lanes.count > 65_536 {
                 lanes = lanes.filter { !$0.value.waiting.isEmpty || $0.value.isInFlight || $0.value.isParked }
             }
-            guard lanes[item.lane]?.isParked != true else { return }
+            guard lanes[item.lane, default: Lane()].add(item) else { return }
             records += 1
             bytes += item.message.bytes.count
-            lanes[item.lane, default: Lane()].waiting.append(item)
-            guard let lane = lanes[item.lane], lane.waiting.count == 1, !lane.isInFlight, !lane.isDisplaced else {
-                return
-            }
-            ready.append(item.lane)
+            if lanes[item.lane]?.hasBecomeReady == true { ready.append(item.lane) }
         }
 
-        /// What is to be published now, in this order.
+        /// What is to be published now, in this order: some of it, and none only when nothing is.
         mutating func orders(at now: Timestamp) -> [Order] {
             guard isOpen else { return [] }
             if let pausedUntil {
                 guard now >= pausedUntil else { return [] }
                 self.pausedUntil = nil
             }
-            var orders: [Order] = []
             // After a failure one message tries whether it goes again.
             let most = failures > 0 ? 1 : bounds.inFlight
-            while inFlight.count < most, let number = ready.popFirst() {
-                guard let item = lanes[number]?.waiting.popFirst() else { continue }
-                lanes[number]?.isInFlight = true
+            let count = min(most - inFlight.count, ready.count, Self.ordersAtOnce)
+            guard count > 0 else { return [] }
+            var orders: [Order] = []
+            orders.reserveCapacity(count)
+            while orders.count < count, let number = ready.popFirst() {
+                guard let index = lanes.index(forKey: number), let item = lanes.values[index].waiting.popFirst() else {
+                    continue
+                }
+                lanes.values[index].isInFlight = true
                 lastToken += 1
                 inFlight[lastToken] = item
                 orders.append(
                     Order(
                         token: lastToken,
-                        publication: NATSPublisher.Publication(
-                            item.message, id: item.id, predecessor: namesPlaces ? lanes[number]?.predecessor : nil)))
+                        NATSPublisher.Publication(
+                            item.message, id: item.id, predecessor: namesPlaces ? lanes.values[index].predecessor : nil)
+                    ))
             }
             return orders
         }
@@ -119,18 +137,17 @@
         ///
         /// - Returns: the record, when the stream has it; nil also for what was ordered before reading began again.
         mutating func ended(_ token: UInt64, _ outcome: Outcome, at now: Timestamp) -> Item? {
-            guard let item = inFlight.removeValue(forKey: token), var lane = lanes[item.lane] else { return nil }
-            lane.isInFlight = false
-            defer {
-                if !lane.waiting.isEmpty && !lane.isParked && !lane.isDisplaced { ready.append(item.lane) }
-                lanes[item.lane] = lane
+            guard let item = inFlight.removeValue(forKey: token), let index = lanes.index(forKey: item.lane) else {
+                return nil
             }
+            lanes.values[index].isInFlight = false
+            defer { if lanes.values[index].isReady { ready.append(item.lane) } }
             switch outcome {
             case .stored(let sequence):
                 failures = 0
-                lane.predecessor = sequence
-                lane.displacements = 0
-                forget([item])
+                lanes.values[index].predecessor = sequence
+                lanes.values[index].displacements = 0
+                forget(item)
                 return item
             case .later:
                 // Those that were on their way together fail together, and count as one.
@@ -139,18 +156,18 @@
                     failures += 1
                 }
                 // The server may have it and only have failed to say so: then its subject ends with it.
-                lane.predecessor = nil
-                lane.waiting.prepend(item)
+                lanes.values[index].predecessor = nil
+                lanes.values[index].waiting.prepend(item)
             case .outOfPlace:
-                lane.waiting.prepend(item)
-                lane.isDisplaced = true
-                lane.displacements += 1
+                lanes.values[index].waiting.prepend(item)
+                lanes.values[index].isDisplaced = true
+                lanes.values[index].displacements += 1
                 displaced[item.lane] = item.message.subject
             case .refused:
                 refusedLanes += 1
-                lane.isParked = true
-                forget([item] + lane.waiting)
-                lane.waiting = []
+                lanes.values[index].isParked = true
+                for item in [item] + lanes.values[index].waiting { forget(item) }
+                lanes.values[index].waiting = []
             }
             return nil
         }
@@ -169,9 +186,9 @@
             if !lane.isInFlight && !lane.waiting.isEmpty { ready.append(number) }
         }
 
-        private mutating func forget(_ items: [Item]) {
-            records -= items.count
-            bytes -= items.reduce(0) { $0 + $1.message.bytes.count }
+        private mutating func forget(_ item: Item) {
+            records -= 1
+            bytes -= item.message.bytes.count
         }
 
         /// Reading begins again: what was not done comes once more.

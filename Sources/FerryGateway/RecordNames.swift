@@ -25,29 +25,54 @@
             let words = prefix.split(separator: ".", omittingEmptySubsequences: false)
             return !words.isEmpty && words.allSatisfy { !$0.isEmpty && escaped(String($0)) == $0 }
         }
+    }
+
+    /// What the names of a stream's records have in common.
+    struct StreamNames: Sendable {
+        /// `prefix.sender.stream`; a stream without a name is `%`.
+        let subject: String
+        private let record: RecordID
+        private let peer: String
+        private let token: FencingToken?
+        /// `sender/epoch/stream/`.
+        private let idPrefix: String
+        private let before: [NATSMessage.Header]
+        private let after: [NATSMessage.Header]
+
+        init(_ record: RecordID, peer: String, gateway: String, prefix: String, token: FencingToken?) {
+            self.record = record
+            self.peer = peer
+            self.token = token
+            let stream = RecordNames.escaped(record.stream)
+            // No word of a subject and no header's value is empty.
+            func visible(_ text: String) -> String { text.isEmpty ? "%" : text }
+            subject = "\(prefix).\(record.sender).\(visible(stream))"
+            idPrefix = "\(record.sender)/\(record.epoch)/\(stream)/"
+            before = [
+                NATSMessage.Header("Ferry-Peer", visible(RecordNames.escaped(peer))),
+                NATSMessage.Header("Ferry-Stream", visible(stream)),
+                NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
+            ]
+            after =
+                [NATSMessage.Header("Ferry-Gateway", RecordNames.escaped(gateway))]
+                + (token.map { [NATSMessage.Header("Ferry-Token", "\($0)")] } ?? [])
+        }
+
+        /// Whether they are another record's too.
+        func fit(_ other: RecordID, peer: String, token: FencingToken?) -> Bool {
+            record.sender == other.sender && record.epoch == other.epoch && record.stream == other.stream
+                && self.peer == peer && self.token == token
+        }
 
         /// `sender/epoch/stream/sequence`: what consumers upsert by.
-        static func id(_ record: RecordID) -> String {
-            "\(record.sender)/\(record.epoch)/\(escaped(record.stream))/\(record.sequence)"
-        }
+        func id(_ record: RecordID) -> String { idPrefix + String(record.sequence) }
 
-        /// `prefix.sender.stream`; a stream without a name is `%`.
-        static func subject(_ record: RecordID, _ prefix: String) -> String {
-            "\(prefix).\(record.sender).\(record.stream.isEmpty ? "%" : escaped(record.stream))"
-        }
-
-        static func headers(_ record: RecordID, peer: String, gateway: String, token: FencingToken?)
-            -> [NATSMessage.Header]
-        {
-            let headers = [
-                // No header has an empty value.
-                NATSMessage.Header("Ferry-Peer", peer.isEmpty ? "%" : escaped(peer)),
-                NATSMessage.Header("Ferry-Stream", record.stream.isEmpty ? "%" : escaped(record.stream)),
-                NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
-                NATSMessage.Header("Ferry-Sequence", "\(record.sequence)"),
-                NATSMessage.Header("Ferry-Gateway", escaped(gateway)),
-            ]
-            return headers + (token.map { [NATSMessage.Header("Ferry-Token", "\($0)")] } ?? [])
+        func headers(_ record: RecordID) -> [NATSMessage.Header] {
+            var headers = before
+            headers.reserveCapacity(before.count + 1 + after.count)
+            headers.append(NATSMessage.Header("Ferry-Sequence", String(record.sequence)))
+            headers += after
+            return headers
         }
     }
 #endif

@@ -25,15 +25,18 @@
         /// The stream has answered for the next record of a lane.
         mutating func stored(_ place: Place, in lane: Int64, at now: Timestamp) {
             count += 1
-            // In 64 steps: what is kept in memory does not grow with the records.
-            if let last = spans[lane]?.last, now - last.begin < time / 64 {
-                let index = spans[lane, default: []].endIndex - 1
-                spans[lane]?[index].end = now
-                spans[lane]?[index].last = place
-                spans[lane]?[index].count += 1
-            } else {
-                spans[lane, default: []].append(Span(begin: now, end: now, last: place, count: 1))
+            Self.add(place, to: &spans[lane, default: []], at: now, step: time / 64)
+        }
+
+        /// In 64 steps: what is kept in memory does not grow with the records.
+        private static func add(_ place: Place, to spans: inout Deque<Span>, at now: Timestamp, step: Duration) {
+            guard let last = spans.last, now - last.begin < step else {
+                return spans.append(Span(begin: now, end: now, last: place, count: 1))
             }
+            let index = spans.endIndex - 1
+            spans[index].end = now
+            spans[index].last = place
+            spans[index].count += 1
         }
 
         /// The server was up all the time until this moment.

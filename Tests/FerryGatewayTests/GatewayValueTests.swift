@@ -1,10 +1,12 @@
 #if NATS && Records
     import Ferry
+    import FerryFleet
     import FerryNATS
     import TestSupport
     import Testing
 
     @testable import FerryGateway
+    @testable import FerryRecords
 
     /// What a gateway decides, without a server.
     @Suite(.tags(.records)) struct GatewayValueTests {
@@ -26,6 +28,36 @@
         }
 
         private func names(_ orders: [Plan.Order]) -> [String] { orders.map(\.publication.id) }
+
+        @Test func namesAreOfOneStreamAndTenure() {
+            func record(_ sequence: UInt64, stream: String = "a b", nonce: UInt64 = 7, low: UInt64 = 2) -> RecordID {
+                RecordID(
+                    sender: StoreID(high: 1, low: low), epoch: Epoch(generation: 3, nonce: nonce), stream: stream,
+                    sequence: sequence)
+            }
+            let token = FencingToken(revision: 5)
+            let names = StreamNames(record(1), peer: "p/1", gateway: "g.1", prefix: "x.y", token: token)
+            let sender = "00000000000000010000000000000002"
+            #expect(names.subject == "x.y.\(sender).a%20b")
+            #expect(names.id(record(12)) == "\(sender)/3.0000000000000007/a%20b/12")
+            #expect(
+                names.headers(record(12)).map { "\($0.name): \($0.value)" } == [
+                    "Ferry-Peer: p%2F1", "Ferry-Stream: a%20b", "Ferry-Epoch: 3.0000000000000007", "Ferry-Sequence: 12",
+                    "Ferry-Gateway: g%2E1", "Ferry-Token: 5",
+                ])
+            #expect(names.fit(record(2), peer: "p/1", token: token))
+            #expect(!names.fit(record(2, stream: "c"), peer: "p/1", token: token))
+            #expect(!names.fit(record(2, nonce: 8), peer: "p/1", token: token))
+            #expect(!names.fit(record(2, low: 3), peer: "p/1", token: token))
+            #expect(!names.fit(record(2), peer: "p/2", token: token))
+            #expect(!names.fit(record(2), peer: "p/1", token: FencingToken(revision: 6)))
+            #expect(!names.fit(record(2), peer: "p/1", token: nil))
+            // Nothing is empty that libnats would misread.
+            let bare = StreamNames(record(1, stream: ""), peer: "", gateway: "g", prefix: "x", token: nil)
+            #expect(bare.subject == "x.\(sender).%" && bare.id(record(4)) == "\(sender)/3.0000000000000007//4")
+            #expect(bare.headers(record(4)).prefix(2).map(\.value) == ["%", "%"])
+            #expect(bare.headers(record(4)).count == 5)
+        }
 
         @Test func oneOfALaneAtATime() {
             var plan = plan()

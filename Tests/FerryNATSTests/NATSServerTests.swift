@@ -2,6 +2,7 @@
     import Ferry
     @testable import FerryNATS
     import Foundation
+    import Synchronization
     import TestSupport
     import Testing
 
@@ -110,23 +111,36 @@
             try await server.start()
             let connection = try await connect(server)
             try await connection.open(stream)
+            let results = AsyncStream<(UInt64, FerryError.Code?)>.makeStream()
+            let orders = Mutex((0..<3).map { NATSPublisher.Order(token: UInt64($0), publication($0)) })
+            let feed: NATSPublisher.Feed = { ended in
+                for end in ended {
+                    do throws(FerryError) {
+                        _ = try end.result.get()
+                        results.continuation.yield((end.token, nil))
+                    } catch { results.continuation.yield((end.token, error.code)) }
+                }
+                return orders.withLock { orders in
+                    defer { orders = [] }
+                    return orders
+                }
+            }
             let publisher = try await NATSPublisher(
-                connection, to: "records", maximumInFlight: 2, timeout: .seconds(30))
+                connection, to: "records", maximumInFlight: 2, timeout: .seconds(30), feed: feed)
             server.signal(SIGSTOP)
-            let results = AsyncStream<FerryError.Code?>.makeStream()
-            publisher.submit(
-                (0..<3).map { number in
-                    (publication(number), { results.continuation.yield((try? $0.get()) == nil ? .queueFull : nil) })
-                })
-            var codes = results.stream.makeAsyncIterator()
-            let refused = await codes.next()
-            #expect(refused == .some(.queueFull))
+            publisher.turn()
+            var ends = results.stream.makeAsyncIterator()
+            let refused = await ends.next()
+            #expect(refused?.0 == 2 && refused?.1 == .queueFull)
             #expect(publisher.inFlight == 2)
             server.signal(SIGCONT)
+            var tokens: Set<UInt64> = []
             for _ in 0..<2 {
-                let code = await codes.next()
-                #expect(code == .some(nil))
+                let end = await ends.next()
+                #expect(end?.1 == nil)
+                if let end { tokens.insert(end.0) }
             }
+            #expect(tokens == [0, 1])
             #expect(publisher.inFlight == 0)
         }
 

@@ -40,6 +40,15 @@
             #expect(NATSStream.covers(wide, narrow) == covers)
         }
 
+        @Test(arguments: [
+            ("a", true), ("a.b-c._%2E", true), ("ä.ß", true), ("", false), (".", false), ("a.", false), (".a", false),
+            ("a..b", false), ("a b", false), ("a.\u{7F}", false), ("a\n", false), ("a.*", false), ("a.>", false),
+            ("*", false),
+        ])
+        func onlySubjectsArePublishedTo(_ text: String, _ isSubject: Bool) {
+            #expect(NATSMessage.isSubject(text) == isSubject)
+        }
+
         @Test func aServerThatMayHaveLostSomethingIsNoticed() {
             func state(_ last: UInt64, _ leader: String? = nil, _ created: Int64 = 1) -> NATSStream.State {
                 var state = NATSStream.State()

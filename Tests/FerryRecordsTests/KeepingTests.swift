@@ -50,5 +50,42 @@
             await a.close()
             await b.close()
         }
+
+        /// Each record comes once and in order, whether one is taken or all that are at hand.
+        @Test func pagesAndSingleRecordsFollowEachOther() async throws {
+            let exchange = try ExchangeTests()
+            let a = try exchange.open("a")
+            let b = try exchange.open("b")
+            for number in 0..<600 { try await a.append(Array("\(number)".utf8), to: "b", stream: "s\(number % 3)") }
+            try await exchange.meet(a, b)
+            var largest = 0
+            for pass in 0..<2 {
+                var inbox = b.inbox.makeAsyncIterator()
+                var records: [ArrivedRecord] = []
+                while records.count < 600 {
+                    if records.count % 2 == pass {
+                        records += [try #require(try await inbox.next())]
+                    } else {
+                        let page = try #require(try await inbox.page())
+                        #expect(!page.isEmpty)
+                        largest = max(largest, page.count)
+                        records += page
+                    }
+                    // In the middle everything begins again.
+                    if pass == 0, records.count > 300 { break }
+                }
+                let expected = (0..<600).map { "\($0)" }
+                for stream in 0..<3 {
+                    let texts = texts(records, "s\(stream)")
+                    let all = expected.indices.filter { $0 % 3 == stream }.map { expected[$0] }
+                    #expect(texts == Array(all.prefix(texts.count)))
+                }
+                if pass == 1 { #expect(records.count == 600) }
+                try await b.readAgain()
+            }
+            #expect(largest > 1 && largest <= 128)
+            await a.close()
+            await b.close()
+        }
     }
 #endif

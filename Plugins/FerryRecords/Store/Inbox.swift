@@ -76,6 +76,12 @@
             {
                 try await desk.next(isolation: actor, store)
             }
+
+            /// The next record, and what else is in memory behind it: up to 128 records.
+            package mutating func page() async throws(FerryError) -> [ArrivedRecord]? {
+                guard let first = try await desk.next(isolation: nil, store) else { return nil }
+                return [first] + desk.atHand(store)
+            }
         }
     }
 
@@ -168,6 +174,7 @@
         }
 
         func next(isolation: isolated (any Actor)?, _ store: RecordStore) async throws(FerryError) -> ArrivedRecord? {
+            if let entry = entryAtHand() { return ArrivedRecord(entry, store) }
             let number = state.withLock { state in
                 state.nextReader += 1
                 return state.nextReader
@@ -187,11 +194,31 @@
                 }
                 reader?.continuation.resume(returning: .success(nil))
             }
-            return try result.get().map { entry in
-                ArrivedRecord(
-                    id: entry.id, peer: entry.peer, bytes: entry.bytes, stream: entry.stream, number: entry.number,
-                    peerNumber: entry.peerNumber, store: store)
+            return try result.get().map { ArrivedRecord($0, store) }
+        }
+
+        /// All that is in memory; the next page is read meanwhile.
+        func atHand(_ store: RecordStore) -> [ArrivedRecord] {
+            let entries = state.withLock { state in
+                guard !state.isClosed, state.readers.isEmpty else { return Deque<Entry>() }
+                defer { state.buffer = [] }
+                return state.buffer
             }
+            turn(isReading: true)
+            return entries.map { ArrivedRecord($0, store) }
+        }
+
+        /// What is in memory needs no waiting; the next page is read meanwhile.
+        private func entryAtHand() -> Entry? {
+            guard !Task.isCancelled else { return nil }
+            let (entry, isLow) = state.withLock { state -> (Entry?, Bool) in
+                guard !state.isClosed, state.readers.isEmpty, let entry = state.buffer.popFirst() else {
+                    return (nil, false)
+                }
+                return (entry, state.buffer.count < Self.page && !state.isLoading && !state.fresh.isEmpty)
+            }
+            if isLow { turn(isReading: true) }
+            return entry
         }
 
         /// Begins again, with these streams and what has come meanwhile.
@@ -215,14 +242,16 @@
             for reader in readers { reader.continuation.resume(returning: .success(nil)) }
         }
 
-        /// Gives readers what is at hand, and reads on when they want more.
-        private func turn() {
+        /// Gives readers what is at hand, and reads on when they want more, or soon will.
+        private func turn(isReading: Bool = false) {
             var served: [(Reader, Entry)] = []
             let wanted = state.withLock { state -> (Int64, Int64, Int)? in
                 while !state.readers.isEmpty, let entry = state.buffer.popFirst() {
                     served.append((state.readers.removeFirst(), entry))
                 }
-                guard !state.readers.isEmpty, !state.isLoading, let stream = state.fresh.popFirst() else { return nil }
+                guard isReading || !state.readers.isEmpty, !state.isLoading, let stream = state.fresh.popFirst() else {
+                    return nil
+                }
                 state.isLoading = true
                 return (stream, state.read[stream] ?? 0, state.pass)
             }
@@ -284,6 +313,14 @@
                         stream: number))
             }
             return Page(records: records, isLast: records.count < page && bytes < pageBytes)
+        }
+    }
+
+    extension ArrivedRecord {
+        fileprivate init(_ entry: InboxDesk.Entry, _ store: RecordStore) {
+            self.init(
+                id: entry.id, peer: entry.peer, bytes: entry.bytes, stream: entry.stream, number: entry.number,
+                peerNumber: entry.peerNumber, store: store)
         }
     }
 #endif
