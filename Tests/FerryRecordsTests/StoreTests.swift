@@ -208,6 +208,19 @@
             await store.close()
         }
 
+        /// A second time, it would be whatever another thread had opened meanwhile.
+        @Test func whoFindsAStoreInUseClosesItsDescriptorOnce() async throws {
+            let store = try open()
+            for _ in 0..<3 {
+                errno = 0
+                var found: FerryError.Code?
+                do { _ = try RecordStore.open(store.path) } catch { found = error.code }
+                let last = errno
+                #expect(found == .storeInUse && last != EBADF)
+            }
+            await store.close()
+        }
+
         @Test func whatIsNoStoreIsLeftAlone() throws {
             let text = Data("This is a letter, and no database at all. ".utf8) + Data(count: 4096)
             try text.write(to: URL(fileURLWithPath: folder.file("letter")))

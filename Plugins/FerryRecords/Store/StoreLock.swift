@@ -9,7 +9,8 @@
         /// - Throws: `storeInUse` with who has it; `storeNotWritable`.
         init(_ path: String) throws(FerryError) {
             let file = path + "-lock"
-            descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+            // Closed here where this fails: what is assigned to the property is closed by deinit, also when init throws.
+            let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
             guard descriptor >= 0 else {
                 throw FerryError(
                     .storeNotWritable,
@@ -28,6 +29,7 @@
             // Only for people, so whether it can be written does not matter.
             _ = ftruncate(descriptor, 0)
             _ = text.withCString { pwrite(descriptor, $0, strlen($0), 0) }
+            self.descriptor = descriptor
         }
 
         deinit { Foundation.close(descriptor) }
