@@ -62,17 +62,16 @@
 
         private func range(of service: AttributeID) throws(BluetoothError) -> ClosedRange<UInt16> {
             let handle = try handle(service)
-            guard let range = engine.state.withLock({ $0.links[id]?.services[handle] }) else {
-                throw .notFound(service)
-            }
+            guard let link = engine.state.withLock({ $0.links[id] }) else { throw notConnected }
+            guard let range = link.services[handle] else { throw .notFound(service) }
             return range
         }
 
         private func characteristic(_ id: AttributeID) throws(BluetoothError) -> DiscoveredCharacteristic {
             let handle = try handle(id)
-            guard let found = engine.state.withLock({ $0.links[self.id]?.characteristics[handle] }) else {
-                throw .notFound(id)
-            }
+            // A connection that has ended this moment has no attributes left: that is not what is wrong.
+            guard let link = engine.state.withLock({ $0.links[self.id] }) else { throw notConnected }
+            guard let found = link.characteristics[handle] else { throw .notFound(id) }
             return found
         }
 
