@@ -180,9 +180,11 @@
                         RawSpan(
                             _unsafeBytes: UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(buffer)[..<count])))
                 } else if count == 0 {
-                    // The end, or an empty SDU, with more behind it or not.
-                    if hasEnded, L2CAPSocket.waitingBytes(descriptor.rawValue) == 0 { return end(as: nil) }
-                    if !hasEnded, L2CAPSocket.hasHungUp(descriptor.rawValue) { return end(as: nil) }
+                    // The end, or an empty SDU, with more behind it or not: a socket tells its end before what came before
+                    // it, and may have ended since `events` were looked at.
+                    if L2CAPSocket.hasHungUp(descriptor.rawValue), L2CAPSocket.waitingBytes(descriptor.rawValue) == 0 {
+                        return end(as: nil)
+                    }
                 } else if errno == EAGAIN {
                     if hasEnded { end(as: nil) }
                     return

@@ -14,6 +14,7 @@
             var chunks: [[UInt8]] = []
             var reasons: [String] = []
             var onReady: (@Sendable () -> Void)?
+            var onFirstChunk: (@Sendable () -> Void)?
         }
 
         private let state = Mutex(State())
@@ -24,10 +25,20 @@
             set { state.withLock { $0.onReady = newValue } }
         }
 
+        /// Called with the first chunk, on the link's thread.
+        var onFirstChunk: (@Sendable () -> Void)? {
+            get { state.withLock { $0.onFirstChunk } }
+            set { state.withLock { $0.onFirstChunk = newValue } }
+        }
+
         func linkIsReady() { onReady?() }
         func linkDidReceive(_ chunk: RawSpan) {
             let bytes = chunk.withUnsafeBytes { Array($0) }
-            state.withLock { $0.chunks.append(bytes) }
+            let onFirst = state.withLock { state in
+                state.chunks.append(bytes)
+                return state.onFirstChunk.take()
+            }
+            onFirst?()
         }
         func linkDidClose(_ reason: FerryError) { state.withLock { $0.reasons.append("\(reason.code)") } }
     }

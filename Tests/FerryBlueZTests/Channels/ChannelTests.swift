@@ -50,11 +50,19 @@
             try rig.peripheral.unpublishL2CAPChannel(psm)
         }
 
-        @Test func closingLetsWhatIsQueuedArrive() async throws {
+        /// Where `isSlow`, the channel has ended before the receiver is done with the first of what came.
+        @Test(arguments: [false, true])
+        func closingLetsWhatIsQueuedArrive(isSlow: Bool) async throws {
             let rig = try await ChannelRig.connected
             let psm = try await rig.peripheral.publishL2CAPChannel(encryptionRequired: false)
             let (near, far) = try await rig.open(psm)
             let witnesses = (Witness(), Witness())
+            if isSlow {
+                witnesses.1.onFirstChunk = {
+                    for _ in 0..<1000 where witnesses.0.reasons.isEmpty { usleep(10_000) }
+                    usleep(300_000)  // The peer's kernel hears of it a moment later.
+                }
+            }
             near.activate(witnesses.0)
             far.activate(witnesses.1)
             let chunk = [UInt8](repeating: 7, count: 4096)
