@@ -113,8 +113,9 @@ struct LinkRig: Sendable {
         activate()
         await time.pass(.milliseconds(200))
         far.setReceiving(false)
-        var sent = try fill()
+        // From before: where a pause stops the peer's queue late, space may come in the moment after the refusal.
         let readies = nearWitness.readies
+        var sent = try fill()
         far.setReceiving(true)
         try await time.wait(name, for: "linkIsReady after the queue was full") { nearWitness.readies > readies }
         if delay > .zero { await time.pass(delay) }
