@@ -101,6 +101,8 @@
             var subscriptions: [UInt16: UInt64] = [:]
             /// Whether this side has asked for its end.
             var isEnding = false
+            /// Who asked for something after the end, before it was told.
+            var endWaiters: [@Sendable (BluetoothError) -> Void] = []
             /// Values that came before anybody here subscribed, at most 1024: a bonded server keeps subscriptions.
             private var unclaimed: [(handle: UInt16, value: [UInt8])] = []
             private var claimed: Set<UInt16> = []

@@ -42,13 +42,22 @@
             try requireOwnership()
             let waiter = Waiter<ClientResult>()
             try engine.change { [id] state, now throws(BluetoothError) in
-                guard let operation = state.host.request(request, of: id, at: now) else { throw notConnected }
+                guard let operation = state.host.request(request, of: id, at: now) else {
+                    return try waitForEnd(waiter, &state)
+                }
                 state.operations[operation] = .waiter(waiter)
             }
             return try await waiter.wait()
         }
 
         private var notConnected: BluetoothError { state.withLock { $0.life.reason } ?? .notConnected }
+
+        /// The host refuses what is asked of a connection from its end on, a moment before the owners are told: who asks in that
+        /// moment is told the reason with them.
+        private func waitForEnd(_ waiter: Waiter<some Sendable>, _ state: inout EngineState) throws(BluetoothError) {
+            guard state.links[id] != nil else { throw notConnected }
+            state.links[id]?.endWaiters.append { waiter.resume(.failure($0)) }
+        }
 
         /// The link may live on for others when this owner has let go of it.
         private func requireOwnership() throws(BluetoothError) {
@@ -149,9 +158,8 @@
             let id = id
             let count = value.byteCount
             return try engine.change { state, now throws(BluetoothError) in
-                guard let mtu = state.host.attMTU(of: id), let found = state.links[id]?.characteristics[handle] else {
-                    throw state.links[id] == nil ? notConnected : .notFound(characteristic)
-                }
+                guard let mtu = state.host.attMTU(of: id), let link = state.links[id] else { throw notConnected }
+                guard let found = link.characteristics[handle] else { throw .notFound(characteristic) }
                 try BluetoothError.checkWrite(
                     count, type, maximum: min(mtu - 3, ATT.maximumValueLength), to: characteristic,
                     CharacteristicProperties(rawValue: UInt16(found.properties)))
@@ -217,7 +225,7 @@
             try requireOwnership()
             let waiter = Waiter<Int>()
             try engine.change { [id] state, now throws(BluetoothError) in
-                guard state.links[id] != nil else { throw notConnected }
+                guard state.host.peer(of: id) != nil else { return try waitForEnd(waiter, &state) }
                 guard state.host.readRSSI(id, at: now) else {
                     throw BluetoothError(.notSupported, "The controller cannot tell the signal's strength.")
                 }
@@ -230,7 +238,9 @@
             try requireOwnership()
             let waiter = Waiter<HCIL2CAPChannel>()
             try engine.change { [id] state, now throws(BluetoothError) in
-                guard let operation = state.host.openChannel(id, psm: psm.rawValue, at: now) else { throw notConnected }
+                guard let operation = state.host.openChannel(id, psm: psm.rawValue, at: now) else {
+                    return try waitForEnd(waiter, &state)
+                }
                 state.operations[operation] = .openChannel(waiter)
             }
             return try await waiter.wait()
@@ -282,6 +292,9 @@
             events?.peripheralDidWrite(characteristic, result: result)
             events?.peripheralIsReadyToWrite()
         }
+
+        /// From here on who asks is refused with the reason; ``didDisconnect(_:)`` follows.
+        func willDisconnect(_ reason: BluetoothError) { state.withLock { _ = $0.life.beginEnding(reason) } }
 
         func didDisconnect(_ reason: BluetoothError) {
             state.withLock { $0.life.end(reason) }?.peripheralDidDisconnect(reason)

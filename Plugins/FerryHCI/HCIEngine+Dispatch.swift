@@ -133,19 +133,22 @@
             note("Connection \(id.rawValue) has ended: \(reason).")
             rememberPeers()
             didSecure(id, .failure(BluetoothError(reason)))
-            let (link, central, waiters, subscribers) = state.withLock { state in
+            let (link, error, central, waiters, subscribers) = state.withLock { state in
                 let central = state.central(id)
                 let link = state.links.removeValue(forKey: id)
+                let error = BluetoothError(reason, isWanted: link?.isEnding == true)
+                // With the link's removal, so that nobody finds it gone and not the reason.
+                for owner in link?.owners ?? [] { owner.willDisconnect(error) }
                 let owners = Set(link?.subscriptions.values.map { $0 } ?? [])
                 state.requests.connectionDidEnd(UInt64(id.rawValue))
                 return (
-                    link, central, state.signalStrengths.removeValue(forKey: id) ?? [],
+                    link, error, central, state.signalStrengths.removeValue(forKey: id) ?? [],
                     state.peripherals.all.filter { owners.contains($0.id) }
                 )
             }
             guard let link, let central else { return }
-            let error = BluetoothError(reason, isWanted: link.isEnding)
             for waiter in waiters { waiter.resume(.failure(error)) }
+            for tell in link.endWaiters { tell(error) }
             for owner in link.owners { owner.didDisconnect(error) }
             for owner in subscribers {
                 owner.events.central(central, didDisconnect: error)

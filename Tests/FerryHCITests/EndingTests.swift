@@ -2,6 +2,7 @@
     import Ferry
     import FerryBluetooth
     import FerryHCI
+    import Synchronization
     import TestSupport
     import Testing
 
@@ -71,13 +72,46 @@
                 try await client.journal.wait(for: "did it", 2)
                 peripheral.stop()
                 let error = await #expect(throws: BluetoothError.self) { _ = try await work.value }
-                // It may end between two requests: the next one finds none, a moment before the reason is told.
-                let codes: [BluetoothError.Code] = [.connectionTimeout, .disconnectedByPeer, .notConnected]
+                let codes: [BluetoothError.Code] = [.connectionTimeout, .disconnectedByPeer]
                 #expect(error.map { codes.contains($0.code) } == true, "\(String(describing: error))")
                 try await client.journal.wait(for: "disconnected")
             }
             client.close()
             #expect(radio.complaints.isEmpty)
+        }
+
+        /// Asks for something of another owner's hold on the same link in the very moment in which it hears of the end.
+        private final class Successor: PeripheralConnectionEvents, Sendable {
+            let other = Mutex<(connection: any PeripheralConnection, attribute: AttributeID)?>(nil)
+            let codes = Mutex<[BluetoothError.Code?]>([])
+
+            func peripheralDidDisconnect(_ reason: BluetoothError) {
+                guard let (connection, attribute) = other.withLock({ $0 }) else { return }
+                let error = #expect(throws: BluetoothError.self) {
+                    _ = try connection.tryWriteValue(([1] as [UInt8]).span.bytes, to: attribute, type: .withResponse)
+                }
+                codes.withLock { $0 = [reason.code, error?.code] }
+            }
+        }
+
+        /// None of a link's owners finds it gone without the reason, though they are told one after another.
+        @Test func whoAsksWhileTheEndIsBeingToldIsToldWhy() async throws {
+            let radio = try await Radio.start(.virtualControllers)
+            defer { radio.stop() }
+            let (serving, server) = try await Server.open(radio.channels[0])
+            let client = try await Client.open(radio.channels[1])
+            let successor = Successor()
+            let peer = try await client.connect().peripheral
+            let roles = [client.adapter.openCentral(client), client.adapter.openCentral(client)]
+            let asking = try await roles[0].connect(to: peer, events: successor)
+            let asked = try await roles[1].connect(to: peer, events: client)
+            let (id, _) = try await client.discover(asked)
+            successor.other.withLock { $0 = (asked, id) }
+            serving.close()
+            try await client.journal.wait(for: "disconnected", 2)
+            #expect(successor.codes.withLock { $0 } == [.disconnectedByPeer, .disconnectedByPeer])
+            withExtendedLifetime((asking, roles, server)) {}
+            client.close()
         }
 
         /// The same with Bumble's host on the other controller, in the middle of what it asks for.
