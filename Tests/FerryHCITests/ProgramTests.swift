@@ -10,11 +10,12 @@
             let radio = try await Radio.start(kind)
             defer { radio.stop() }
             let card = Interop.program("business-card")
+            // As long as a busy machine may need until the client has come; it waits as long for others after it.
             let server = try Interop.Script(
-                executable: card, ["serve", "--transport", "\(radio.channels[0])", "--timeout", "5"])
+                executable: card, ["serve", "--transport", "\(radio.channels[0])", "--timeout", "20"])
             #expect(await server.hasPrinted("Waiting for visitors"), "\(server.output)")
             let client = try Interop.Script(
-                executable: card, ["receive", "--transport", "\(radio.channels[1])", "--timeout", "20"])
+                executable: card, ["receive", "--transport", "\(radio.channels[1])", "--timeout", "30"])
             #expect(await client.exitStatus() == 0, "\(client.output)")
             #expect(client.output.contains("Name            Ada Lovelace"))
             #expect(await server.exitStatus() == 0, "\(server.output)")
