@@ -68,6 +68,19 @@ import VirtualControllers
         #expect(!pair.log[1].contains { if case .connectionFailed = $0 { true } else { false } })
     }
 
+    /// Until a host has just told its controller another address (LE Set Random Address).
+    private func settleUntilAddressIsSet(_ pair: inout HostPair, _ side: Int) throws {
+        var packet: [UInt8] = []
+        while packet.prefix(3) != [0x01, 0x05, 0x20] {
+            packet = []
+            try #require(pair.host(side) { $0.nextPacket(into: &packet, at: $1) }, "it never asks for another address")
+            pair.controllers.receive(packet, from: side)
+            let answers = pair.controllers.toHost[side]
+            pair.controllers.toHost[side] = []
+            for answer in answers { pair.host(side) { $0.receive(answer.span.bytes, at: $1) } }
+        }
+    }
+
     /// A central came just before advertising was stopped for the change, and the controller tells it just after: pairing goes by
     /// the address that the central knows. What comes once the new address is on the air is of that.
     @Test(arguments: [false, true])
@@ -79,15 +92,7 @@ import VirtualControllers
         let old = address(pair, 0)
         pair.now += 900_000_000_000
         pair.host(0) { $0.wake(at: $1) }
-        var packet: [UInt8] = []
-        while packet.prefix(3) != [0x01, 0x05, 0x20] {
-            packet = []
-            try #require(pair.host(0) { $0.nextPacket(into: &packet, at: $1) }, "it never asks for another address")
-            pair.controllers.receive(packet, from: 0)
-            let answers = pair.controllers.toHost[0]
-            pair.controllers.toHost[0] = []
-            for answer in answers { pair.host(0) { $0.receive(answer.span.bytes, at: $1) } }
-        }
+        try settleUntilAddressIsSet(&pair, 0)
         if isAdvertisingAgain { pair.settle() }
         // LE Connection Complete: handle 0x0040, peripheral (Core Specification 5.4, Vol 4, Part E, 7.7.65.1).
         let event: [UInt8] =
@@ -119,15 +124,7 @@ import VirtualControllers
         pair.settle()
         pair.now += 900_000_000_000
         pair.host(1) { $0.wake(at: $1) }
-        var packet: [UInt8] = []
-        while packet.prefix(3) != [0x01, 0x05, 0x20] {
-            packet = []
-            try #require(pair.host(1) { $0.nextPacket(into: &packet, at: $1) }, "it never asks for another address")
-            pair.controllers.receive(packet, from: 1)
-            let answers = pair.controllers.toHost[1]
-            pair.controllers.toHost[1] = []
-            for answer in answers { pair.host(1) { $0.receive(answer.span.bytes, at: $1) } }
-        }
+        try settleUntilAddressIsSet(&pair, 1)
         // LE Connection Complete: handle 0x0040, central (Core Specification 5.4, Vol 4, Part E, 7.7.65.1).
         let event: [UInt8] =
             [0x04, 0x3E, 19, 0x01, 0x00, 0x40, 0x00, 0x00, 0x01] + peer.bytes + [24, 0, 0, 0, 0xF4, 0x01, 0x00]
