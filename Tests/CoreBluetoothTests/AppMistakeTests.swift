@@ -128,7 +128,7 @@ import Testing
         let layout = try GATTConfiguration(service: BluetoothUUID("FE01"), characteristic: BluetoothUUID("FE02"))
         let listener = try await GATTTransport(adapter: pair.near, configuration: layout).listen()
         let near = try MessageChannel(
-            over: try await GATTTransport(adapter: pair.far, configuration: layout).connect(timeout: .seconds(10)),
+            over: try await GATTTransport(adapter: pair.far, configuration: layout).connect(timeout: .seconds(30)),
             codec: BytesCodec())
         var links = listener.links.makeAsyncIterator()
         let far = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())

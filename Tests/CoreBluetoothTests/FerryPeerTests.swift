@@ -60,7 +60,7 @@ import Testing
         var isDone = false
         sender.onDone = { isDone = true }
         let link = try await GATTTransport(adapter: radio.makeAdapter(), configuration: layout)
-            .connect(timeout: .seconds(10))
+            .connect(timeout: .seconds(30))
         let channel = try channel(link)
         var messages = channel.messages.makeAsyncIterator()
         let received = try await messages.next()
@@ -107,7 +107,7 @@ import Testing
         }
         try await side.begin()
         let link = try await GATTTransport(adapter: radio.makeAdapter(), configuration: plainLayout)
-            .connect(timeout: .seconds(10))
+            .connect(timeout: .seconds(30))
         let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: EndOfMessageFraming())
         var messages = channel.messages.makeAsyncIterator()
         for message in [Array(text.utf8), [1], [UInt8](repeating: 7, count: 20), Array("xEOM".utf8)] {

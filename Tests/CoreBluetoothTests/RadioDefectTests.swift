@@ -10,7 +10,7 @@ import Testing
 
 /// The field's known defects, switched on in the radio: what plain code suffers from each, and that Ferry's own link
 /// survives it.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct RadioDefectTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(2))) struct RadioDefectTests {
     typealias Faults = LoopbackRadio.Faults
 
     static let message = Data((0..<8000).map { UInt8(truncatingIfNeeded: $0 / 20 &* 7) })
@@ -36,7 +36,7 @@ import Testing
             over: GATTTransport(adapter: pair.far, configuration: layout), backoff: backoff)
         let listener = try await server.listen()
         let near = try MessageChannel(
-            over: try await client.connect(timeout: .seconds(10)), codec: BytesCodec(), framing: SequencedFraming())
+            over: try await client.connect(timeout: .seconds(30)), codec: BytesCodec(), framing: SequencedFraming())
         var links = listener.links.makeAsyncIterator()
         let far = try MessageChannel(
             over: try #require(await links.next()), codec: BytesCodec(), framing: SequencedFraming())
@@ -45,7 +45,7 @@ import Testing
         let receiving = Task {
             for try await message in near.messages { received.withLock { $0 = message } }
         }
-        let deadline = ContinuousClock.now + .seconds(20)
+        let deadline = ContinuousClock.now + .seconds(40)
         while received.withLock({ $0 == nil }) {
             guard ContinuousClock.now < deadline else {
                 let reasons = "\(near.closeReason as Any), \(far.closeReason as Any)"

@@ -28,7 +28,7 @@ import Testing
             let listener = try await peer.listen()
             let client = try sequenced(
                 try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(5)))
+                    .connect(timeout: .seconds(30)))
             var links = listener.links.makeAsyncIterator()
             let server = try sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
@@ -58,7 +58,7 @@ import Testing
             let listener = try await air.station("peer").listen()
             let wrong = Misleading(base: air.station("me"))
             let client = try sequenced(
-                try await ReconnectingTransport(over: wrong, backoff: .init(backoff)).connect(timeout: .seconds(5)))
+                try await ReconnectingTransport(over: wrong, backoff: .init(backoff)).connect(timeout: .seconds(30)))
             let stranger = try await air.station("stranger").listen()
             air.breakConnections(to: "peer")
             #expect(await eventually { air.pairs.contains { $0.server == "stranger" } })
@@ -96,7 +96,7 @@ import Testing
             let listener = try await air.station("peer").listen()
             let client = try sequenced(
                 try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(5)))
+                    .connect(timeout: .seconds(30)))
             air.breakConnections(to: "peer")
             let reason = await client.closed
             #expect(reason?.code == .disconnected)
@@ -115,7 +115,7 @@ import Testing
             let client = try sequenced(
                 try await ReconnectingTransport(
                     over: air.station("me"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff
-                ).connect(timeout: .seconds(5)))
+                ).connect(timeout: .seconds(30)))
             var links = listener.links.makeAsyncIterator()
             let server = try sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
@@ -140,7 +140,7 @@ import Testing
             let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
             let client = try sequenced(
                 try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(5)))
+                    .connect(timeout: .seconds(30)))
             async let sending: Void = {
                 for number in 0..<20 { try await client.send([UInt8](repeating: UInt8(number), count: 200)) }
             }()
@@ -174,7 +174,7 @@ import Testing
             let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
             let client = try channel(
                 try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(5)), framing)
+                    .connect(timeout: .seconds(30)), framing)
             async let sending: Void = client.send(pattern(20_000))
             try await Task.sleep(for: .milliseconds(100))
             var links = listener.links.makeAsyncIterator()
@@ -195,7 +195,7 @@ import Testing
             let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
             let client = try MessageChannel(
                 over: try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(5)), codec: BytesCodec())
+                    .connect(timeout: .seconds(30)), codec: BytesCodec())
             var links = listener.links.makeAsyncIterator()
             let server = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
             try await server.send([7])
@@ -213,11 +213,11 @@ import Testing
         try await air.run {
             let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
             var links = listener.links.makeAsyncIterator()
-            let first = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            let first = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
             let former = try sequenced(try #require(await links.next()))
             try await first.send([1])
             air.breakConnections(to: "peer")
-            let second = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            let second = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
             async let sent: Void = second.send([2])
             let later = try sequenced(try #require(await links.next()))
             var received = later.messages.makeAsyncIterator()
@@ -237,14 +237,14 @@ import Testing
             var links = listener.links.makeAsyncIterator()
             let client = try sequenced(
                 try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(5)))
+                    .connect(timeout: .seconds(30)))
             let server = try sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
             try await client.send([1])
             #expect(try await received.next() == [1])
             var others: [(near: MessageChannel<[UInt8], [UInt8]>, far: any Link)] = []
             for _ in 0..<3 {
-                let near = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+                let near = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
                 others.append((near, try #require(await links.next())))
             }
             air.pairs[0].near.disconnect()
@@ -270,7 +270,7 @@ import Testing
         let air = MemoryAir()
         try await air.run {
             let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
-            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
             var links = listener.links.makeAsyncIterator()
             let server = try sequenced(try #require(await links.next()))
             try await client.send([1])
@@ -294,7 +294,7 @@ import Testing
         try await air.run {
             let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: time)
                 .listen()
-            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(5)))
+            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
             #expect(
                 await eventually {
                     time.advance(by: .seconds(1))

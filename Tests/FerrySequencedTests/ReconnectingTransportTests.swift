@@ -84,7 +84,7 @@ private final class BreakingTransport: Transport {
         let listener = try await transport.listen()
         async let pump: Void = base.pump()
         let client = try MessageChannel(
-            over: try await transport.connect(timeout: .seconds(5)), codec: BytesCodec(), framing: SequencedFraming())
+            over: try await transport.connect(timeout: .seconds(30)), codec: BytesCodec(), framing: SequencedFraming())
         async let sending: Void = {
             for number in 0..<60 {
                 try await client.send([UInt8](repeating: UInt8(number), count: 700 + number))
@@ -117,7 +117,7 @@ private final class BreakingTransport: Transport {
         let listener = try await transport.listen()
         async let pump: Void = base.pump()
         let client = try MessageChannel(
-            over: try await transport.connect(timeout: .seconds(5)), codec: BytesCodec(),
+            over: try await transport.connect(timeout: .seconds(30)), codec: BytesCodec(),
             framing: LengthPrefixFraming())
         var links = listener.links.makeAsyncIterator()
         let server = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
@@ -137,7 +137,7 @@ private final class BreakingTransport: Transport {
         let listener = try await base.listen()
         async let pump: Void = base.pump()
         let client = try MessageChannel(
-            over: try await transport.connect(timeout: .seconds(5)), codec: BytesCodec(), framing: SequencedFraming())
+            over: try await transport.connect(timeout: .seconds(30)), codec: BytesCodec(), framing: SequencedFraming())
         var links = listener.links.makeAsyncIterator()
         let link = try #require(await links.next())
         let server = try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
