@@ -331,7 +331,7 @@ let package = Package(
             name: "FerryBlueZTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryJSON", "FerryPropertyList",
-                "FerryZlib", "FerryBlueZ",
+                "FerryZlib", "FerryBlueZ", "FerryRecords", "Diary",
                 .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
             ]),
         // Two stacks at once, in the virtual machine.

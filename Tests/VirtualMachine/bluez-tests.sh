@@ -6,7 +6,7 @@
 set -u
 . /guest/root/bluez.sh
 bundle=$1 filter=${2:-^FerryBlueZTests\.}
-suites=(Kit Channel Refusal Recovery Pairing Message Order Centrals Speed Throughput Permission)
+suites=(Kit Channel Refusal Recovery Pairing Message Order Centrals Diary Speed Throughput Permission)
 
 # What a filter of single tests has behind the suite's name is for the tests, not for the choice of suites.
 chosen=()
