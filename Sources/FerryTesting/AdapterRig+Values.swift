@@ -101,14 +101,14 @@ extension AdapterRig {
     func writesWithoutResponseArriveInOrder() async throws {
         let (_, remote) = try await connect()
         // As many as an attribute value has sizes.
-        let total = 512
-        var index = 0
+        let limit = remote.connection.maximumWriteLength(.withoutResponse)
+        var values: [[UInt8]] = []
         var refusals = 0
-        while index < total {
-            let value = Self.numbered(index, size: 1 + index % remote.connection.maximumWriteLength(.withoutResponse))
+        while mustGoOn(values.count, of: 512, refusals) {
+            let value = Self.numbered(values.count, size: 1 + values.count % limit)
             let readies = connectionWitness.get { $0.readies }
             if try tryWrite(value, to: remote.free, .withoutResponse, remote) {
-                index += 1
+                values.append(value)
             } else {
                 refusals += 1
                 try await wait(for: "peripheralIsReadyToWrite after a refusal") {
@@ -117,16 +117,15 @@ extension AdapterRig {
             }
         }
         do {
-            try await wait(for: "\(total) writes") { witness.get { $0.writes.count } >= total }
+            try await wait(for: "\(values.count) writes") { witness.get { $0.writes.count } >= values.count }
         } catch {
             throw ConformanceFailure(
-                name, "of \(total) writes that were taken \(witness.get { $0.writes.count }) have arrived")
+                name, "of \(values.count) writes that were taken \(witness.get { $0.writes.count }) have arrived")
         }
         let writes = witness.get { $0.writes }
-        let limit = remote.connection.maximumWriteLength(.withoutResponse)
-        let expected = (0..<total).map { Self.numbered($0, size: 1 + $0 % limit) }
-        try require(writes == expected, "the writes did not arrive whole and in order")
-        try require(refusals > 0 || deviations.contains(.neverFull), "\(total) writes at once met no full queue")
+        try require(writes == values, "the writes did not arrive whole and in order")
+        try require(
+            refusals > 0 || deviations.contains(.neverFull), "\(values.count) writes at once met no full queue")
     }
 
     func oneQueuedWriteWithResponseWaits() async throws {
