@@ -250,7 +250,7 @@ public struct LEHost: ~Copyable, Sendable {
 
     /// Lets whatever is overdue end.
     public mutating func wake(at now: Int64) {
-        if let deadline = commands.deadline, deadline <= now {
+        if let deadline = commands.deadline, deadline <= now, !commands.extend(at: now) {
             if let command = commands.giveUp(at: now) { return optionalCommandDidFail(command, at: now) }
             let command = commands.inFlight.map { "\($0.opcode)" } ?? "a command: it says it has no room for any"
             restart(

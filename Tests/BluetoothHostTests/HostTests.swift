@@ -30,6 +30,27 @@ import VirtualControllers
         #expect(pair.host(0) { host, _ in host.deadline } == nil)
     }
 
+    /// Nothing ran for a while, neither the host nor, maybe, its controller.
+    @Test(arguments: [true, false]) func whoWakesLateGivesTheControllerASecond(answers: Bool) {
+        var pair = HostPair()
+        pair.controllers.sides[0].isSilent = true
+        pair.start()
+        pair.now += 9_000_000_000
+        pair.host(0) { $0.wake(at: $1) }
+        #expect(pair.host(0) { host, now in host.deadline == now + 1_000_000_000 })
+        if answers {
+            pair.controllers.sides[0].isSilent = false
+            pair.controllers.toHost[0].append([0x04, 0x0E, 0x04, 0x01, 0x03, 0x0C, 0x00])
+            pair.settle()
+        }
+        pair.advance(seconds: 1)
+        #expect(pair.host(0) { host, _ in host.state } == (answers ? .ready : .starting))
+        let isFoundOut = pair.log[0].contains {
+            if case .diagnostic(let text) = $0 { text.contains("did not answer") } else { false }
+        }
+        #expect(isFoundOut == !answers)
+    }
+
     @Test func hardwareErrorEndsConnectionsAndStartsAgain() throws {
         var pair = HostPair()
         _ = try pair.connect()

@@ -18,7 +18,7 @@
             let central = try await HCIAdapter.open(radio.channels[1])
             let kit = AdapterConformance(
                 peripheral: peripheral, central: central, deviations: .cannotPause, time: .system)
-            try await kit.check(requirement)
+            try await radio.explaining { try await kit.check(requirement) }
             #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
 
@@ -31,9 +31,10 @@
                 service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
             let server = GATTTransport(adapter: try await HCIAdapter.open(radio.channels[0]), configuration: layout)
             let client = GATTTransport(adapter: try await HCIAdapter.open(radio.channels[1]), configuration: layout)
-            try await TransportConformance(time: .system, deviations: .onePeer) {
+            let kit = TransportConformance(time: .system, deviations: .onePeer) {
                 .init(listening: server) { client }
-            }.check(requirement)
+            }
+            try await radio.explaining { try await kit.check(requirement) }
             #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
     }

@@ -25,7 +25,9 @@
                 near.close()
                 far.close()
             }
-            try await conformance(peripheral: near, central: far).check(requirement)
+            try await radio.explaining {
+                try await conformance(peripheral: near, central: far).check(requirement)
+            }
             #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
 

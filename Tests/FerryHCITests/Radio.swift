@@ -85,6 +85,13 @@
         /// What a host did wrong, as the controllers see it; RootCanal does not say.
         var complaints: [Substring] { script.lines.filter { $0.hasPrefix("!!") } }
 
+        /// Runs a test's body. What the controllers have printed belongs to its failure: why one of them did not answer, say.
+        func explaining(_ body: () async throws -> Void) async throws {
+            do { try await body() } catch {
+                throw Interop.Failure(what: "\(error) The controllers say: \(script.output.suffix(4000))")
+            }
+        }
+
         func stop() { script.stop() }
     }
 #endif

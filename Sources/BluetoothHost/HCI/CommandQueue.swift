@@ -8,6 +8,9 @@ struct CommandQueue: Sendable {
     /// How long a command may wait for its answer, in nanoseconds. Controllers answer within 1 s (4.4); a busy machine
     /// gets some grace.
     static let timeout: Int64 = 4_000_000_000
+    /// From when on a wake is late, and what the controller is given then.
+    private static let lateness: Int64 = 500_000_000
+    private static let grace: Int64 = 1_000_000_000
 
     private var waiting: Deque<HCICommand> = []
     private(set) var inFlight: HCICommand?
@@ -45,6 +48,14 @@ struct CommandQueue: Sendable {
         inFlight = nil
         deadline = waiting.isEmpty ? nil : now + Self.timeout
         return command
+    }
+
+    /// Gives the controller time to answer where this side wakes long after the deadline: it did not run meanwhile, for it was
+    /// stopped, or its machine was, so that the answer waits unread, or could not be given.
+    mutating func extend(at now: Int64) -> Bool {
+        guard let deadline, now - deadline >= Self.lateness else { return false }
+        self.deadline = now + Self.grace
+        return true
     }
 
     /// Lets a command go that the controller does not answer and that can be done without. There are controllers that leave
