@@ -1,0 +1,73 @@
+import TestSupport
+import Testing
+import VirtualControllers
+
+@testable import BluetoothHost
+
+@Suite(.tags(.host)) struct BringUpTests {
+    @Test(arguments: [false, true], [false, true])
+    func readyWithWhatTheControllerHas(isExtended: Bool, usesV2: Bool) {
+        var pair = HostPair(.init(isExtended: isExtended, hasDataLength: usesV2, usesBufferSizeV2: usesV2))
+        pair.start()
+        #expect(pair.host(0) { host, _ in host.state } == .ready)
+        #expect(pair.controllers.sides[0].commands.contains(0x2060) == usesV2)
+        #expect(pair.controllers.sides[0].commands.contains(0x2024) == usesV2)
+        #expect(pair.host(0) { host, _ in host.controller.usesExtendedAdvertising } == isExtended)
+        #expect(pair.controllers.sides[0].mask >> 61 & 1 == 1)
+    }
+
+    @Test func silentControllerFailsAfterItsDeadlines() {
+        var pair = HostPair()
+        pair.controllers.sides[0].isSilent = true
+        pair.start()
+        #expect(pair.host(0) { host, _ in host.state } == .starting)
+        pair.advance(seconds: 13)
+        guard case .failed(let why) = pair.host(0, { host, _ in host.state }) else {
+            Issue.record("a silent controller was not found out")
+            return
+        }
+        #expect(why.contains("did not answer HCI command 0xc03"))
+        #expect(pair.host(0) { host, _ in host.deadline } == nil)
+    }
+
+    /// Nothing ran for a while, neither the host nor, maybe, its controller.
+    @Test(arguments: [true, false]) func whoWakesLateGivesTheControllerASecond(answers: Bool) {
+        var pair = HostPair()
+        pair.controllers.sides[0].isSilent = true
+        pair.start()
+        pair.now += 9_000_000_000
+        pair.host(0) { $0.wake(at: $1) }
+        #expect(pair.host(0) { host, now in host.deadline == now + 1_000_000_000 })
+        if answers {
+            pair.controllers.sides[0].isSilent = false
+            pair.controllers.toHost[0].append([0x04, 0x0E, 0x04, 0x01, 0x03, 0x0C, 0x00])
+            pair.settle()
+        }
+        pair.advance(seconds: 1)
+        #expect(pair.host(0) { host, _ in host.state } == (answers ? .ready : .starting))
+        let isFoundOut = pair.log[0].contains {
+            if case .diagnostic(let text) = $0 { text.contains("did not answer") } else { false }
+        }
+        #expect(isFoundOut == !answers)
+    }
+
+    @Test func hardwareErrorEndsConnectionsAndStartsAgain() throws {
+        var pair = HostPair()
+        _ = try pair.connect()
+        pair.controllers.toHost[1].append([0x04, 0x10, 0x01, 0x07])
+        pair.settle()
+        #expect(pair.peers(1).isEmpty)
+        #expect(pair.peers(0).isEmpty)  // the reset dropped the link
+        #expect(pair.host(1) { host, _ in host.state } == .ready)
+    }
+
+    @Test func controllerWithoutBuffersIsRefused() {
+        var pair = HostPair(.init(aclLength: 20))
+        pair.start()
+        guard case .failed(let why) = pair.host(0, { host, _ in host.state }) else {
+            Issue.record("ready without buffers")
+            return
+        }
+        #expect(why.contains("at least one of 27"))
+    }
+}
