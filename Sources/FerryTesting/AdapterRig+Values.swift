@@ -100,11 +100,11 @@ extension AdapterRig {
 
     func writesWithoutResponseArriveInOrder() async throws {
         let (_, remote) = try await connect()
-        // As many as an attribute value has sizes.
-        let limit = remote.connection.maximumWriteLength(.withoutResponse)
         var values: [[UInt8]] = []
         var refusals = 0
+        // As many as an attribute value has sizes.
         while mustGoOn(values.count, of: 512, refusals) {
+            let limit = remote.connection.maximumWriteLength(.withoutResponse)
             let value = Self.numbered(values.count, size: 1 + values.count % limit)
             let readies = connectionWitness.get { $0.readies }
             if try tryWrite(value, to: remote.free, .withoutResponse, remote) {
