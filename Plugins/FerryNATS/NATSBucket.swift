@@ -55,6 +55,8 @@
             }
             let raw = try await connection.perform { handle throws(FerryError) in
                 var store: OpaquePointer?
+                // The bucket's stream; asked for a few times, which libnats does not do.
+                do throws(FerryError) { _ = try handle.find("KV_\(name)") } catch  where error.code == .natsNotFound {}
                 var status = js_KeyValue(&store, handle.jetStream, name)
                 if status == NATS_NOT_FOUND && creates {
                     status = name.withCString { name in

@@ -185,10 +185,13 @@
     final class NATSHandle: @unchecked Sendable {
         let connection: OpaquePointer
         let jetStream: OpaquePointer
+        /// How long an answer may take, in milliseconds.
+        let wait: Int64
         private let closure: UnsafeMutableRawPointer?
 
         init(_ configuration: NATSConfiguration, _ news: NATSNews) throws(FerryError) {
             closure = Registry.add(news)
+            wait = configuration.requestTimeout.milliseconds
             do {
                 connection = try Self.connect(configuration, closure)
             } catch {
@@ -198,7 +201,7 @@
             var context: OpaquePointer?
             var options = jsOptions()
             jsOptions_Init(&options)
-            options.Wait = configuration.requestTimeout.milliseconds
+            options.Wait = wait
             let status = natsConnection_JetStream(&context, connection, &options)
             guard status == NATS_OK, let context else {
                 natsConnection_Destroy(connection)

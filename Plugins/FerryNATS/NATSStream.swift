@@ -18,6 +18,8 @@
         public var maximumMessages: Int64?
         /// On how many servers of a cluster it is kept, 1 to 5. A new stream's only.
         public var replicas = 1
+        /// Whether its messages must be readable one by one (`allow_direct`). Default false.
+        public var allowsDirectReading = false
 
         /// A stream.
         public init(_ name: String, subjects: [String]) {
@@ -60,6 +62,7 @@
             var isOnDisk = true
             var answers = true
             var isSealed = false
+            var allowsDirectReading = false
             var messagesPerSubject: Int64 = -1
             var duplicateWindow: Int64 = 0
             var state = State()
@@ -76,6 +79,9 @@
             let other = "Make another one, and name it; a stream cannot be changed in that."
             guard !found.isSealed else { throw refuse("is sealed, and takes nothing", other) }
             guard found.answers else { throw refuse("does not answer what is published (no_ack)", edit("--ack")) }
+            guard found.allowsDirectReading || !allowsDirectReading else {
+                throw refuse("does not let its messages be read one by one (allow_direct)", edit("--allow-direct"))
+            }
             guard found.refusesNew else {
                 throw refuse(
                     "drops its oldest messages when it is full (discard: old), though nobody may have read them",
@@ -192,10 +198,20 @@
     }
 
     extension NATSHandle {
+        private static var attempts: Int64 { 5 }
+
         func find(_ name: String) throws(FerryError) -> NATSStream.Found {
             var info: UnsafeMutablePointer<jsStreamInfo>?
             var code = jsErrCode(0)
-            let status = js_GetStreamInfo(&info, jetStream, name, nil, &code)
+            // A server that has just started may lose one of two requests that come at the same instant (nats-server 2.9.10), so
+            // that this, which each gateway begins with, is asked a few times within its time.
+            var options = jsOptions()
+            jsOptions_Init(&options)
+            options.Wait = max(1, wait / Self.attempts)
+            var status = js_GetStreamInfo(&info, jetStream, name, &options, &code)
+            for _ in 1..<Self.attempts where status == NATS_TIMEOUT {
+                status = js_GetStreamInfo(&info, jetStream, name, &options, &code)
+            }
             if status == NATS_NOT_FOUND {
                 throw FerryError(.natsNotFound, "There is no stream \(name). Create it, or check its name.")
             }
@@ -223,6 +239,7 @@
                     wanted.MaxBytes = stream.maximumBytes ?? -1
                     wanted.MaxMsgs = stream.maximumMessages ?? -1
                     wanted.Replicas = Int64(stream.replicas)
+                    wanted.AllowDirect = stream.allowsDirectReading
                     return js_AddStream(&info, jetStream, &wanted, nil, &code)
                 }
             }
@@ -245,6 +262,7 @@
             found.isOnDisk = shape.Storage == js_FileStorage
             found.answers = !shape.NoAck
             found.isSealed = shape.Sealed
+            found.allowsDirectReading = shape.AllowDirect
             found.messagesPerSubject = shape.MaxMsgsPerSubject
             found.duplicateWindow = shape.Duplicates
             found.state = NATSStream.State(
