@@ -63,7 +63,8 @@
             """
 
         /// From there to what there is: a table by another name and with more columns, sums that are kept from now on, new tables.
-        private static let newer = """
+        private static let newer =
+            """
             CREATE TABLE ferry_waiting (
                 stream INTEGER NOT NULL, sequence INTEGER NOT NULL, generation INTEGER NOT NULL, priority INTEGER NOT NULL,
                 expires INTEGER, record BLOB NOT NULL, PRIMARY KEY (stream, sequence)) WITHOUT ROWID;
@@ -79,7 +80,7 @@
             CREATE TABLE ferry_withdrawn (id INTEGER PRIMARY KEY, stream INTEGER NOT NULL, sequence INTEGER NOT NULL);
             CREATE INDEX ferry_withdrawn_place ON ferry_withdrawn (stream, sequence);
             CREATE TABLE ferry_notice (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT, text TEXT NOT NULL);
-            """
+            """ + Schema.migrations.dropFirst().joined()
 
         /// Opened twice; two records wait for b, which has one, and one of b's lies in the inbox.
         private static func rows(waiting: String) -> String {

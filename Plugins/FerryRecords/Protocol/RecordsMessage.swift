@@ -196,7 +196,7 @@
     }
 
     /// Reads the fields of one message; nothing that a peer sends makes it trap.
-    private struct MessageReader {
+    struct MessageReader {
         private let bytes: [UInt8]
         private var offset = 0
         var kind = "message"

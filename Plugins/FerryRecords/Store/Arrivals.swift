@@ -48,7 +48,10 @@
             statement.set(1, number)
             statement.set(3, Int64(epoch.generation))
             statement.set(4, Int64(bitPattern: epoch.nonce))
-            for item in items where item.sequence > before {
+            var fresh = items.filter { $0.sequence > before }
+            // Another store may have brought some.
+            if RelayStream(stream.name) != nil { fresh = try fresh.filter { try stream.takes($0.bytes) } }
+            for item in fresh {
                 stream.number += 1
                 stream.count += 1
                 stream.bytes += item.bytes.count
@@ -124,6 +127,21 @@
                 try book.setPeer(entry, database)
                 book.forgetAcknowledged(of: id)
             }
+        }
+    }
+
+    extension Book.Inbound {
+        /// Whether a relayed record is new here; takes its place if it is.
+        ///
+        /// - Throws: `misbehavingPeer` for bytes that are none.
+        fileprivate mutating func takes(_ bytes: [UInt8]) throws(FerryError) -> Bool {
+            let place = try RelayedRecord(decoding: bytes).place
+            guard var last = relayed else {
+                relayed = place
+                return true
+            }
+            defer { relayed = last }
+            return last.advance(to: place)
         }
     }
 #endif

@@ -35,6 +35,8 @@
             let peer: Int64
             let name: String
             var position: Position?
+            /// The last place that was taken, of a stream that is relayed.
+            var relayed: RelayPosition?
             /// The last number given to a record that arrived.
             var number: Int64 = 0
             var count = 0
@@ -103,6 +105,9 @@
                 var stream = Inbound(id: row["id"], peer: row["peer"], name: row["name"])
                 if let epoch = epoch(row), let last: Int64 = row["sequence"] {
                     stream.position = Position(epoch: epoch, sequence: sequence(last))
+                }
+                if let last: Int64 = row["relayed"], let time: Int64 = row["relayed_at"] {
+                    stream.relayed = RelayPosition(sequence: sequence(last), time: sequence(time))
                 }
                 stream.number = row["number"]
                 stream.count = row["count"]
@@ -234,14 +239,15 @@
                 guard let stream = inbound[id] else { continue }
                 try database.cachedStatement(
                     sql: """
-                        UPDATE ferry_inbound SET generation = ?, nonce = ?, sequence = ?, number = ?, count = ?, bytes = ?
-                        WHERE id = ?
+                        UPDATE ferry_inbound SET generation = ?, nonce = ?, sequence = ?, number = ?, count = ?, bytes = ?,
+                        relayed = ?, relayed_at = ? WHERE id = ?
                         """
                 ).execute(arguments: [
                     stream.position.map { Int64($0.epoch.generation) },
                     stream.position.map { Int64(bitPattern: $0.epoch.nonce) },
                     stream.position.map { Int64($0.sequence) },
-                    stream.number, stream.count, stream.bytes, id,
+                    stream.number, stream.count, stream.bytes, stream.relayed.map { Int64($0.sequence) },
+                    stream.relayed.map { Int64($0.time) }, id,
                 ])
             }
             changedInbound.removeAll(keepingCapacity: true)

@@ -14,8 +14,24 @@
         public let peer: String
         /// The record.
         public let bytes: [UInt8]
+        /// Where it comes from, when the peer carries it for somebody else, as a gateway does; nil for the peer's own.
+        public let origin: Origin?
+
+        /// Where a relayed record comes from.
+        public struct Origin: Sendable, Hashable {
+            /// Whose it is, such as the name of a stream of a message broker.
+            public let name: String
+            /// The stream's name there.
+            public let stream: String
+            /// Its place in the stream: it grows from record to record.
+            public let sequence: UInt64
+            /// When it was written there, in nanoseconds since 1970.
+            public let time: UInt64
+        }
 
         let stream: Int64
+        /// How many bytes it has in the store.
+        let storedBytes: Int
         let number: Int64
         let peerNumber: Int64
         let store: RecordStore
@@ -112,12 +128,12 @@
                 if wasThere {
                     book.change(inbound: record.stream) { stream in
                         stream.count -= 1
-                        stream.bytes -= record.bytes.count
+                        stream.bytes -= record.storedBytes
                     }
                 }
                 return wasThere
             }
-            if wasThere { watch.release(RecordsMessage.cost(of: record.bytes.count), of: record.peerNumber) }
+            if wasThere { watch.release(RecordsMessage.cost(of: record.storedBytes), of: record.peerNumber) }
             return wasThere
         }
     }
@@ -134,6 +150,8 @@
             let peer: String
             let peerNumber: Int64
             let bytes: [UInt8]
+            let origin: ArrivedRecord.Origin?
+            let storedBytes: Int
             let number: Int64
             let stream: Int64
         }
@@ -298,6 +316,7 @@
                     WHERE stream = ? AND number > ? ORDER BY number LIMIT ?
                     """)
             let rows = try Row.fetchCursor(statement, arguments: [number, last, page])
+            let relay = RelayStream(stream.name)
             var records: [Entry] = []
             var bytes = 0
             while bytes < pageBytes, let row = try rows.next() {
@@ -307,10 +326,16 @@
                     sequence: row.number("sequence"))
                 let record = try row.withUnsafeData(atIndex: 4) { data in data.map { Array($0) } ?? [] }
                 bytes += record.count
+                // What is no relayed record was not taken as one.
+                let relayed = try relay.map { relay in (relay, try RelayedRecord(decoding: record)) }
+                let origin = relayed.map { relay, record in
+                    ArrivedRecord.Origin(
+                        name: relay.origin, stream: relay.name, sequence: record.sequence, time: record.time)
+                }
                 records.append(
                     Entry(
-                        id: id, peer: peer.name, peerNumber: peer.id, bytes: record, number: row["number"],
-                        stream: number))
+                        id: id, peer: peer.name, peerNumber: peer.id, bytes: relayed?.1.bytes ?? record, origin: origin,
+                        storedBytes: record.count, number: row["number"], stream: number))
             }
             return Page(records: records, isLast: records.count < page && bytes < pageBytes)
         }
@@ -319,8 +344,8 @@
     extension ArrivedRecord {
         fileprivate init(_ entry: InboxDesk.Entry, _ store: RecordStore) {
             self.init(
-                id: entry.id, peer: entry.peer, bytes: entry.bytes, stream: entry.stream, number: entry.number,
-                peerNumber: entry.peerNumber, store: store)
+                id: entry.id, peer: entry.peer, bytes: entry.bytes, origin: entry.origin, stream: entry.stream,
+                storedBytes: entry.storedBytes, number: entry.number, peerNumber: entry.peerNumber, store: store)
         }
     }
 #endif

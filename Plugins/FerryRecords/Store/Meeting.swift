@@ -125,7 +125,8 @@
                         + "\(position?.sequence ?? 0): its store comes from a backup or is new. What lies between is not sent "
                         + "again, for it is not here any more.", about: peer, database)
             }
-            if let position, isOwn == false {
+            // Of a relayed stream the peer may have had the last from another store.
+            if let position, isOwn == false, RelayStream(stream.name) == nil {
                 try notice(
                     "Peer \(peer) has records of stream '\(stream.name)' from epoch \(position.epoch), which this store has not "
                         + "been in: this store was copied, or comes from a backup.", about: peer, database)

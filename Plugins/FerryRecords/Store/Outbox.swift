@@ -46,6 +46,20 @@
             priority: SendOptions.Priority = .normal, expires: Date? = nil,
             whenFull: WhenFull = .wait(atMost: .seconds(60))
         ) async throws(FerryError) -> [RecordID] {
+            guard RelayStream(stream) == nil else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "\(stream.debugDescription) is a relayed stream's name. Call relay(_:from:to:whenFull:), or name it otherwise.",
+                    fate: .nothingSent)
+            }
+            return try await put(records, to: peer, stream, priority, expires, whenFull)
+        }
+
+        /// The same, to any stream.
+        func put(
+            _ records: [[UInt8]], to peer: String, _ stream: String, _ priority: SendOptions.Priority, _ expires: Date?,
+            _ whenFull: WhenFull
+        ) async throws(FerryError) -> [RecordID] {
             try check(records, peer, stream)
             guard !records.isEmpty else { return [] }
             let bytes = records.reduce(0) { $0 + $1.count }

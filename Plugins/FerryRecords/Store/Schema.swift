@@ -36,7 +36,11 @@
                 stream INTEGER NOT NULL, number INTEGER NOT NULL, generation INTEGER NOT NULL, nonce INTEGER NOT NULL,
                 sequence INTEGER NOT NULL, record BLOB NOT NULL, PRIMARY KEY (stream, number)) WITHOUT ROWID;
             CREATE TABLE ferry_notice (id INTEGER PRIMARY KEY, at INTEGER NOT NULL, peer TEXT, text TEXT NOT NULL);
+            """,
             """
+            ALTER TABLE ferry_inbound ADD COLUMN relayed INTEGER;
+            ALTER TABLE ferry_inbound ADD COLUMN relayed_at INTEGER;
+            """,
         ]
 
         /// Makes a new file a store, or brings an older one up to date; in one transaction, so that a file is never between two
