@@ -20,6 +20,30 @@
             return String(decoding: bytes, as: UTF8.self)
         }
 
+        /// What ``escaped(_:with:)`` has made of a text; nil for what it makes of none.
+        static func unescaped(_ text: some StringProtocol, with mark: UInt8 = 0x25) -> String? {
+            var bytes: [UInt8] = []
+            var rest = Array(text.utf8)[...]
+            while let byte = rest.popFirst() {
+                guard byte == mark else {
+                    bytes.append(byte)
+                    continue
+                }
+                guard rest.count >= 2,
+                    let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+                else { return nil }
+                bytes.append(value)
+                rest = rest.dropFirst(2)
+            }
+            return String(validating: bytes, as: UTF8.self)
+        }
+
+        /// A word of a subject, or a header's value, neither of which is ever empty.
+        static func word(_ text: String) -> String { text.isEmpty ? "%" : escaped(text) }
+
+        /// What ``word(_:)`` has made a word of.
+        static func name(_ word: some StringProtocol) -> String? { word == "%" ? "" : unescaped(word) }
+
         /// Whether subjects can begin with it.
         static func isPrefix(_ prefix: String) -> Bool {
             let words = prefix.split(separator: ".", omittingEmptySubsequences: false)
@@ -43,14 +67,12 @@
             self.record = record
             self.peer = peer
             self.token = token
-            let stream = RecordNames.escaped(record.stream)
-            // No word of a subject and no header's value is empty.
-            func visible(_ text: String) -> String { text.isEmpty ? "%" : text }
-            subject = "\(prefix).\(record.sender).\(visible(stream))"
-            idPrefix = "\(record.sender)/\(record.epoch)/\(stream)/"
+            let stream = RecordNames.word(record.stream)
+            subject = "\(prefix).\(record.sender).\(stream)"
+            idPrefix = "\(record.sender)/\(record.epoch)/\(RecordNames.escaped(record.stream))/"
             before = [
-                NATSMessage.Header("Ferry-Peer", visible(RecordNames.escaped(peer))),
-                NATSMessage.Header("Ferry-Stream", visible(stream)),
+                NATSMessage.Header("Ferry-Peer", RecordNames.word(peer)),
+                NATSMessage.Header("Ferry-Stream", stream),
                 NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
             ]
             after =

@@ -14,20 +14,7 @@
 
         /// The peer of a key; nil for what is none.
         static func peer(_ key: some StringProtocol) -> String? {
-            var bytes: [UInt8] = []
-            var rest = Array(key.utf8)[...]
-            while let byte = rest.popFirst() {
-                guard byte == UInt8(ascii: "=") else {
-                    bytes.append(byte)
-                    continue
-                }
-                guard rest.count >= 2,
-                    let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
-                else { return nil }
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            }
-            return String(validating: bytes, as: UTF8.self)
+            RecordNames.unescaped(key, with: UInt8(ascii: "="))
         }
 
         /// Where a gateway hears others.

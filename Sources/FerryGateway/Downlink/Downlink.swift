@@ -1,0 +1,423 @@
+#if NATS && Records
+    public import Ferry
+    public import FerryNATS
+    public import FerryRecords
+    import Synchronization
+
+    /// Carries messages for peers from a JetStream stream into a store's outbox, and takes them out of the stream when they are on
+    /// the peer's disk.
+    ///
+    ///     let downlink = try Downlink(store, Downlink.Configuration(servers: ["nats://localhost:4222"]))
+    ///     try await downlink.run()                       // until its task is cancelled
+    ///
+    /// A peer gets each message once and in order of its stream, whichever gateway carries it: see
+    /// ``/FerryRecords/FerryRecords/RecordStore/relay(_:from:stream:to:whenFull:)``. So no gateway needs to know what another one has
+    /// done, and what one does for a peer that it has lost does no harm.
+    public final class Downlink: PeerVisitor {
+        /// Where from, and within which bounds.
+        public struct Configuration: Sendable, Hashable {
+            /// The servers.
+            public var servers: NATSConfiguration
+            /// The stream. Its messages must be readable one by one.
+            public var stream: NATSStream
+            /// What subjects begin with; a message's is `prefix.peer.stream`.
+            public var prefix: String
+            /// Whether to make the stream where there is none. Default true.
+            public var createsStream = true
+            /// How many of a peer's messages may be in the store's outbox at once. Default 256.
+            public var maximumRecords = 256
+            /// How many bytes of a peer's messages may be in the store's outbox, and one message more. Default 1 MiB.
+            public var maximumBytes = 1 << 20
+            /// How often the stream is looked at though nothing was heard of new messages. Default 60 s.
+            public var lookInterval = Duration.seconds(60)
+
+            /// - Parameters:
+            ///   - servers: addresses, such as `nats://localhost:4222`.
+            ///   - stream: the stream's name, which is also what peers know the messages' origin by.
+            ///   - prefix: what subjects begin with.
+            public init(servers: [String], stream: String = "ferry-down", prefix: String = "ferry.commands") {
+                self.servers = NATSConfiguration(servers: servers)
+                self.prefix = prefix
+                self.stream = NATSStream(stream, subjects: ["\(prefix).>"])
+                self.stream.allowsDirectReading = true
+            }
+        }
+
+        /// How it stands.
+        public struct Status: Sendable, Hashable {
+            /// Whether the stream can be read now.
+            public var isConnected = false
+            /// How many messages have come to peers' disks and left the stream.
+            public var carried = 0
+            /// How many are in the outbox.
+            public var onTheirWay = 0
+            /// What is in the way, or was last.
+            public var trouble: String?
+
+            /// Nothing has happened.
+            public init() {}
+        }
+
+        private struct Carrier {
+            let task: Task<Void, Never>
+            let bell: Bell
+        }
+
+        private struct State {
+            var connection: NATSConnection?
+            /// The peers whose messages this gateway carries.
+            var peers: Set<String> = []
+            var carriers: [String: Carrier] = [:]
+            var waiting: [String: Int] = [:]
+            var status = Status()
+        }
+
+        private let store: RecordStore
+        private let configuration: Configuration
+        private let servesAll: Bool
+        private let names: DownlinkNames
+        private let time = SystemTime()
+        private let state = Mutex(State())
+
+        /// Makes a downlink, which does nothing before ``run()``.
+        ///
+        /// - Parameters:
+        ///   - store: whose outbox messages go through.
+        ///   - configuration: where from.
+        ///   - servesAll: whether it carries the messages of all peers, as one gateway alone does, and not only of those that it is
+        ///     told of by ``begin(_:)``.
+        /// - Throws: `invalidConfiguration`.
+        public init(
+            _ store: RecordStore, _ configuration: Configuration, servesAll: Bool = true
+        ) throws(FerryError) {
+            try configuration.check()
+            self.store = store
+            self.configuration = configuration
+            self.servesAll = servesAll
+            names = DownlinkNames(prefix: configuration.prefix)
+        }
+
+        /// How it stands now.
+        public var status: Status {
+            state.withLock { state in
+                var status = state.status
+                status.isConnected = state.connection?.isConnected == true
+                status.onTheirWay = state.waiting.values.reduce(0, +)
+                return status
+            }
+        }
+
+        /// Connects once, and looks whether the stream is as it must be; makes nothing.
+        ///
+        /// - Returns: what the server says of the stream; nil when there is none yet.
+        /// - Throws: as ``Gateway/check(_:largestRecord:)``.
+        public static func check(_ configuration: Configuration) async throws(FerryError) -> NATSStream.State? {
+            try configuration.check()
+            return try await NATSConnection.with(configuration.servers) { connection throws(FerryError) in
+                do throws(FerryError) { return try await connection.open(configuration.stream, creates: false) } catch {
+                    guard error.code == .natsNotFound && configuration.createsStream else { throw error }
+                    return nil
+                }
+            }
+        }
+
+        // MARK: Peers
+
+        /// This gateway carries a peer's messages from now on.
+        public func begin(_ peer: String) {
+            state.withLock { state in
+                state.peers.insert(peer)
+                if let connection = state.connection { startCarrying(peer, connection, &state) }
+            }
+        }
+
+        /// It does not any more. What has been given to the peer's exchange may still arrive, and does no harm.
+        public func stop(_ peer: String) async {
+            state.withLock { state in
+                state.peers.remove(peer)
+                state.carriers[peer]?.task.cancel()
+            }
+        }
+
+        // MARK: Running
+
+        /// Carries, until the task is cancelled or the store closed. Servers that are away are waited for.
+        ///
+        /// - Throws: `cancelled`, `closed` when the store was closed, `diskFull`, `storeFailed`; before the stream was open for the
+        ///   first time also `natsRefused`, `natsInsecure`, `natsWrongShape`, `natsNotFound`, `invalidConfiguration`.
+        public func run() async throws(FerryError) {
+            var wasConnected = false
+            while true {
+                do throws(FerryError) {
+                    let connection = try await NATSConnection.connect(configuration.servers)
+                    do throws(FerryError) {
+                        try await connection.open(configuration.stream, creates: configuration.createsStream)
+                        wasConnected = true
+                        await serve(connection)
+                    } catch {
+                        await connection.close()
+                        throw error
+                    }
+                    await connection.close()
+                } catch {
+                    if !wasConnected && error.isHopelessForNATS { throw error }
+                    note(error)
+                }
+                guard !Task.isCancelled else {
+                    throw FerryError(.cancelled, "The task was cancelled, and the downlink with it.")
+                }
+                // A store that was closed says so.
+                _ = try await store.undone()
+                try? await time.sleep(for: .seconds(1))
+            }
+        }
+
+        private func note(_ error: FerryError) { state.withLock { $0.status.trouble = error.message } }
+
+        /// Until the connection ends, or the task is cancelled.
+        private func serve(_ connection: NATSConnection) async {
+            state.withLock { state in
+                state.connection = connection
+                state.status.trouble = nil
+                for peer in state.peers { startCarrying(peer, connection, &state) }
+            }
+            await withDiscardingTaskGroup { group in
+                if servesAll { group.addTask { await self.findPeers(connection) } }
+                for await event in connection.events() {
+                    switch event {
+                    case .disconnected:
+                        state.withLock {
+                            $0.status.trouble = "The connection to NATS is lost; messages for peers wait in the stream."
+                        }
+                    case .reconnected:
+                        // What was published meanwhile was not heard.
+                        for carrier in state.withLock({ Array($0.carriers.values) }) { carrier.bell.ring(isNews: true) }
+                        state.withLock { $0.status.trouble = nil }
+                    case .closed: break
+                    }
+                }
+                group.cancelAll()
+            }
+            let tasks = state.withLock { state in
+                state.connection = nil
+                return state.carriers.values.map(\.task)
+            }
+            for task in tasks { task.cancel() }
+            for task in tasks { await task.value }
+        }
+
+        /// Begins with every peer for which something is in the stream.
+        private func findPeers(_ connection: NATSConnection) async {
+            while !Task.isCancelled {
+                do throws(FerryError) {
+                    let subjects = try await connection.subjects(
+                        matching: names.everything, in: configuration.stream.name)
+                    for peer in Set(subjects.compactMap { names.address($0)?.peer }) {
+                        let bell = state.withLock { state in
+                            state.peers.insert(peer)
+                            startCarrying(peer, connection, &state)
+                            return state.carriers[peer]?.bell
+                        }
+                        bell?.ring(isNews: true)
+                    }
+                } catch { note(error) }
+                try? await time.sleep(for: min(.seconds(5), configuration.lookInterval))
+            }
+        }
+
+        /// Unless it has begun.
+        private func startCarrying(_ peer: String, _ connection: NATSConnection, _ state: inout State) {
+            let old = state.carriers[peer]
+            guard old == nil || old?.task.isCancelled == true else { return }
+            let bell = Bell()
+            let task = Task { [weak self] in
+                await old?.task.value
+                await self?.keepCarrying(peer, connection, bell)
+            }
+            state.carriers[peer] = Carrier(task: task, bell: bell)
+        }
+
+        private func keepCarrying(_ peer: String, _ connection: NATSConnection, _ bell: Bell) async {
+            while !Task.isCancelled {
+                do throws(FerryError) { try await carry(peer, connection, bell) } catch {
+                    guard !Task.isCancelled else { break }
+                    note(error)
+                    // A message that cannot be stored holds up its peer's, until somebody takes it out of the stream.
+                    let isForGood = [.messageTooLarge, .invalidConfiguration].contains(error.code)
+                    try? await time.sleep(for: isForGood ? configuration.lookInterval : .seconds(1))
+                }
+            }
+            state.withLock { state in
+                state.waiting[peer] = nil
+                if state.carriers[peer]?.bell === bell { state.carriers[peer] = nil }
+            }
+        }
+
+        /// Carries one peer's messages, from the first in the stream on.
+        private func carry(_ peer: String, _ connection: NATSConnection, _ bell: Bell) async throws(FerryError) {
+            let heard = try await connection.messages(to: names.pattern(peer))
+            let progress = store.progress()
+            let ears = [
+                Task { for await _ in heard { bell.ring(isNews: true) } },
+                Task { for await _ in progress { bell.ring(isNews: false) } },
+            ]
+            defer { for ear in ears { ear.cancel() } }
+            var window = DownlinkWindow(
+                .init(records: configuration.maximumRecords, bytes: configuration.maximumBytes))
+            var looks = LookTimes(interval: configuration.lookInterval)
+            var wakes = bell.rings.makeAsyncIterator()
+            var hasBegun = false
+            while !Task.isCancelled {
+                if bell.takeNews() { looks.heard(at: time.now) }
+                if !window.isEmpty { try await remove(&window, peer, connection) }
+                while looks.isDue(at: time.now), window.hasRoom {
+                    let messages = try await read(window, peer, connection)
+                    if !hasBegun {
+                        // Of an earlier turn; another gateway may have carried it since. Not before the stream can be read: what is
+                        // here is better than nothing.
+                        try await store.withdrawRelayed(to: peer)
+                        hasBegun = true
+                    }
+                    looks.looked(found: !messages.isEmpty, at: time.now)
+                    try await put(messages, peer, &window)
+                }
+                state.withLock { $0.waiting[peer] = window.records }
+                // Who waits for room is woken when records have gone.
+                let next = window.hasRoom ? looks.next : .distantFuture
+                let timer = next == .distantFuture ? nil : time.schedule(at: next) { bell.ring(isNews: false) }
+                _ = await wakes.next(isolation: nil)
+                timer?.cancel()
+            }
+        }
+
+        private func read(
+            _ window: DownlinkWindow, _ peer: String, _ connection: NATSConnection
+        ) async throws(FerryError) -> [NATSStored] {
+            var messages: [NATSStored] = []
+            var bytes = 0
+            var place = window.next
+            // As many as one write to the disk is good for.
+            while messages.count < min(window.room, 64), bytes < 256 << 10, !Task.isCancelled,
+                let stored = try await connection.next(
+                    of: names.pattern(peer), from: place, in: configuration.stream.name)
+            {
+                messages.append(stored)
+                bytes += stored.message.bytes.count
+                place = stored.sequence + 1
+            }
+            return messages
+        }
+
+        private func put(
+            _ messages: [NATSStored], _ peer: String, _ window: inout DownlinkWindow
+        ) async throws(FerryError) {
+            for (subject, messages) in Dictionary(grouping: messages, by: \.message.subject) {
+                guard let address = names.address(subject) else {
+                    throw FerryError(
+                        .invalidConfiguration,
+                        "\(subject) names no stream of a peer: a name is escaped as in a record's subject. Take its messages out of "
+                            + "stream \(configuration.stream.name).")
+                }
+                let records = messages.map {
+                    RelayedRecord(sequence: $0.sequence, time: $0.time, bytes: $0.message.bytes)
+                }
+                let last = try await store.relay(
+                    records, from: configuration.stream.name, stream: address.stream, to: peer)
+                window.put(
+                    messages.map { ($0.sequence, $0.message.bytes.count) }, of: subject, through: last)
+            }
+        }
+
+        /// Takes out of the stream what the peer has.
+        private func remove(
+            _ window: inout DownlinkWindow, _ peer: String, _ connection: NATSConnection
+        ) async throws(FerryError) {
+            for stream in try await store.relayedThrough(to: peer) where stream.origin == configuration.stream.name {
+                let before = window.records
+                let subject = names.subject(peer, stream.stream)
+                guard let removal = window.committed(subject, through: stream.committedThrough) else { continue }
+                try await connection.remove(
+                    removal.subject, through: removal.through, in: configuration.stream.name)
+                let count = before - window.records
+                state.withLock { $0.status.carried += count }
+            }
+        }
+    }
+
+    /// When a stream is looked at: at the beginning, and when messages were heard, a few times, for what is heard is stored a moment
+    /// later; otherwise now and then.
+    struct LookTimes: Sendable {
+        private static let after: [Duration] = [.milliseconds(50), .milliseconds(250), .seconds(1), .seconds(4)]
+        private let interval: Duration
+        private var steps = LookTimes.after.count
+        private(set) var next = Timestamp(nanoseconds: .min)
+
+        init(interval: Duration) { self.interval = interval }
+
+        func isDue(at now: Timestamp) -> Bool { now >= next }
+
+        mutating func heard(at now: Timestamp) {
+            steps = 0
+            next = now
+        }
+
+        /// - Parameter found: whether anything was there: then more may be.
+        mutating func looked(found: Bool, at now: Timestamp) {
+            if found {
+                next = now
+            } else if steps < Self.after.count {
+                next = now + Self.after[steps]
+                steps += 1
+            } else {
+                next = now + interval
+            }
+        }
+    }
+
+    /// Wakes a carrier: there may be news in the stream, or records have gone.
+    private final class Bell: Sendable {
+        let rings: AsyncStream<Void>
+        private let ringing: AsyncStream<Void>.Continuation
+        private let hasNews = Atomic(false)
+
+        init() { (rings, ringing) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
+
+        func ring(isNews: Bool) {
+            if isNews { hasNews.store(true, ordering: .sequentiallyConsistent) }
+            ringing.yield()
+        }
+
+        func takeNews() -> Bool { hasNews.exchange(false, ordering: .sequentiallyConsistent) }
+    }
+
+    extension FerryError {
+        /// Whether trying again changes nothing, as long as nobody changes what was given or what is on the server.
+        var isHopelessForNATS: Bool {
+            [.natsRefused, .natsInsecure, .natsWrongShape, .natsNotFound, .messageTooLarge, .invalidConfiguration]
+                .contains(
+                    code)
+        }
+    }
+
+    extension Downlink.Configuration {
+        func check() throws(FerryError) {
+            func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
+            guard RecordNames.isPrefix(prefix) else {
+                throw refuse(
+                    "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."
+                )
+            }
+            guard !stream.name.isEmpty, RecordNames.escaped(stream.name) == stream.name else {
+                throw refuse("\(stream.name.debugDescription) is no name for a stream: use letters, digits, - and _.")
+            }
+            guard (1...65_536).contains(maximumRecords), (1...1 << 30).contains(maximumBytes) else {
+                throw refuse(
+                    "\(maximumRecords) records and \(maximumBytes) bytes on their way are out of range; give 1 to 65536 and 1 to 2^30."
+                )
+            }
+            guard lookInterval >= .milliseconds(10), lookInterval <= .seconds(86_400) else {
+                throw refuse("The stream is looked at each \(lookInterval); that must be 10 ms to a day.")
+            }
+        }
+    }
+#endif
