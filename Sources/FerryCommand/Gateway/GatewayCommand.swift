@@ -36,6 +36,10 @@
                 "One of a fleet: visit the peers whose lease it has in this bucket, and no others.", valueName: "bucket"
             ))
         var fleet: String?
+        @Option(
+            help: ArgumentHelp(
+                "Carry messages for peers from this stream; made when it is not there.", valueName: "stream"))
+        var downlink: String?
         @Option(help: ArgumentHelp("Serve figures for Prometheus there, such as 127.0.0.1:9469.", valueName: "address"))
         var metrics: String?
         @Flag(help: "Look whether everything is as it must be, change nothing, and end.") var check = false
@@ -55,6 +59,7 @@
             settings.prefix = prefix ?? settings.prefix
             settings.name = name ?? settings.name
             settings.fleet = fleet ?? settings.fleet
+            settings.downlink = downlink ?? settings.downlink
             settings.metrics = metrics ?? settings.metrics
             return settings
         }
@@ -74,6 +79,13 @@
                 say("stream \(stream) is as it must be, and has \(state.messages) messages")
             } else {
                 say("no stream \(stream) yet; it is made when the gateway begins")
+            }
+            if let downlink = plan.downlink {
+                if let state = try await Downlink.check(downlink) {
+                    say("stream \(downlink.stream.name) is as it must be, and has \(state.messages) messages for peers")
+                } else {
+                    say("no stream \(downlink.stream.name) yet; it is made when the gateway begins")
+                }
             }
             guard let leases = plan.leases else { return }
             if try await LeaseKeeper.check(leases) {

@@ -57,8 +57,11 @@
         }
 
         /// Until the task is cancelled.
-        func run() async throws {
+        ///
+        /// - Parameter downlink: carries messages for the peers that it owns.
+        func run(with downlink: Downlink?) async throws {
             defer { hearing?.close() }
+            let visitors = PeerVisitors([rounds] + (downlink.map { [$0] } ?? []))
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     while true {
@@ -66,7 +69,7 @@
                         try await Task.sleep(for: .seconds(1))
                     }
                 }
-                group.addTask { try await keeper.run(rounds) }
+                group.addTask { try await keeper.run(visitors) }
                 // Cancelled or not, the keeper gives its leases up before this returns.
                 defer { group.cancelAll() }
                 while try await group.next() != nil {}

@@ -14,6 +14,7 @@
         private let transport: NamedTransport?
         private let named: [String: NamedTransport]
         let leases: LeaseKeeper.Configuration?
+        let downlink: Downlink.Configuration?
         private let slots: Int
         private let interval: Duration
         private let metrics: String?
@@ -24,6 +25,7 @@
             }
             gateway = try settings.gateway()
             leases = try settings.leases()
+            downlink = try settings.messages()
             interval = try settings.status()
             named = try (settings.peers ?? [:]).mapValues(parse)
             guard settings.transport != nil || !named.isEmpty else {
@@ -52,27 +54,31 @@
         }
 
         private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
+            let downlink = try downlink.map { configuration throws(FerryError) in
+                try Downlink(store, configuration, servesAll: leases == nil)
+            }
             if let leases {
                 var bounds = PeerRounds.Configuration()
                 bounds.slots = slots
                 let fleet = try await GatewayFleet(store, leases, bounds, over: transport, named: named)
                 let publishing = try Gateway(store, gateway) { fleet.keeper.token(of: $0) }
-                try await run(publishing, fleet, say) { try await fleet.run() }
+                try await run(publishing, fleet, downlink, say) { try await fleet.run(with: downlink) }
             } else if let transport {
                 var bounds = RecordHub.Configuration()
                 bounds.slots = slots
                 let hub = try RecordHub(
                     store, over: try TransferOptions.open(transport, "gateway"), configuration: bounds)
                 hub.onInterruption { say($0?.message ?? "Peers can come again.") }
-                try await run(try Gateway(store, gateway), nil, say) { try await hub.run() }
+                try await run(try Gateway(store, gateway), nil, downlink, say) { try await hub.run() }
             }
         }
 
         private func run(
-            _ gateway: Gateway, _ fleet: GatewayFleet?, _ say: @escaping @Sendable (String) -> Void,
+            _ gateway: Gateway, _ fleet: GatewayFleet?, _ downlink: Downlink?,
+            _ say: @escaping @Sendable (String) -> Void,
             _ collect: @escaping @Sendable () async throws -> Void
         ) async throws {
-            let figures = GatewayFigures(gateway, fleet?.keeper)
+            let figures = GatewayFigures(gateway, fleet?.keeper, downlink)
             let endpoint = try metrics.map { address throws(FerryError) in
                 try MetricsEndpoint(address) { figures.text }
             }
@@ -81,6 +87,7 @@
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await gateway.run() }
                 group.addTask { try await collect() }
+                if let downlink { group.addTask { try await downlink.run() } }
                 group.addTask { try await figures.keep(interval, say) }
                 if fleet != nil { group.addTask { try await figures.report() } }
                 defer { group.cancelAll() }
@@ -93,11 +100,13 @@
     final class GatewayFigures: Sendable {
         private let gateway: Gateway
         private let keeper: LeaseKeeper?
+        private let downlink: Downlink?
         private let last = Mutex(Gateway.Status())
 
-        init(_ gateway: Gateway, _ keeper: LeaseKeeper?) {
+        init(_ gateway: Gateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?) {
             self.gateway = gateway
             self.keeper = keeper
+            self.downlink = downlink
         }
 
         /// The figures of a second ago at most.
@@ -105,24 +114,25 @@
             var text = MetricsText()
             text.add(last.withLock { $0 })
             if let keeper { text.add(keeper.status) }
+            if let downlink { text.add(downlink.status) }
             return text.description
         }
 
         /// Looks every second, and says a line now and then.
         func keep(_ interval: Duration, _ say: @Sendable (String) -> Void) async throws {
-            var troubles: [String?] = [nil, nil]
+            var troubles: [String?] = [nil, nil, nil]
             var next = ContinuousClock.now
             while true {
                 let status = try await gateway.status()
                 last.withLock { $0 = status }
-                let leases = keeper?.status
-                for (index, trouble) in [status.trouble, leases?.trouble].enumerated() {
+                let (leases, messages) = (keeper?.status, downlink?.status)
+                for (index, trouble) in [status.trouble, leases?.trouble, messages?.trouble].enumerated() {
                     if let trouble, trouble != troubles[index] { say(trouble) }
                     troubles[index] = trouble
                 }
                 if ContinuousClock.now >= next {
                     next = .now + interval
-                    say(Self.line(status, leases))
+                    say(Self.line(status, leases, messages))
                 }
                 try await Task.sleep(for: min(interval, .seconds(1)))
             }
@@ -137,17 +147,21 @@
                     owned: leases.owned, begun: leases.begun, published: status.published,
                     duplicates: status.duplicates, kept: status.kept, waiting: status.waiting,
                     refused: leases.refused, unanswered: leases.unanswered, late: leases.late,
-                    trouble: status.trouble ?? leases.trouble)
+                    trouble: status.trouble ?? leases.trouble ?? downlink?.status.trouble)
                 // One that does not get there is followed by the next.
                 try? await keeper.report(Array(try JSONEncoder().encode(report)))
                 try await Task.sleep(for: keeper.reportInterval)
             }
         }
 
-        static func line(_ status: Gateway.Status, _ leases: LeaseKeeper.Status?) -> String {
+        static func line(
+            _ status: Gateway.Status, _ leases: LeaseKeeper.Status?, _ messages: Downlink.Status? = nil
+        ) -> String {
             let owned = leases.map { ", \($0.owned) peers owned" + ($0.isConnected ? "" : " (no bucket)") } ?? ""
+            let carried =
+                messages.map { ", \($0.carried) messages carried" + ($0.isConnected ? "" : " (no downlink)") } ?? ""
             return "\(status.isConnected ? "connected" : "not connected"), \(status.published) published "
-                + "(\(status.duplicates) were there), \(status.kept) kept, \(status.waiting) in the store\(owned)"
+                + "(\(status.duplicates) were there), \(status.kept) kept, \(status.waiting) in the store\(owned)\(carried)"
         }
     }
 

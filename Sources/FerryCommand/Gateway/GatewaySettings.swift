@@ -25,6 +25,9 @@
         var statusSeconds: Double?
         var slots: Int?
         var largestRecord: Int?
+        var downlink: String?
+        var downlinkPrefix: String?
+        var downlinkBytes: Int64?
         var fleet: String?
         var leaseSeconds: Double?
         var capacity: Int?
@@ -34,7 +37,7 @@
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
-            case fleet, leaseSeconds, capacity, peers, metrics
+            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, peers, metrics
         }
 
         /// Reads a file.
@@ -115,6 +118,33 @@
 
         /// What subjects begin with on which gateways of a fleet say whose peer they have.
         static let claims = "ferry.owners"
+
+        /// Where messages for peers come from; nil where none are carried.
+        func messages() throws -> Downlink.Configuration? {
+            guard let downlink else {
+                for (key, isThere) in [
+                    ("downlinkPrefix", downlinkPrefix != nil), ("downlinkBytes", downlinkBytes != nil),
+                ] where isThere {
+                    throw CommandFailure("\(key) goes with downlink; name the stream of messages for peers.")
+                }
+                return nil
+            }
+            let gateway = try gateway()
+            var configuration = Downlink.Configuration(
+                servers: gateway.servers.servers, stream: downlink, prefix: downlinkPrefix ?? "ferry.commands")
+            configuration.servers = gateway.servers
+            configuration.createsStream = gateway.createsStream
+            configuration.stream.replicas = gateway.stream.replicas
+            if let downlinkBytes {
+                try require(downlinkBytes > 0, "downlinkBytes", downlinkBytes, "at least 1")
+                configuration.stream.maximumBytes = downlinkBytes
+            }
+            guard downlink != gateway.stream.name else {
+                throw CommandFailure(
+                    "downlink and stream are both \(downlink); records and messages need streams of their own.")
+            }
+            return configuration
+        }
 
         /// By which leases; nil without a fleet.
         func leases() throws -> LeaseKeeper.Configuration? {

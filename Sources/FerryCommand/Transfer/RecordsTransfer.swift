@@ -15,15 +15,18 @@
         let listens: Bool
         /// Whether the other side is another store now and then.
         let isFleet: Bool
+        /// Where what the other side sends is written to; nil to leave it in the store.
+        let inbox: String?
         let report: TransferReport
         private let isInputOver = Shared(false)
 
         init(
             _ store: RecordStore, to peer: String, stream: String, asLines: Bool, _ options: TransferOptions,
-            listens: Bool, isFleet: Bool, _ report: TransferReport
+            listens: Bool, isFleet: Bool, inbox: String?, _ report: TransferReport
         ) {
             (self.store, self.peer, self.stream, self.asLines) = (store, peer, stream, asLines)
             (self.options, self.listens, self.isFleet, self.report) = (options, listens, isFleet, report)
+            self.inbox = inbox
         }
 
         /// A value that two tasks look at.
@@ -36,8 +39,17 @@
             }
         }
 
-        /// Sends while the input comes, and until all is on the other side's disk.
+        /// Sends while the input comes, and until all is on the other side's disk; writes what comes meanwhile.
         func run(_ paths: [String]) async throws {
+            guard let inbox else { return try await sendAll(paths) }
+            let output: SystemFile
+            do { output = try SystemFile.forAppending(inbox) } catch {
+                throw Refusal("'\(inbox.forTerminal)' cannot be written: \(error)")
+            }
+            try await RecordPrinter(store: store, output: output, isJSON: options.json).run { try await sendAll(paths) }
+        }
+
+        private func sendAll(_ paths: [String]) async throws {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     for path in paths { try await append(path) }
@@ -162,6 +174,60 @@
         }
     }
 
+    /// What arrives in a store's inbox, a line each; a record is done when it is written.
+    private struct RecordPrinter {
+        let store: RecordStore
+        let output: SystemFile
+        let isJSON: Bool
+
+        /// A record for programs. `id` is the same when it is printed again.
+        private struct Line: Encodable {
+            var event = "record"
+            let id: String
+            let peer: String
+            let stream: String
+            let sequence: UInt64
+            var origin: String?
+            var text: String?
+            var base64: String?
+        }
+
+        /// Writes while `body` runs, and then what is left.
+        func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await write() }
+                group.addTask {
+                    try await body()
+                    while try await store.undone() > 0 { try await Task.sleep(for: .milliseconds(5)) }
+                }
+                // Writing ends only with an error, or when it is told to.
+                try await group.next()
+                group.cancelAll()
+            }
+            try Task.checkCancellation()
+        }
+
+        private func write() async throws {
+            for try await record in store.inbox {
+                let line = try text(of: record)
+                try await SystemFile.run { try output.write(line[...]) }
+                try await record.done()
+            }
+        }
+
+        private func text(of record: ArrivedRecord) throws -> [UInt8] {
+            guard isJSON else { return record.bytes + [UInt8(ascii: "\n")] }
+            var line = Line(
+                id: "\(record.id)", peer: record.peer, stream: record.origin?.stream ?? record.id.stream,
+                sequence: record.origin?.sequence ?? record.id.sequence, origin: record.origin?.name)
+            line.text = String(validating: record.bytes, as: UTF8.self)
+            if line.text == nil { line.base64 = Data(record.bytes).base64EncodedString() }
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            return try Array(encoder.encode(line)) + [UInt8(ascii: "\n")]
+        }
+    }
+
     /// `ferry receive --store`: what arrives is on disk before the sender hears of it, then printed, then done.
     struct RecordsReceiver: Sendable {
         let store: RecordStore
@@ -171,49 +237,9 @@
         let keeps: Bool
         let report: TransferReport
 
-        /// A record for programs. `id` is the same when it is printed again.
-        private struct Line: Encodable {
-            var event = "record"
-            let id: String
-            let peer: String
-            let stream: String
-            let sequence: UInt64
-            var text: String?
-            var base64: String?
-        }
-
         func run() async throws {
-            try await withThrowingTaskGroup(of: Void.self) { group in
-                group.addTask { try await print() }
-                group.addTask {
-                    try await receive()
-                    while try await store.undone() > 0 { try await Task.sleep(for: .milliseconds(5)) }
-                }
-                // Printing ends only with an error, or when it is told to.
-                try await group.next()
-                group.cancelAll()
-            }
-            try Task.checkCancellation()
-        }
-
-        private func print() async throws {
             let output = SystemFile(STDOUT_FILENO, isOwned: false)
-            for try await record in store.inbox {
-                let line = try text(of: record)
-                try await SystemFile.run { try output.write(line[...]) }
-                try await record.done()
-            }
-        }
-
-        private func text(of record: ArrivedRecord) throws -> [UInt8] {
-            guard options.json else { return record.bytes + [UInt8(ascii: "\n")] }
-            var line = Line(
-                id: "\(record.id)", peer: record.peer, stream: record.id.stream, sequence: record.id.sequence)
-            line.text = String(validating: record.bytes, as: UTF8.self)
-            if line.text == nil { line.base64 = Data(record.bytes).base64EncodedString() }
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            return try Array(encoder.encode(line)) + [UInt8(ascii: "\n")]
+            try await RecordPrinter(store: store, output: output, isJSON: options.json).run { try await receive() }
         }
 
         private func receive() async throws {
@@ -294,7 +320,7 @@
                     }
                     try await RecordsSender(
                         store, to: peer, stream: stream ?? "", asLines: lines, options, listens: listen, isFleet: fleet,
-                        report
+                        inbox: inbox, report
                     ).run(paths)
                 }
             }

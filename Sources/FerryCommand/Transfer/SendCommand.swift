@@ -45,14 +45,20 @@ struct Send: AsyncParsableCommand {
     @Flag(help: "With --store: to any gateway of a fleet, each with a store of its own, not to one receiver.")
     var fleet = false
 
+    @Option(
+        help: ArgumentHelp(
+            "With --store: add what the other side sends to this file, each record a line; - for standard output.",
+            valueName: "file"))
+    var inbox: String?
+
     @Flag(help: "Wait to be connected to, and do not connect.")
     var listen = false
 
     func validate() throws {
         guard store == nil else { return }
         if paths.isEmpty { throw ValidationError("Name what is to be sent: files, folders, or - for standard input.") }
-        if to != nil || stream != nil || fleet {
-            throw ValidationError("--to, --stream and --fleet go with --store.")
+        if to != nil || stream != nil || fleet || inbox != nil {
+            throw ValidationError("--to, --stream, --fleet and --inbox go with --store.")
         }
     }
 

@@ -30,6 +30,14 @@ final class SystemFile: Sendable {
         return SystemFile(descriptor)
     }
 
+    /// A file that grows, made when it is not there; `-` is standard output.
+    static func forAppending(_ path: String) throws(Failure) -> SystemFile {
+        guard path != "-" else { return SystemFile(STDOUT_FILENO, isOwned: false) }
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o666)
+        guard descriptor >= 0 else { throw Failure() }
+        return SystemFile(descriptor)
+    }
+
     /// Runs what may wait.
     static func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in

@@ -265,11 +265,13 @@
             var window = DownlinkWindow(
                 .init(records: configuration.maximumRecords, bytes: configuration.maximumBytes))
             var looks = LookTimes(interval: configuration.lookInterval)
+            var watch = NATSServerWatch()
             var wakes = bell.rings.makeAsyncIterator()
             var hasBegun = false
             while !Task.isCancelled {
                 if bell.takeNews() { looks.heard(at: time.now) }
-                if !window.isEmpty { try await remove(&window, peer, connection) }
+                if !window.isEmpty { try await note(&window, peer) }
+                if looks.isDue(at: time.now) || window.hasRemovals { try await remove(&window, &watch, connection) }
                 while looks.isDue(at: time.now), window.hasRoom {
                     let messages = try await read(window, peer, connection)
                     if !hasBegun {
@@ -328,18 +330,28 @@
             }
         }
 
-        /// Takes out of the stream what the peer has.
-        private func remove(
-            _ window: inout DownlinkWindow, _ peer: String, _ connection: NATSConnection
-        ) async throws(FerryError) {
+        /// Sees what the peer has by now.
+        private func note(_ window: inout DownlinkWindow, _ peer: String) async throws(FerryError) {
             for stream in try await store.relayedThrough(to: peer) where stream.origin == configuration.stream.name {
-                let before = window.records
-                let subject = names.subject(peer, stream.stream)
-                guard let removal = window.committed(subject, through: stream.committedThrough) else { continue }
-                try await connection.remove(
-                    removal.subject, through: removal.through, in: configuration.stream.name)
-                let count = before - window.records
+                let count = window.committed(names.subject(peer, stream.stream), through: stream.committedThrough)
                 state.withLock { $0.status.carried += count }
+            }
+        }
+
+        /// Takes out of the stream what the peer has, once the stream is seen to be what it was.
+        ///
+        /// - Throws: `natsConflict` when the stream may give places again that it has given before: then it is read anew.
+        private func remove(
+            _ window: inout DownlinkWindow, _ watch: inout NATSServerWatch, _ connection: NATSConnection
+        ) async throws(FerryError) {
+            let server = connection.serverID
+            let found = try await connection.state(of: configuration.stream.name)
+            if case .mayHaveLost(let why) = watch.look(server, found) {
+                throw FerryError(
+                    .natsConflict, "Stream \(configuration.stream.name) is read from its beginning, for \(why).")
+            }
+            for removal in window.removals(before: found.lastSequence) {
+                try await connection.remove(removal.subject, through: removal.through, in: configuration.stream.name)
             }
         }
     }

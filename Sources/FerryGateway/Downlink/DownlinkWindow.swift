@@ -29,6 +29,9 @@
 
         private let bounds: Bounds
         private var subjects: [String: Deque<OnItsWay>] = [:]
+        /// The last place of each subject that can leave the stream, and how far it has been asked for of those.
+        private var removable: [String: UInt64] = [:]
+        private var removed: [String: UInt64] = [:]
         /// From which place on the stream is to be read.
         private(set) var next: UInt64 = 1
         private(set) var records = 0
@@ -58,16 +61,34 @@
             }
         }
 
-        /// The peer has a subject's messages up to this one of the outbox.
-        mutating func committed(_ subject: String, through sequence: UInt64) -> Removal? {
-            var last: OnItsWay?
+        /// The peer has a subject's messages up to this one of the outbox: they can leave the stream.
+        ///
+        /// - Returns: how many are new to it.
+        mutating func committed(_ subject: String, through sequence: UInt64) -> Int {
+            var count = 0
             while let first = subjects[subject]?.first, first.sequence <= sequence {
-                last = subjects[subject]?.popFirst()
+                _ = subjects[subject]?.popFirst()
+                removable[subject] = first.place
                 records -= 1
                 bytes -= first.bytes
+                count += 1
             }
             if subjects[subject]?.isEmpty == true { subjects[subject] = nil }
-            return last.map { Removal(subject: subject, through: $0.place) }
+            return count
+        }
+
+        var hasRemovals: Bool { !removable.isEmpty }
+
+        /// What leaves the stream now: all that can but its very last message, from which a server that was killed knows at which
+        /// place to go on. nats-server 2.9 begins again at 1 where there is none.
+        mutating func removals(before last: UInt64) -> [Removal] {
+            removable.sorted { $0.key < $1.key }.compactMap { subject, through in
+                if through < last { removable[subject] = nil }
+                let through = min(through, last > 0 ? last - 1 : 0)
+                guard through > removed[subject] ?? 0 else { return nil }
+                removed[subject] = removable[subject] == nil ? nil : through
+                return Removal(subject: subject, through: through)
+            }
         }
     }
 #endif

@@ -252,4 +252,18 @@
         /// ``/FerryFleet/LeasePolicy/stopping``.
         func stop(_ peer: String) async
     }
+
+    /// Several who are told of the same peers, in their order.
+    public struct PeerVisitors: PeerVisitor {
+        private let visitors: [any PeerVisitor]
+
+        /// Those who are told.
+        public init(_ visitors: [any PeerVisitor]) { self.visitors = visitors }
+
+        /// Each begins.
+        public func begin(_ peer: String) { for visitor in visitors { visitor.begin(peer) } }
+
+        /// Each stops, one after another.
+        public func stop(_ peer: String) async { for visitor in visitors { await visitor.stop(peer) } }
+    }
 #endif

@@ -64,6 +64,13 @@
             add("ferry_gateway_store_records", .gauge, "Records in the store, those included.", status.waiting)
         }
 
+        /// What the figures of messages for peers are called.
+        public mutating func add(_ status: Downlink.Status) {
+            add("ferry_downlink_connected", .gauge, "Whether messages can be read now.", status.isConnected ? 1 : 0)
+            add("ferry_downlink_carried_total", .counter, "Messages that came to peers' disks.", status.carried)
+            add("ferry_downlink_messages", .gauge, "Messages in the store, for peers.", status.onTheirWay)
+        }
+
         /// What the figures of a gateway's leases are called.
         public mutating func add(_ status: LeaseKeeper.Status) {
             add("ferry_fleet_connected", .gauge, "Whether leases can be asked for now.", status.isConnected ? 1 : 0)
