@@ -17,6 +17,13 @@
         }
     }
 
+    private func relay(_ order: [UInt8], _ store: RecordStore) async throws {
+        try await store.relay(
+            [RelayedRecord(sequence: 7, time: 1_795_000_000_000_000_000, bytes: order)], from: "orders",
+            stream: "press",
+            to: "press-7")
+    }
+
     private func serve(_ store: RecordStore, over transport: any Transport) async throws {
         let hub = try RecordHub(store, over: transport)
         hub.onInterruption { print($0?.message ?? "Peers can come again.") }
@@ -37,6 +44,13 @@
                 try await consumer.acknowledge(delivery)
             }
         }
+    }
+
+    private func command() async throws {
+        let connection = try await NATSConnection.connect(NATSConfiguration(servers: ["nats://localhost:4222"]))
+        let orders = try await NATSPublisher(connection, to: "ferry-down")
+        let message = NATSMessage("ferry.commands.press-7.orders", bytes: Array("stop".utf8))
+        _ = try await orders.publish(NATSPublisher.Publication(message, id: "order-4711"))
     }
 
     private func publish(_ store: RecordStore) async throws {

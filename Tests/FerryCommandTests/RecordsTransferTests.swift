@@ -47,18 +47,52 @@
             #expect(output.split(separator: "\n").suffix(3) == ["sent 0", "received 0", "whole"], "\(output)")
         }
 
+        @Test("What the other side sends is written down") func inbox() async throws {
+            let output = try await run(
+                """
+                echo one > lines
+                both '$FERRY receive --store in $T --json > got' '$FERRY send --store out $T --lines lines'
+                peer=$(sed -n 's/.*"peer":"\\([^"]*\\)".*/\\1/p' got)
+                $FERRY outbox send in "$peer" back >/dev/null; $FERRY outbox send in "$peer" again >/dev/null
+                echo before > written
+                both '$FERRY receive --store in $T > got' '$FERRY send --store out $T --inbox written --lines lines'
+                cat written got
+                $FERRY outbox send in "$peer" last >/dev/null
+                both '$FERRY receive --store in $T > got' '$FERRY send --store out $T --inbox - --lines lines > printed'
+                cat printed
+                $FERRY send --store out $T --inbox /nowhere/file lines 2>&1 | grep -o "'/nowhere/file' cannot be written"
+                """)
+            #expect(
+                output == """
+                    sent 0
+                    received 0
+                    sent 0
+                    received 0
+                    before
+                    back
+                    again
+                    one
+                    sent 0
+                    received 0
+                    last
+                    '/nowhere/file' cannot be written
+
+                    """, "\(output)")
+        }
+
         @Test("What is wrong is told") func whatIsWrong() async throws {
             let output = try await run(
                 """
                 $FERRY send $T 2>/dev/null; echo $?
                 : > file
                 $FERRY send $T --to x file 2>/dev/null; echo $?
+                $FERRY send $T --inbox x file 2>/dev/null; echo $?
                 $FERRY receive --store in $T folder 2>/dev/null; echo $?
                 $FERRY outbox send two a 1 >/dev/null; $FERRY outbox send two b 1 >/dev/null
                 $FERRY send --store two $T 2>&1 | grep -o 'for a, b. Choose one'
                 $FERRY send --store two $T --to a --timeout 0.5 2>/dev/null; echo $?
                 """)
-            #expect(output == "64\n64\n64\nfor a, b. Choose one\n1\n", "\(output)")
+            #expect(output == "64\n64\n64\n64\nfor a, b. Choose one\n1\n", "\(output)")
         }
     }
 #endif
