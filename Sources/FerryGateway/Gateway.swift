@@ -324,7 +324,7 @@
             // What was answered before the question is what the answer is good for.
             let now = time.now
             let server = connection.serverID
-            let displaced = state.withLock { $0.plan.displaced }
+            let (displaced, answered) = state.withLock { ($0.plan.displaced, $0.watch.lastAnswered) }
             let found = try await connection.state(of: configuration.stream.name)
             guard connection.isConnected, connection.serverID == server else {
                 state.withLock { $0.wantsLook = true }
@@ -333,7 +333,7 @@
             }
             let (finding, places, released) = state.withLock {
                 state -> (NATSServerWatch.Finding, [ArrivedRecord.Place], Int) in
-                let finding = state.watch.look(server, found)
+                let finding = state.watch.look(server, found, answered: answered)
                 state.plan.namesPlaces = !found.removesWhatIsRead
                 guard finding == .steady else { return (finding, [], 0) }
                 state.plan.isOpen = true
