@@ -279,7 +279,7 @@
             events.cancel()
             reader?.cancel()
             await reader?.value
-            observer?.observe(.disconnected(.stream))
+            observer?.observe(.disconnected(.stream, isEnding: Task.isCancelled))
             return failure
         }
 
@@ -307,7 +307,7 @@
             }
             switch event {
             case .reconnected(let server): observer?.observe(.connected(.stream, server: server))
-            case .disconnected: observer?.observe(.disconnected(.stream))
+            case .disconnected: observer?.observe(.disconnected(.stream, isEnding: false))
             case .closed: break
             }
             tell.yield()

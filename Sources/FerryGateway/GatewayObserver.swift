@@ -53,8 +53,8 @@
 
         /// A server can be asked, of this `server_id`.
         case connected(Part, server: String)
-        /// The server is away.
-        case disconnected(Part)
+        /// The server is away; or the gateway is ending, and needs none.
+        case disconnected(Part, isEnding: Bool)
         /// A connection could not be made, or has ended, for this reason. It is tried again soon.
         case failed(Part, FerryError)
         /// The server was looked at, and is as it was; so many records have left the store, for the stream has them for good.

@@ -51,7 +51,7 @@
                         observer?.observe(.connected(.leases, server: connection.serverID))
                         tell.yield()
                         await serve(connection, messages)
-                        observer?.observe(.disconnected(.leases))
+                        observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
                         state.withLock { state in
                             state.bucket = nil
                             state.connection = nil
@@ -94,7 +94,7 @@
                         state.withLock {
                             $0.status.trouble = "The connection to NATS is lost; leases cannot be renewed."
                         }
-                        observer?.observe(.disconnected(.leases))
+                        observer?.observe(.disconnected(.leases, isEnding: false))
                     case .reconnected(let server):
                         state.withLock { $0.status.trouble = nil }
                         observer?.observe(.connected(.leases, server: server))
