@@ -2,6 +2,16 @@
 
 import PackageDescription
 
+// What targets need with traits only.
+let gateway: [Target.Dependency] =
+    [.target(name: "FerryRecords", condition: .when(traits: ["Records"]))]
+    + ["FerryGateway", "FerryNATS"].map { .target(name: $0, condition: .when(traits: ["NATS"])) }
+func observing(_ products: (String, String)...) -> [Target.Dependency] {
+    products.map { .product(name: $0.0, package: $0.1, condition: .when(traits: ["Observability"])) }
+}
+let observability = observing(
+    ("Logging", "swift-log"), ("CoreMetrics", "swift-metrics"), ("Tracing", "swift-distributed-tracing"))
+
 // One table of targets; arrows run inward only (see Documentation/Design.md).
 //
 //     plugin -> FerryBluetooth -> Ferry
@@ -31,6 +41,7 @@ let package = Package(
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
         .library(name: "FerryNATS", targets: ["FerryNATS"]),
         .library(name: "FerryGateway", targets: ["FerryGateway"]),
+        .library(name: "FerryObservability", targets: ["FerryObservability"]),
         .library(name: "FerryCoreBluetooth", targets: ["FerryCoreBluetooth"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
         .executable(name: "logger", targets: ["Logger"]),
@@ -47,6 +58,7 @@ let package = Package(
         .trait(name: "Records", description: "FerryRecords: an outbox and an inbox on disk, through GRDB and SQLite"),
         // Needs libnats-dev.
         .trait(name: "NATS", description: "FerryNATS: streams and buckets of a nats-server, through libnats"),
+        .trait(name: "Observability", description: "FerryObservability: swift-log, -metrics and -distributed-tracing"),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
@@ -55,6 +67,9 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
+        .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.3.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -146,6 +161,12 @@ let package = Package(
             ]
         ),
 
+        // What happens in links, stores and gateways, as logs, metrics and traces. Nothing but the program leans on it.
+        .target(
+            name: "FerryObservability",
+            dependencies: ["Ferry", .target(name: "FerryFleet", condition: .when(traits: ["NATS"]))]
+                + gateway + observability, path: "Plugins/FerryObservability"),
+
         // Every transport by the name that people type: the one place where the programs meet a new one.
         .target(
             name: "FerryTransports",
@@ -163,13 +184,11 @@ let package = Package(
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
                 "FerrySimulator", "FerryTransports", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
-                .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
-                .target(name: "FerryGateway", condition: .when(traits: ["NATS"])),
-                .target(name: "FerryNATS", condition: .when(traits: ["NATS"])),
+                .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "DequeModule", package: "swift-collections"),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
-            ]
+            ] + gateway + observing(("Logging", "swift-log"))
         ),
         .target(
             name: "FerryHCI",
@@ -287,6 +306,14 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"], path: "Tests/TestSupport"),
 
+        // A gateway with a peer, a server, and an observer that writes down.
+        .target(
+            name: "GatewayRig",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords", "TestSupport",
+            ],
+            path: "Tests/GatewayRig"),
+
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerrySequencedTests", dependencies: ["Ferry", "FerryTesting", "FerrySequenced"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
@@ -304,20 +331,26 @@ let package = Package(
             name: "FerryGatewayTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryFleet", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords",
-                "RecordsWorker",
+                "GatewayRig", "RecordsWorker",
             ]),
+        .testTarget(
+            name: "FerryObservabilityTests",
+            dependencies: ["Ferry", "FerryFleet", "FerryObservability", "FerryTesting", "GatewayRig"]
+                + gateway + observability
+                + observing(
+                    ("InMemoryLogging", "swift-log"), ("MetricsTestKit", "swift-metrics"),
+                    ("InMemoryTracing", "swift-distributed-tracing"))),
         // What articles show, so that it is built.
         .testTarget(
             name: "DocumentationTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerryJSON", "FerryLoopback", "FerrySequenced", "FerryZlib",
-                "FerryRecords", "Diary", "BluetoothHost",
-                .target(name: "FerryGateway", condition: .when(traits: ["NATS"])),
-                .target(name: "FerryNATS", condition: .when(traits: ["NATS"])),
+                "Diary", "BluetoothHost",
+                .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
-            ], exclude: ["pages.py"]),
+            ] + gateway + observability, exclude: ["pages.py"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
@@ -357,11 +390,8 @@ let package = Package(
             dependencies: [
                 "FerryCommand", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
                 "FerrySimulator", "FerryTransports",
-                .target(name: "FerryRecords", condition: .when(traits: ["Records"])),
-                .target(name: "FerryGateway", condition: .when(traits: ["NATS"])),
-                .target(name: "FerryNATS", condition: .when(traits: ["NATS"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ]
+            ] + gateway + observing(("Logging", "swift-log"))
         ),
         .testTarget(
             name: "BusinessCardTests",

@@ -108,7 +108,7 @@
     extension NATSMessage.Header {
         /// Whether it arrives as it was sent. libnats skips white space on both sides of a value, line breaks as well: it reads
         /// the header that follows an empty value as that value.
-        fileprivate var isPlain: Bool {
+        package var isPlain: Bool {
             !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x3A }
                 && !value.isEmpty && value.utf8.first != 0x20 && value.utf8.last != 0x20
                 && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }

@@ -18,25 +18,28 @@
 
         private var server: String?
         private var state: NATSStream.State?
-        private var answered: UInt64 = 0
+        /// The last place that the stream has answered with: take it before you ask for the stream's state.
+        public private(set) var lastAnswered: UInt64 = 0
 
         /// Nothing has been seen.
         public init() {}
 
         /// The stream has answered for a message at this place.
-        public mutating func answered(_ sequence: UInt64) { answered = max(answered, sequence) }
+        public mutating func answered(_ sequence: UInt64) { lastAnswered = max(lastAnswered, sequence) }
 
         /// What is seen now.
         ///
         /// - Parameters:
         ///   - server: the `server_id` of the connection.
         ///   - state: what it says of the stream.
-        public mutating func look(_ server: String, _ state: NATSStream.State) -> Finding {
-            let before = (self.server, self.state, answered)
+        ///   - answered: ``lastAnswered`` before the question: what the stream answers meanwhile may come after the state was told. By
+        ///     default as it is now, which is right where nothing is published meanwhile.
+        public mutating func look(_ server: String, _ state: NATSStream.State, answered: UInt64? = nil) -> Finding {
+            let before = (self.server, self.state, answered ?? lastAnswered)
             self.server = server
             self.state = state
             if before.2 > state.lastSequence || before.1.map({ $0.created != state.created }) ?? false {
-                answered = state.lastSequence
+                lastAnswered = state.lastSequence
             }
             guard let lastServer = before.0, let last = before.1 else { return .steady }
             if last.created != state.created { return .mayHaveLost("the stream was made anew") }

@@ -91,12 +91,15 @@
             /// Whoever reads the inbox and waits until the plan has room.
             var room: AsyncStream<Void>.Continuation?
             var wantsRoom = false
+            /// What the observer is to be told; nil without one.
+            var observation: Observation?
         }
 
         private let store: RecordStore
         private let configuration: Configuration
         private let time: any TimeSource
         private let token: @Sendable (String) -> FencingToken?
+        private let observer: (any GatewayObserver)?
         private let state: Mutex<State>
         private let news: AsyncStream<Void>
         private let tell: AsyncStream<Void>.Continuation
@@ -107,10 +110,12 @@
         ///   - store: whose inbox it publishes; nobody else reads that.
         ///   - configuration: where to.
         ///   - time: the clock.
+        ///   - observer: who is told what happens; nil for nobody.
         ///   - token: under which token a peer is this gateway's; nil where it is not, or where there are no leases.
         /// - Throws: `invalidConfiguration`.
         public init(
             _ store: RecordStore, _ configuration: Configuration, time: any TimeSource = SystemTime(),
+            observer: (any GatewayObserver)? = nil,
             token: @escaping @Sendable (_ peer: String) -> FencingToken? = { _ in nil }
         ) throws(FerryError) {
             try configuration.check()
@@ -118,9 +123,12 @@
             self.configuration = configuration
             self.time = time
             self.token = token
+            self.observer = observer
             var bounds = Plan.Bounds()
             bounds.inFlight = configuration.maximumInFlight
-            state = Mutex(State(plan: Plan(bounds), retention: Retention(configuration.retention)))
+            var state = State(plan: Plan(bounds), retention: Retention(configuration.retention))
+            state.observation = observer.map { _ in Observation() }
+            self.state = Mutex(state)
             (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
@@ -191,6 +199,7 @@
                             timeout: configuration.patience, feed: { [weak self] in self?.step($0) ?? [] })
                         wasConnected = true
                         state.withLock { $0.publisher = publisher }
+                        observer?.observe(.connected(.stream, server: connection.serverID))
                         failure = await serve(connection)
                     } catch { failure = error }
                     state.withLock { state in
@@ -206,6 +215,7 @@
                     _ = try await store.undone()
                     if !wasConnected && hopeless.contains(error.code) { throw error }
                     state.withLock { $0.status.trouble = error.message }
+                    observer?.observe(.failed(.stream, error))
                 }
                 try? await time.sleep(for: min(configuration.patience, .seconds(2)))
             }
@@ -250,6 +260,7 @@
                         } catch {
                             guard error.code != .closed, error.code != .storeFailed else { throw error }
                             state.withLock { $0.status.trouble = error.message }
+                            observer?.observe(.lookFailed(error))
                             nextLook = time.now + .seconds(1)
                         }
                     }
@@ -268,6 +279,7 @@
             events.cancel()
             reader?.cancel()
             await reader?.value
+            observer?.observe(.disconnected(.stream, isEnding: Task.isCancelled))
             return failure
         }
 
@@ -293,6 +305,11 @@
                     if !reason.isEmpty { state.status.trouble = "The connection to NATS has ended: \(reason)." }
                 }
             }
+            switch event {
+            case .reconnected(let server): observer?.observe(.connected(.stream, server: server))
+            case .disconnected: observer?.observe(.disconnected(.stream, isEnding: false))
+            case .closed: break
+            }
             tell.yield()
         }
 
@@ -307,22 +324,26 @@
             // What was answered before the question is what the answer is good for.
             let now = time.now
             let server = connection.serverID
-            let displaced = state.withLock { $0.plan.displaced }
+            let (displaced, answered) = state.withLock { ($0.plan.displaced, $0.watch.lastAnswered) }
             let found = try await connection.state(of: configuration.stream.name)
             guard connection.isConnected, connection.serverID == server else {
                 state.withLock { $0.wantsLook = true }
                 tell.yield()
                 return false
             }
-            let (finding, places) = state.withLock { state -> (NATSServerWatch.Finding, [ArrivedRecord.Place]) in
-                let finding = state.watch.look(server, found)
+            let (finding, places, released) = state.withLock {
+                state -> (NATSServerWatch.Finding, [ArrivedRecord.Place], Int) in
+                let finding = state.watch.look(server, found, answered: answered)
                 state.plan.namesPlaces = !found.removesWhatIsRead
-                guard finding == .steady else { return (finding, []) }
+                guard finding == .steady else { return (finding, [], 0) }
                 state.plan.isOpen = true
-                return (finding, state.retention.steady(at: now))
+                let kept = state.retention.count
+                let places = state.retention.steady(at: now)
+                return (finding, places, kept - state.retention.count)
             }
             guard case .mayHaveLost(let why) = finding else {
                 try await store.done(through: places)
+                observer?.observe(.looked(released: released))
                 // Nothing was lost: what a subject ends with now is what the next one comes after.
                 for (lane, subject) in displaced {
                     let last = try await connection.lastSequence(of: subject, in: configuration.stream.name)
@@ -336,6 +357,7 @@
                 state.status.repetitions += 1
                 state.status.trouble = "Everything that is kept is published again, for \(why)."
             }
+            observer?.observe(.repeats(because: why))
             return true
         }
 
@@ -347,17 +369,20 @@
         /// Tells the plan what became of messages, and gives what goes next.
         private func step(_ ended: [NATSPublisher.Ended]) -> [NATSPublisher.Order] {
             let now = time.now
-            let (orders, haveAllGone, room) = state.withLock { state in
+            let (orders, haveAllGone, room, events) = state.withLock { state in
                 var haveAllGone = true
+                state.observation?.ended(ended, in: state.plan, at: now)
                 for end in ended { if !Self.take(end, &state, at: now) { haveAllGone = false } }
                 let orders = state.plan.orders(at: now)
+                let events = state.observation?.ordered(orders, at: now)
                 guard state.wantsRoom, state.plan.hasRoom else {
-                    return (orders, haveAllGone, AsyncStream<Void>.Continuation?.none)
+                    return (orders, haveAllGone, AsyncStream<Void>.Continuation?.none, events)
                 }
                 state.wantsRoom = false
-                return (orders, haveAllGone, state.room)
+                return (orders, haveAllGone, state.room, events)
             }
             room?.yield()
+            if let observer, let events { for event in events { observer.observe(event) } }
             // What has failed may be in want of a look, or of a pause.
             if !haveAllGone { tell.yield() }
             return orders
@@ -375,12 +400,7 @@
                 }
                 return true
             case .failure(let error):
-                let outcome: Plan.Outcome =
-                    switch error.code {
-                    case .natsConflict: .outOfPlace
-                    case .messageTooLarge, .invalidConfiguration: .refused
-                    default: .later
-                    }
+                let outcome = Plan.Outcome(error)
                 if outcome == .outOfPlace { state.wantsLook = true } else { state.status.trouble = error.message }
                 _ = state.plan.ended(end.token, outcome, at: now)
                 return false
@@ -396,9 +416,11 @@
             state.withLock { state in
                 state.plan.beginAgain()
                 state.retention.beginAgain()
+                state.observation?.beginAgain()
                 state.room = makeRoom
                 state.wantsRoom = false
             }
+            observer?.observe(.readingBegins)
             try await store.readAgain()
             return Task { await self.read(room) }
         }
@@ -422,13 +444,18 @@
                     guard await room.next(isolation: nil) != nil else { return }
                 }
                 guard let records = try await inbox.page() else { return }
-                let items = records.map { record in
+                let now = observer == nil ? Timestamp.zero : time.now
+                var items = records.map { record in
                     let names = names(of: record, &known)
+                    let name = names.id(record.id)
                     let message = NATSMessage(names.subject, headers: names.headers(record.id), bytes: record.bytes)
+                    let seen = observer.map { _ in SeenRecord(record, name: name, token: names.token, at: now) }
                     return Plan.Item(
-                        lane: record.place.stream, id: names.id(record.id), message: message, place: record.place)
+                        lane: record.place.stream, id: name, message: message, place: record.place, seen: seen)
                 }
-                state.withLock { state in for item in items { state.plan.add(item) } }
+                // It hears of them before they can be published.
+                if let observer { items = observer.show(items) }
+                state.withLock { [items] state in for item in items { state.plan.add(item) } }
                 publish()
             }
         }
@@ -450,40 +477,6 @@
             state.withLock { state in
                 state.wantsRoom = !state.plan.hasRoom
                 return state.plan.hasRoom
-            }
-        }
-    }
-
-    extension Gateway.Configuration {
-        func check() throws(FerryError) {
-            func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
-            guard !name.isEmpty else {
-                throw refuse("The gateway has no name, which its records carry. Give it one.")
-            }
-            guard RecordNames.isPrefix(prefix) else {
-                throw refuse(
-                    "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."
-                )
-            }
-            guard !stream.name.isEmpty, RecordNames.escaped(stream.name) == stream.name else {
-                throw refuse("\(stream.name.debugDescription) is no name for a stream: use letters, digits, - and _.")
-            }
-            guard retention >= .milliseconds(100), retention <= .seconds(86_400) else {
-                throw refuse("The retention is \(retention); it must be 100 ms to a day.")
-            }
-            guard lookInterval >= .milliseconds(10), lookInterval <= retention else {
-                throw refuse("The server is looked at each \(lookInterval); that must be 10 ms to the retention.")
-            }
-            guard stream.duplicateWindow >= retention + lookInterval else {
-                throw refuse(
-                    "The stream's duplicate window is \(stream.duplicateWindow); it must be at least \(retention + lookInterval), for "
-                        + "so long records are kept and may be published again.")
-            }
-            guard (1...32_768).contains(maximumInFlight) else {
-                throw refuse("\(maximumInFlight) records on their way at once are out of range; give 1 to 32768.")
-            }
-            guard patience >= .milliseconds(10), patience <= .seconds(3600) else {
-                throw refuse("The patience is \(patience); it must be 10 ms to an hour.")
             }
         }
     }

@@ -15,12 +15,15 @@
             let id: String
             let message: NATSMessage
             let place: Place
+            /// What an observer is told of it; nil without one.
+            let seen: SeenRecord?
 
-            init(lane: Int64, id: String, message: NATSMessage, place: Place) {
+            init(lane: Int64, id: String, message: NATSMessage, place: Place, seen: SeenRecord? = nil) {
                 self.lane = lane
                 self.id = id
                 self.message = message
                 self.place = place
+                self.seen = seen
             }
         }
 
@@ -35,6 +38,16 @@
             case outOfPlace
             /// It can never be stored as things are.
             case refused
+
+            /// What an error means.
+            init(_ error: FerryError) {
+                self =
+                    switch error.code {
+                    case .natsConflict: .outOfPlace
+                    case .messageTooLarge, .invalidConfiguration: .refused
+                    default: .later
+                    }
+            }
         }
 
         /// Records are added a page at a time, so that there may be one page more of them.
@@ -91,6 +104,9 @@
 
         var hasRoom: Bool { records < bounds.records && bytes < bounds.bytes }
         var inFlightCount: Int { inFlight.count }
+
+        /// What is on its way under a token.
+        func item(_ token: UInt64) -> Item? { inFlight[token] }
 
         /// The next record of its lane.
         mutating func add(_ item: Item) {

@@ -57,7 +57,7 @@
         let subject: String
         private let record: RecordID
         private let peer: String
-        private let token: FencingToken?
+        let token: FencingToken?
         /// `sender/epoch/stream/`.
         private let idPrefix: String
         private let before: [NATSMessage.Header]

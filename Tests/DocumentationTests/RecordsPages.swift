@@ -58,3 +58,29 @@
         try await gateway.run()
     }
 #endif
+
+#if Records && Observability
+    import FerryObservability
+
+    private func appendTraced(_ bytes: [UInt8], to store: RecordStore, _ tracing: RecordTracing) async throws
+        -> RecordID
+    {
+        let id = try await tracing.append { () async throws(FerryError) in
+            try await store.append(bytes, to: "collector")
+        }
+        return id
+    }
+#endif
+
+#if Records && NATS && Observability
+    import Logging
+
+    func observed(_ store: RecordStore, _ configuration: Gateway.Configuration) throws -> Gateway {
+        let observer = GatewayObservers([
+            LoggingObserver(Logger(label: "gateway"), gateway: configuration.name),
+            MetricsObserver(),
+            TracingObserver(gateway: configuration.name, sampling: .oneIn(100)),
+        ])
+        return try Gateway(store, configuration, observer: observer)
+    }
+#endif

@@ -71,6 +71,12 @@
             #expect(watch.look("B", state(8, "n2")) == .mayHaveLost("the stream's leader is n2, after n1"))
             #expect(watch.look("B", state(0, "n2", 2)) == .mayHaveLost("the stream was made anew"))
             #expect(watch.look("B", state(0, "n2", 2)) == .steady)
+            // What was answered while the state was asked for may not be in it.
+            watch.answered(3)
+            let before = watch.lastAnswered
+            watch.answered(5)
+            #expect(watch.look("B", state(4, "n2", 2), answered: before) == .steady)
+            #expect(watch.look("B", state(4, "n2", 2)) == .mayHaveLost("the stream ends at 4, after 5"))
         }
 
         @Test func bucketsWithoutExpiryAreRefused() throws {

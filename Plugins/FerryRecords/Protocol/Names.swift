@@ -43,6 +43,21 @@
 
         /// Sender, epoch, stream and sequence, with a slash between each.
         public var description: String { "\(sender)/\(epoch)/\(stream)/\(sequence)" }
+
+        /// The ``description`` in ASCII: of the stream's name every byte that is no letter, digit, hyphen or underscore is `%` and two
+        /// hexadecimal digits. A gateway's messages have it as their `Nats-Msg-Id`.
+        public var name: String {
+            var name = "\(sender)/\(epoch)/"
+            for byte in stream.utf8 {
+                switch byte {
+                case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x2D, 0x5F: name.unicodeScalars.append(Unicode.Scalar(byte))
+                default:
+                    let digits = String(byte, radix: 16, uppercase: true)
+                    name += digits.utf8.count == 1 ? "%0\(digits)" : "%\(digits)"
+                }
+            }
+            return name + "/\(sequence)"
+        }
     }
 
     private func hexadecimal(_ value: UInt64) -> String {

@@ -42,6 +42,11 @@
         var downlink: String?
         @Option(help: ArgumentHelp("Serve figures for Prometheus there, such as 127.0.0.1:9469.", valueName: "address"))
         var metrics: String?
+        @Option(
+            help: ArgumentHelp(
+                "Log what happens on standard error, from this level on: trace, debug, info, notice, warning, error (trait Observability).",
+                valueName: "level"))
+        var logLevel: String?
         @Flag(help: "Look whether everything is as it must be, change nothing, and end.") var check = false
 
         func run() async throws {
@@ -61,6 +66,7 @@
             settings.fleet = fleet ?? settings.fleet
             settings.downlink = downlink ?? settings.downlink
             settings.metrics = metrics ?? settings.metrics
+            settings.logLevel = logLevel ?? settings.logLevel
             return settings
         }
 
@@ -68,6 +74,7 @@
             let settings = try settings()
             let plan = try GatewayRun(settings)
             if check { return try await look(plan) }
+            defer { plan.log.flush() }
             let (result, signal) = await Interruptible.run(grace: 10) { try await plan.run { say($0) } }
             guard signal == nil else { return say("ended; what is not published waits in \(plan.path)") }
             try result.get()

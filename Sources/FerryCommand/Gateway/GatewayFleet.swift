@@ -18,11 +18,12 @@
         /// - Parameters:
         ///   - transport: peers are heard and reached over it; nil where all are named.
         ///   - named: names and transports of peers that listen there.
+        ///   - log: what is logged.
         init(
             _ store: RecordStore, _ configuration: LeaseKeeper.Configuration, _ bounds: PeerRounds.Configuration,
-            over transport: NamedTransport?, named: [String: NamedTransport]
+            over transport: NamedTransport?, named: [String: NamedTransport], _ log: GatewayLog
         ) async throws(FerryError) {
-            let keeper = try LeaseKeeper(configuration)
+            let keeper = try LeaseKeeper(configuration, observer: log.observer)
             var reach: [String: any Transport] = [:]
             for (name, transport) in named { reach[name] = try TransferOptions.open(transport, "gateway") }
             var radio: (any Transport)?
@@ -44,12 +45,13 @@
                 }
             }
             let (reached, other) = (reach, radio)
-            rounds = try PeerRounds(store, keeper, configuration: bounds) { (peer, timeout) throws(FerryError) in
-                if let transport = reached[peer] { return try await transport.connect(timeout: timeout) }
+            rounds = try PeerRounds(store, keeper, configuration: bounds, observer: log.observer) {
+                (peer, timeout) throws(FerryError) in
+                if let transport = reached[peer] { return log.watch(try await transport.connect(timeout: timeout)) }
                 guard let other, let identity = PeerIdentity(peer) else {
                     throw FerryError(.peerNotFound, "Nothing says how peer \(peer) is reached.")
                 }
-                return try await other.connect(to: identity, timeout: timeout)
+                return log.watch(try await other.connect(to: identity, timeout: timeout))
             }
             self.keeper = keeper
             self.named = named.keys.sorted()

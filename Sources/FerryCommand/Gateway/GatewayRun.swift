@@ -18,6 +18,7 @@
         private let slots: Int
         private let interval: Duration
         private let metrics: String?
+        let log: GatewayLog
 
         init(_ settings: GatewaySettings) throws {
             func parse(_ text: String) throws -> NamedTransport {
@@ -42,6 +43,7 @@
             self.store = store
             slots = settings.slots ?? (leases == nil ? 32 : 4)
             metrics = settings.metrics
+            log = try GatewayLog(settings.logLevel, gateway: gateway.name)
         }
 
         /// Until the task is cancelled.
@@ -60,16 +62,21 @@
             if let leases {
                 var bounds = PeerRounds.Configuration()
                 bounds.slots = slots
-                let fleet = try await GatewayFleet(store, leases, bounds, over: transport, named: named)
-                let publishing = try Gateway(store, gateway) { fleet.keeper.token(of: $0) }
+                let fleet = try await GatewayFleet(store, leases, bounds, over: transport, named: named, log)
+                let publishing = try Gateway(store, gateway, observer: log.observer) { fleet.keeper.token(of: $0) }
                 try await run(publishing, fleet, downlink, say) { try await fleet.run(with: downlink) }
             } else if let transport {
                 var bounds = RecordHub.Configuration()
                 bounds.slots = slots
                 let hub = try RecordHub(
-                    store, over: try TransferOptions.open(transport, "gateway"), configuration: bounds)
+                    store, over: try TransferOptions.open(transport, "gateway"), configuration: bounds,
+                    channel: { [log] link throws(FerryError) in
+                        try MessageChannel(over: log.watch(link), codec: BytesCodec())
+                    })
                 hub.onInterruption { say($0?.message ?? "Peers can come again.") }
-                try await run(try Gateway(store, gateway), nil, downlink, say) { try await hub.run() }
+                try await run(try Gateway(store, gateway, observer: log.observer), nil, downlink, say) {
+                    try await hub.run()
+                }
             }
         }
 

@@ -33,11 +33,12 @@
         var capacity: Int?
         var peers: [String: String]?
         var metrics: String?
+        var logLevel: String?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
-            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, peers, metrics
+            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, peers, metrics, logLevel
         }
 
         /// Reads a file.

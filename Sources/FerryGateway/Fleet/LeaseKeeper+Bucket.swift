@@ -48,8 +48,10 @@
                             state.connection = connection
                             state.status.trouble = nil
                         }
+                        observer?.observe(.connected(.leases, server: connection.serverID))
                         tell.yield()
                         await serve(connection, messages)
+                        observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
                         state.withLock { state in
                             state.bucket = nil
                             state.connection = nil
@@ -67,6 +69,7 @@
                         state.isEnding = true
                         return true
                     }
+                    observer?.observe(.failed(.leases, error))
                     tell.yield()
                     if isOver { return }
                 }
@@ -91,7 +94,10 @@
                         state.withLock {
                             $0.status.trouble = "The connection to NATS is lost; leases cannot be renewed."
                         }
-                    case .reconnected: state.withLock { $0.status.trouble = nil }
+                        observer?.observe(.disconnected(.leases, isEnding: false))
+                    case .reconnected(let server):
+                        state.withLock { $0.status.trouble = nil }
+                        observer?.observe(.connected(.leases, server: server))
                     case .closed: group.cancelAll()
                     }
                 }
@@ -130,15 +136,15 @@
                 state.outstanding += 1
                 return bucket
             }
-            guard let bucket else { return answered(request.id, .unknown) }
+            guard let bucket else { return answered(request, .unknown) }
             Task {
                 let answer = await self.answer(bucket, request)
                 state.withLock { $0.outstanding -= 1 }
-                answered(request.id, answer)
+                answered(request, answer)
             }
         }
 
-        private func answered(_ id: LeaseRequest.ID, _ answer: LeaseAnswer) {
+        private func answered(_ request: LeaseRequest, _ answer: LeaseAnswer) {
             state.withLock { state in
                 switch answer {
                 case .stored: state.status.stored += 1
@@ -146,8 +152,9 @@
                 case .unknown: state.status.unanswered += 1
                 case .entry: break
                 }
-                state.book.answered(id, answer, at: clock.now)
+                state.book.answered(request.id, answer, at: clock.now)
             }
+            observer?.observe(.leaseAnswered(peer: request.peer, answer))
             tell.yield()
         }
 

@@ -82,13 +82,17 @@
         let configuration: Configuration
         let state: Mutex<State>
         let clock: any TimeSource
+        let observer: (any GatewayObserver)?
         let tell: AsyncStream<Void>.Continuation
         private let news: AsyncStream<Void>
 
         /// Makes a keeper, which does nothing before ``run(_:)``.
         ///
+        /// - Parameters:
+        ///   - configuration: where leases are kept, and by which rules.
+        ///   - observer: who is told what happens; nil for nobody.
         /// - Throws: `fleet.policy` for a name, a capacity or a policy that cannot be; `invalidConfiguration`.
-        public init(_ configuration: Configuration) throws(FerryError) {
+        public init(_ configuration: Configuration, observer: (any GatewayObserver)? = nil) throws(FerryError) {
             let gateway = GatewayID(configuration.name, incarnation: .random(in: 1 ... .max))
             let book = try LeaseBook(
                 gateway: gateway, capacity: configuration.capacity, policy: configuration.policy)
@@ -100,6 +104,7 @@
             var configuration = configuration
             configuration.servers.requestTimeout = configuration.policy.requestTimeout
             self.configuration = configuration
+            self.observer = observer
             clock = SteadyTime()
             state = Mutex(State(book: book))
             (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -223,14 +228,17 @@
                 }
                 let claim = claim("began", of: peer, under: token)
                 Task { await send(claim) }
+                observer?.observe(.leaseBegan(peer: peer, token))
                 visitor.begin(peer)
             case .stop(let peer, let deadline):
                 Task {
                     await visitor.stop(peer)
-                    let token = state.withLock { state in
-                        if clock.now > deadline { state.status.late += 1 }
-                        return state.tokens.removeValue(forKey: peer)
+                    let (token, isLate) = state.withLock { state in
+                        let isLate = clock.now > deadline
+                        if isLate { state.status.late += 1 }
+                        return (state.tokens.removeValue(forKey: peer), isLate)
                     }
+                    observer?.observe(.leaseEnded(peer: peer, token, isLate: isLate))
                     // Before the lease is given up, after which the connection may end.
                     if let token { await send(claim("ended", of: peer, under: token)) }
                     state.withLock { $0.book.stopped(peer, at: clock.now) }

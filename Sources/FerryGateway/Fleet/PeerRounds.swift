@@ -38,6 +38,7 @@
         private let keeper: LeaseKeeper
         private let configuration: Configuration
         private let connect: Connect
+        private let observer: (any GatewayObserver)?
         private let places: Places
         private let time = SystemTime()
         private let state = Mutex(State())
@@ -48,11 +49,12 @@
         ///   - store: whose records are exchanged.
         ///   - keeper: whose leases they go by.
         ///   - configuration: their bounds.
+        ///   - observer: who is told what happens; nil for nobody.
         ///   - connect: how peers are reached, by their names.
         /// - Throws: `invalidConfiguration`.
         public init(
             _ store: RecordStore, _ keeper: LeaseKeeper, configuration: Configuration = Configuration(),
-            connect: @escaping Connect
+            observer: (any GatewayObserver)? = nil, connect: @escaping Connect
         ) throws(FerryError) {
             guard (1...1024).contains(configuration.slots), configuration.patience >= 1 else {
                 throw FerryError(
@@ -62,6 +64,7 @@
             self.keeper = keeper
             self.configuration = configuration
             self.connect = connect
+            self.observer = observer
             places = Places(configuration.slots)
         }
 
@@ -107,25 +110,38 @@
         private func visit(_ peer: String) async -> FerryError? {
             // The lease may be over, and the keeper not have come to say so.
             guard keeper.token(of: peer) != nil else { return nil }
+            observer?.observe(.visitBegan(peer: peer))
+            let began = time.now
             do throws(FerryError) {
-                let link = try await connect(peer, configuration.connectTimeout)
-                guard !Task.isCancelled, keeper.token(of: peer) != nil else {
-                    link.close()
-                    return nil
-                }
-                keeper.met(peer)
-                let turns = Task { [weak self] in await self?.giveTurns(peer) }
-                defer { turns.cancel() }
-                do throws(FerryError) {
-                    let channel = try MessageChannel(over: link, codec: BytesCodec())
-                    try await store.exchange(over: channel, with: peer, endingWhenIdle: configuration.idle)
-                } catch {
-                    link.close()
-                    throw error
-                }
-                keeper.met(peer)
+                let summary = try await meet(peer)
+                observer?.observe(.visitEnded(peer: peer, GatewayEvent.Visit(summary, lasting: time.now - began)))
                 return nil
-            } catch { return error }
+            } catch {
+                observer?.observe(.visitEnded(peer: peer, GatewayEvent.Visit(error, lasting: time.now - began)))
+                return error
+            }
+        }
+
+        /// - Returns: what went through; nil when the lease was over before something could.
+        private func meet(_ peer: String) async throws(FerryError) -> RecordStore.Summary? {
+            let link = try await connect(peer, configuration.connectTimeout)
+            guard !Task.isCancelled, keeper.token(of: peer) != nil else {
+                link.close()
+                return nil
+            }
+            keeper.met(peer)
+            let turns = Task { [weak self] in await self?.giveTurns(peer) }
+            defer { turns.cancel() }
+            let summary: RecordStore.Summary
+            do throws(FerryError) {
+                let channel = try MessageChannel(over: link, codec: BytesCodec())
+                summary = try await store.exchange(over: channel, with: peer, endingWhenIdle: configuration.idle)
+            } catch {
+                link.close()
+                throw error
+            }
+            keeper.met(peer)
+            return summary
         }
 
         /// During a visit: tells that the peer is there, and ends the visit when its turn is over and somebody waits.

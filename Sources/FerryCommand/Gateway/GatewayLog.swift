@@ -1,0 +1,51 @@
+#if NATS && Records
+    import Ferry
+    import FerryGateway
+    import FerryRecords
+
+    #if Observability
+        import FerryObservability
+        import Logging
+    #endif
+
+    /// What a gateway logs on standard error; nothing without `--log-level`.
+    struct GatewayLog: Sendable {
+        /// Who is told what happens.
+        let observer: (any GatewayObserver)?
+        /// What every link to a peer is wrapped in.
+        let watch: @Sendable (any Link) -> any Link
+        /// Waits until all of it is written, a second at most.
+        let flush: @Sendable () -> Void
+
+        #if Observability
+            /// - Parameters:
+            ///   - level: `trace`, `debug`, `info`, `notice`, `warning`, `error` or `critical`; nil for nothing.
+            ///   - gateway: the gateway's name.
+            init(_ level: String?, gateway: String, _ writer: LineWriter = LineWriter()) throws {
+                guard let level else {
+                    (observer, watch, flush) = (nil, { $0 }, {})
+                    return
+                }
+                guard let level = Logger.Level(rawValue: level) else {
+                    let levels = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
+                    throw CommandFailure("There is no level '\(level)' of logs. There are: \(levels).")
+                }
+                var lines = Logger(label: "ferry.gateway") { _ in LogLines(writer) }
+                lines.logLevel = level
+                let logger = lines
+                observer = LoggingObserver(logger, gateway: gateway)
+                watch = { ObservedLink($0, logger: logger) }
+                flush = { writer.flush() }
+            }
+        #else
+            init(_ level: String?, gateway: String) throws {
+                guard level == nil else {
+                    throw CommandFailure(
+                        "Logs are not part of this build. Build with the trait Observability: swift run --traits "
+                            + "Records,NATS,Observability ferry gateway ...")
+                }
+                (observer, watch, flush) = (nil, { $0 }, {})
+            }
+        #endif
+    }
+#endif
