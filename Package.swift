@@ -304,6 +304,7 @@ let package = Package(
             name: "FerryGatewayTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryFleet", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords",
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ]),
         // What articles show, so that it is built.
         .testTarget(

@@ -168,9 +168,10 @@
                     + "max_payload, or lower the largest record.")
         }
 
-        /// Publishes, until the task is cancelled or the store closed. Servers that are away are waited for.
+        /// Publishes, until the task is cancelled or the store closed. Servers that are away are waited for, and so is room on a full
+        /// disk, from which everything that is there is published meanwhile.
         ///
-        /// - Throws: `cancelled`, `closed` when the store was closed, `diskFull`, `storeFailed`; before anything was published also
+        /// - Throws: `cancelled`, `closed` when the store was closed, `storeFailed`; before anything was published also
         ///   `natsRefused`, `natsInsecure`, `natsWrongShape`, `messageTooLarge`, `natsNotFound`, `invalidConfiguration`.
         public func run() async throws(FerryError) {
             let hopeless: Set<FerryError.Code> = [
@@ -200,7 +201,7 @@
                     await connection.close()
                     throw failure
                 } catch {
-                    if [.cancelled, .diskFull, .storeFailed].contains(error.code) { throw error }
+                    if [.cancelled, .storeFailed].contains(error.code) { throw error }
                     try checkCancellation()
                     // A store that was closed says so.
                     _ = try await store.undone()
@@ -322,7 +323,6 @@
                 return (finding, state.retention.steady(at: now))
             }
             guard case .mayHaveLost(let why) = finding else {
-                try await store.done(through: places)
                 // Nothing was lost: what a subject ends with now is what the next one comes after.
                 for (lane, subject) in displaced {
                     let last = try await connection.lastSequence(of: subject, in: configuration.stream.name)
@@ -332,6 +332,9 @@
                 return false
             }
             state.withLock { state in
+                // Last, for it fails while the disk is full.
+                try await store.done(through: places)
+                state.withLock { $0.retention.left() }
                 state.plan.isOpen = true
                 state.status.repetitions += 1
                 state.status.trouble = "Everything that is kept is published again, for \(why)."

@@ -20,7 +20,7 @@
         }
 
         /// A gateway with all its parts, over the virtual radio.
-        private final class Whole: Sendable {
+        final class Whole: Sendable {
             let keeper: LeaseKeeper
             let store: RecordStore
             private let hearing: RadioHearing
@@ -36,6 +36,7 @@
                 bounds.interval = .milliseconds(50)
                 bounds.idle = .milliseconds(200)
                 bounds.connectTimeout = .seconds(30)
+                bounds.roomInterval = .seconds(2)
                 let rounds = try PeerRounds(store, keeper, configuration: bounds) {
                     (peer, timeout) throws(FerryError) in
                     guard let identity = PeerIdentity(peer) else { throw FerryError(.peerNotFound, peer) }

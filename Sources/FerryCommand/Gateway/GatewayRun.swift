@@ -44,11 +44,24 @@
 
         /// Until the task is cancelled.
         func run(_ say: @escaping @Sendable (String) -> Void) async throws {
-            let store = try RecordStore.open(path, configuration: store)
+            let store = try await open(say)
             let result: Result<Void, any Error>
             do { result = .success(try await run(store, say)) } catch { result = .failure(error) }
             await store.close()
             try result.get()
+        }
+
+        /// A disk that is full now is waited for, as one that is full later is.
+        private func open(_ say: @Sendable (String) -> Void) async throws -> RecordStore {
+            var isTold = false
+            while true {
+                do throws(FerryError) { return try RecordStore.open(path, configuration: store) } catch {
+                    guard error.code == .diskFull else { throw error }
+                    if !isTold { say(error.message) }
+                    isTold = true
+                }
+                try await Task.sleep(for: .seconds(5))
+            }
         }
 
         private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {

@@ -167,6 +167,24 @@
 
         /// Keeps leases, until the task is cancelled; then lets go of all peers and gives their leases up. Servers that are away
         /// are waited for. It runs once.
+        /// Gives all its peers up to whoever else hears them, and asks for none until ``resume()``: for a gateway that cannot store.
+        public func pause(_ reason: FerryError) {
+            state.withLock { state in
+                state.status.trouble = reason.message
+                state.book.drain(at: clock.now)
+            }
+            tell.yield()
+        }
+
+        /// Asks for peers again, after ``pause(_:)``.
+        public func resume() {
+            state.withLock { state in
+                guard !state.isEnding else { return }
+                state.status.trouble = nil
+                state.book.accept()
+            }
+        }
+
         ///
         /// - Parameter visitor: who connects to peers.
         /// - Throws: `cancelled`; before the bucket was open for the first time also `natsRefused`, `natsInsecure`,

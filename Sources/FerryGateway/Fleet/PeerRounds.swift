@@ -21,6 +21,8 @@
             public var connectTimeout = Duration.seconds(10)
             /// After so many visits in vain, one after another, the peer is left to others. Default 3.
             public var patience = 3
+            /// How often to look whether a disk that was full has room again. Default 5 s.
+            public var roomInterval = Duration.seconds(5)
 
             /// The defaults.
             public init() {}
@@ -32,6 +34,7 @@
         private struct State {
             var rounds: [String: Task<Void, Never>] = [:]
             var failures: [String: String] = [:]
+            var isAwaitingRoom = false
         }
 
         private let store: RecordStore
@@ -99,8 +102,27 @@
                 guard !Task.isCancelled else { return }
                 failures = failure == nil ? 0 : failures + 1
                 state.withLock { $0.failures[peer] = failure?.message }
+                if let failure, failure.code == .diskFull { awaitRoom(failure) }
                 if failures >= configuration.patience { keeper.isOutOfReach(peer) }
                 try? await time.sleep(for: configuration.interval)
+            }
+        }
+
+        /// A full disk takes nothing from any peer: others have them until there is room.
+        private func awaitRoom(_ failure: FerryError) {
+            let isFirst = state.withLock { state in
+                defer { state.isAwaitingRoom = true }
+                return !state.isAwaitingRoom
+            }
+            guard isFirst else { return }
+            keeper.pause(failure)
+            Task { [weak self, store, keeper, time, configuration] in
+                repeat {
+                    try? await time.sleep(for: configuration.roomInterval)
+                    guard self != nil else { return }
+                } while await !store.hasRoom()
+                self?.state.withLock { $0.isAwaitingRoom = false }
+                keeper.resume()
             }
         }
 

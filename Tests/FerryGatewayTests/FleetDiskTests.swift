@@ -1,0 +1,81 @@
+#if NATS && Records
+    import Ferry
+    import FerryBluetooth
+    import FerryFleet
+    import FerryLoopback
+    import Foundation
+    import GRDB
+    import TestSupport
+    import Testing
+
+    @testable import FerryGateway
+    @testable import FerryRecords
+
+    /// What a gateway of a fleet does whose disk is full.
+    @Suite(
+        .tags(.records, .fleet, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"),
+        .timeLimit(.minutes(3)))
+    struct FleetDiskTests {
+        private func until(_ condition: () async throws -> Bool) async throws {
+            while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
+        }
+
+        /// Lets the file of a store have so many pages more, as a disk that is full, or has room again.
+        private func allow(_ pages: Int, _ store: RecordStore) async throws {
+            try await store.read { database, _ in
+                let present = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+                _ = try Row.fetchOne(database, sql: "PRAGMA max_page_count = \(present + pages)")
+            }
+        }
+
+        @Test func aGatewayWhoseDiskIsFullLeavesItsPeersToOthersAndGoesOnWhenThereIsRoom() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let radio = LoopbackRadio()
+            let layout = try GATTConfiguration(service: BluetoothUUID("FE01"), characteristic: BluetoothUUID("FE02"))
+            let adapters = (radio.makeAdapter(), radio.makeAdapter(), radio.makeAdapter())
+            let peer = try RecordStore.open(server.folder.appending(path: "peer").path())
+            let listener = try await GATTTransport(adapter: adapters.0, configuration: layout).listen()
+            let serving = Task {
+                for await link in listener.links {
+                    let channel = try MessageChannel(over: link, codec: BytesCodec())
+                    try? await peer.forgetIdentity(of: "collector")
+                    _ = try? await peer.exchange(over: channel, with: "collector")
+                }
+            }
+            func append(_ count: Int) async throws {
+                for _ in 0..<count { try await peer.append([UInt8](repeating: 1, count: 1000), to: "collector") }
+            }
+            func gateway(_ name: String, _ adapter: LoopbackAdapter) throws -> FleetRadioTests.Whole {
+                var configuration = RecordStore.Configuration()
+                configuration.largestRecord = 1000
+                let path = server.folder.appending(path: name).path()
+                let store = try RecordStore.open(path, configuration: configuration)
+                return try FleetRadioTests.Whole(.init(short: name, server), store, adapter, layout)
+            }
+            let one = try gateway("one", adapters.1)
+            try await append(1)
+            try await peer.drained("collector", within: .seconds(60))
+            try await allow(1, one.store)
+            try await append(50)
+            try await until { one.keeper.status.trouble?.contains("is full") == true }
+            // It lets go by itself, though nobody else is there.
+            try await until { one.keeper.ownedPeers.isEmpty }
+            let two = try gateway("two", adapters.2)
+            try await peer.drained("collector", within: .seconds(60))
+            #expect(two.keeper.status.begun >= 1)
+
+            // With room again it has what comes next.
+            try await allow(10_000, one.store)
+            await two.end()
+            try await append(50)
+            try await peer.drained("collector", within: .seconds(60))
+            #expect(try await one.store.undone() > 0)
+            listener.close()
+            await one.end()
+            serving.cancel()
+            _ = await serving.result
+            await peer.close()
+        }
+    }
+#endif
