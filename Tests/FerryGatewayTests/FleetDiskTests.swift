@@ -3,6 +3,7 @@
     import FerryBluetooth
     import FerryFleet
     import FerryLoopback
+    import FerryNATS
     import Foundation
     import GRDB
     import TestSupport
@@ -11,7 +12,7 @@
     @testable import FerryGateway
     @testable import FerryRecords
 
-    /// What a gateway of a fleet does whose disk is full.
+    /// What a gateway of a fleet does whose disk is full, and what it asks of a server that may fall silent.
     @Suite(
         .tags(.records, .fleet, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"),
         .timeLimit(.minutes(3)))
@@ -76,6 +77,19 @@
             serving.cancel()
             _ = await serving.result
             await peer.close()
+        }
+
+        @Test func aServerThatFallsSilentIsLeftWhileLeasesLast() throws {
+            for seconds in [2, 6, 30, 3600] {
+                var configuration = LeaseKeeper.Configuration(servers: ["nats://localhost"], name: "one")
+                configuration.policy.timeToLive = .seconds(seconds)
+                configuration.policy.serverSkew = .milliseconds(50)
+                configuration.policy.stopping = .milliseconds(100)
+                configuration.policy.requestTimeout = .milliseconds(100)
+                let interval = try LeaseKeeper(configuration).configuration.servers.pingInterval
+                // The second ping without an answer ends the connection; half of the time is left to get another one.
+                #expect(interval * 2 < configuration.policy.timeToLive / 2 && interval <= .seconds(10))
+            }
         }
     }
 #endif

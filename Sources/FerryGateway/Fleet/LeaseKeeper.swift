@@ -99,6 +99,10 @@
             }
             var configuration = configuration
             configuration.servers.requestTimeout = configuration.policy.requestTimeout
+            // A server that falls silent is left for another while the leases still last: after two of these, and at once for what
+            // it says itself.
+            configuration.servers.pingInterval = min(
+                configuration.servers.pingInterval, configuration.policy.timeToLive / 10)
             self.configuration = configuration
             clock = SteadyTime()
             state = Mutex(State(book: book))
@@ -163,10 +167,6 @@
             }
         }
 
-        // MARK: Running
-
-        /// Keeps leases, until the task is cancelled; then lets go of all peers and gives their leases up. Servers that are away
-        /// are waited for. It runs once.
         /// Gives all its peers up to whoever else hears them, and asks for none until ``resume()``: for a gateway that cannot store.
         public func pause(_ reason: FerryError) {
             state.withLock { state in
@@ -185,6 +185,10 @@
             }
         }
 
+        // MARK: Running
+
+        /// Keeps leases, until the task is cancelled; then lets go of all peers and gives their leases up. Servers that are away
+        /// are waited for. It runs once.
         ///
         /// - Parameter visitor: who connects to peers.
         /// - Throws: `cancelled`; before the bucket was open for the first time also `natsRefused`, `natsInsecure`,
