@@ -19,6 +19,8 @@
         private var server: String?
         private var state: NATSStream.State?
         private var answered: UInt64 = 0
+        /// What was answered for when the question was asked to which the next look is the answer.
+        private var asked: UInt64?
 
         /// Nothing has been seen.
         public init() {}
@@ -26,13 +28,18 @@
         /// The stream has answered for a message at this place.
         public mutating func answered(_ sequence: UInt64) { answered = max(answered, sequence) }
 
+        /// The server is asked now for what ``look(_:_:)`` is told then. Messages that it answers for meanwhile may have come to the
+        /// stream after it said where the stream ends.
+        public mutating func ask() { asked = answered }
+
         /// What is seen now.
         ///
         /// - Parameters:
         ///   - server: the `server_id` of the connection.
         ///   - state: what it says of the stream.
         public mutating func look(_ server: String, _ state: NATSStream.State) -> Finding {
-            let before = (self.server, self.state, answered)
+            let before = (self.server, self.state, asked ?? answered)
+            asked = nil
             self.server = server
             self.state = state
             if before.2 > state.lastSequence || before.1.map({ $0.created != state.created }) ?? false {

@@ -308,7 +308,10 @@
             // What was answered before the question is what the answer is good for.
             let now = time.now
             let server = connection.serverID
-            let displaced = state.withLock { $0.plan.displaced }
+            let displaced = state.withLock { state in
+                state.watch.ask()
+                return state.plan.displaced
+            }
             let found = try await connection.state(of: configuration.stream.name)
             guard connection.isConnected, connection.serverID == server else {
                 state.withLock { $0.wantsLook = true }
@@ -329,12 +332,12 @@
                     guard connection.isConnected, connection.serverID == server else { break }
                     state.withLock { $0.plan.follow(lane, after: last) }
                 }
-                return false
-            }
-            state.withLock { state in
                 // Last, for it fails while the disk is full.
                 try await store.done(through: places)
                 state.withLock { $0.retention.left() }
+                return false
+            }
+            state.withLock { state in
                 state.plan.isOpen = true
                 state.status.repetitions += 1
                 state.status.trouble = "Everything that is kept is published again, for \(why)."

@@ -66,6 +66,13 @@
             #expect(watch.look("B", state(8)) == .mayHaveLost("the stream ends at 8, after 9"))
             // Told once.
             #expect(watch.look("B", state(8)) == .steady)
+            // What is answered for while the question is on its way may have come after it.
+            watch.answered(8)
+            watch.ask()
+            watch.answered(9)
+            #expect(watch.look("B", state(8)) == .steady)
+            watch.ask()
+            #expect(watch.look("B", state(8)) == .mayHaveLost("the stream ends at 8, after 9"))
             #expect(watch.look("B", state(8, "n1")) == .mayHaveLost("the stream's leader is n1, after none"))
             #expect(watch.look("B", state(8, "n1")) == .steady)
             #expect(watch.look("B", state(8, "n2")) == .mayHaveLost("the stream's leader is n2, after n1"))
