@@ -332,6 +332,7 @@ let package = Package(
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryFleet", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords",
                 "GatewayRig", "RecordsWorker",
+                .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ]),
         .testTarget(
             name: "FerryObservabilityTests",

@@ -176,9 +176,10 @@
                     + "max_payload, or lower the largest record.")
         }
 
-        /// Publishes, until the task is cancelled or the store closed. Servers that are away are waited for.
+        /// Publishes, until the task is cancelled or the store closed. Servers that are away are waited for, and so is room on a full
+        /// disk, from which everything that is there is published meanwhile.
         ///
-        /// - Throws: `cancelled`, `closed` when the store was closed, `diskFull`, `storeFailed`; before anything was published also
+        /// - Throws: `cancelled`, `closed` when the store was closed, `storeFailed`; before anything was published also
         ///   `natsRefused`, `natsInsecure`, `natsWrongShape`, `messageTooLarge`, `natsNotFound`, `invalidConfiguration`.
         public func run() async throws(FerryError) {
             let hopeless: Set<FerryError.Code> = [
@@ -209,7 +210,7 @@
                     await connection.close()
                     throw failure
                 } catch {
-                    if [.cancelled, .diskFull, .storeFailed].contains(error.code) { throw error }
+                    if [.cancelled, .storeFailed].contains(error.code) { throw error }
                     try checkCancellation()
                     // A store that was closed says so.
                     _ = try await store.undone()
@@ -342,14 +343,16 @@
                 return (finding, places, kept - state.retention.count)
             }
             guard case .mayHaveLost(let why) = finding else {
-                try await store.done(through: places)
-                observer?.observe(.looked(released: released))
                 // Nothing was lost: what a subject ends with now is what the next one comes after.
                 for (lane, subject) in displaced {
                     let last = try await connection.lastSequence(of: subject, in: configuration.stream.name)
                     guard connection.isConnected, connection.serverID == server else { break }
                     state.withLock { $0.plan.follow(lane, after: last) }
                 }
+                // Last, for it fails while the disk is full.
+                try await store.done(through: places)
+                state.withLock { $0.retention.left() }
+                observer?.observe(.looked(released: released))
                 return false
             }
             state.withLock { state in

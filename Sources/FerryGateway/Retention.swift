@@ -17,6 +17,8 @@
         /// How long records are kept after their answer, while the server stays up.
         let time: Duration
         private var spans: [Int64: Deque<Span>] = [:]
+        /// The last of each lane of what can leave, and has not been said to have left.
+        private var leaving: [Int64: Place] = [:]
         /// How many records are kept.
         private(set) var count = 0
 
@@ -41,21 +43,21 @@
 
         /// The server was up all the time until this moment.
         ///
-        /// - Returns: the last of each lane of what can go.
+        /// - Returns: the last of each lane of what can go, until it is said to have ``left()``.
         mutating func steady(at now: Timestamp) -> [Place] {
-            var places: [Place] = []
             for lane in spans.keys.sorted() {
-                var last: Place?
                 while let span = spans[lane]?.first, span.end + time <= now {
-                    last = span.last
+                    leaving[lane] = span.last
                     count -= span.count
                     _ = spans[lane]?.popFirst()
                 }
-                if let last { places.append(last) }
                 if spans[lane]?.isEmpty == true { spans[lane] = nil }
             }
-            return places
+            return leaving.sorted { $0.key < $1.key }.map(\.value)
         }
+
+        /// What can go has left the inbox; it cannot while the disk is full.
+        mutating func left() { leaving = [:] }
 
         /// Everything that is kept is published again.
         mutating func beginAgain() {

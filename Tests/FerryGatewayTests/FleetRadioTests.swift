@@ -20,7 +20,7 @@
         }
 
         /// A gateway with all its parts, over the virtual radio.
-        private final class Whole: Sendable {
+        final class Whole: Sendable {
             let keeper: LeaseKeeper
             let store: RecordStore
             private let hearing: RadioHearing
@@ -28,7 +28,8 @@
 
             init(
                 _ leases: LeaseKeeper.Configuration, _ store: RecordStore, _ adapter: LoopbackAdapter,
-                _ layout: GATTConfiguration
+                _ layout: GATTConfiguration,
+                _ change: (inout PeerRounds.Configuration, inout Gateway.Configuration) -> Void = { _, _ in }
             ) throws {
                 let keeper = try LeaseKeeper(leases)
                 let transport = GATTTransport(adapter: adapter, configuration: layout)
@@ -36,11 +37,7 @@
                 bounds.interval = .milliseconds(50)
                 bounds.idle = .milliseconds(200)
                 bounds.connectTimeout = .seconds(30)
-                let rounds = try PeerRounds(store, keeper, configuration: bounds) {
-                    (peer, timeout) throws(FerryError) in
-                    guard let identity = PeerIdentity(peer) else { throw FerryError(.peerNotFound, peer) }
-                    return try await transport.connect(to: identity, timeout: timeout)
-                }
+                bounds.roomInterval = .seconds(2)
                 hearing = RadioHearing(adapter, layout.service) { [weak keeper] in keeper?.heard($0, signal: $1) }
                 var configuration = Gateway.Configuration(
                     servers: leases.servers.servers, name: leases.name, stream: "records")
@@ -49,6 +46,12 @@
                 configuration.stream.maximumBytes = 1 << 24
                 configuration.retention = .milliseconds(500)
                 configuration.lookInterval = .milliseconds(50)
+                change(&bounds, &configuration)
+                let rounds = try PeerRounds(store, keeper, configuration: bounds) {
+                    (peer, timeout) throws(FerryError) in
+                    guard let identity = PeerIdentity(peer) else { throw FerryError(.peerNotFound, peer) }
+                    return try await transport.connect(to: identity, timeout: timeout)
+                }
                 let gateway = try Gateway(store, configuration) { keeper.token(of: $0) }
                 (self.keeper, self.store) = (keeper, store)
                 task = Task {

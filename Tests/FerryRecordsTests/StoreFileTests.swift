@@ -67,5 +67,43 @@
             #expect(try await store.records(to: "p").map(\.bytes.count) == [6, 100_000])
             await store.close()
         }
+
+        /// What waits while a transaction is being synced shares the next one.
+        @Test func whatFindsNoRoomFailsAloneInItsTransaction() async throws {
+            let store = try open()
+            try await store.append(bytes("before"), to: "p")
+            try await store.read { database, _ in
+                let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+                _ = try Row.fetchOne(database, sql: "PRAGMA max_page_count = \(pages + 1)")
+            }
+            let isHeld = DispatchSemaphore(value: 0)
+            store.committer.submit { _, _ in
+                isHeld.wait()
+            } finish: { _ in
+            }
+            while store.committer.waitingPieces > 0 { await Task.yield() }
+            let large = [UInt8](repeating: 1, count: 100_000)
+            async let first = store.waiting().map(\.count)
+            while store.committer.waitingPieces < 1 { await Task.yield() }
+            let refused = Task { try await store.append(large, to: "p") }
+            while store.committer.waitingPieces < 2 { await Task.yield() }
+            async let last = store.records(to: "p").map(\.bytes)
+            while store.committer.waitingPieces < 3 { await Task.yield() }
+            isHeld.signal()
+            #expect(try await first == [1])
+            let error = await #expect(throws: FerryError.self) { _ = try await refused.value }
+            #expect(error?.code == .diskFull)
+            #expect(try await last == [bytes("before")])
+            await store.close()
+        }
+
+        @Test func roomIsLookedForAndNothingIsLeftOfThat() async throws {
+            let store = try open()
+            #expect(await store.hasRoom())
+            #expect(await !store.hasRoom(for: .max))
+            let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+            #expect(names.allSatisfy { !$0.hasSuffix("-room") })
+            await store.close()
+        }
     }
 #endif

@@ -123,20 +123,23 @@
 
         private func run() {
             while true {
-                let (jobs, refusal) = state.withLock { state -> ([Job], FerryError?) in
+                let jobs = state.withLock { state in
                     let jobs = Array(state.waiting.prefix(Self.largestTransaction))
                     state.waiting.removeFirst(jobs.count)
                     state.isRunning = !jobs.isEmpty
-                    let closed = FerryError(.closed, "The store \(path) is closed.")
-                    return (jobs, state.isClosed ? closed : state.failure)
+                    return jobs
                 }
                 guard !jobs.isEmpty else { return }
-                if let refusal {
-                    for job in jobs { job.finish(refusal) }
-                } else {
-                    commit(jobs)
-                }
+                commitOrRefuse(jobs)
             }
+        }
+
+        private func commitOrRefuse(_ jobs: [Job]) {
+            let refusal = state.withLock { state in
+                state.isClosed ? FerryError(.closed, "The store \(path) is closed.") : state.failure
+            }
+            guard let refusal else { return commit(jobs) }
+            for job in jobs { job.finish(refusal) }
         }
 
         private func commit(_ jobs: [Job]) {
@@ -168,6 +171,11 @@
                 for (index, job) in jobs.enumerated() { job.finish(errors[index]) }
             } catch {
                 let failure = storeError((error as? Refusal)?.cause ?? error, at: path)
+                // What only reads, or makes room, is not to fail for what somebody else wanted to write.
+                if failure.code == .diskFull, jobs.count > 1 {
+                    for job in jobs { commitOrRefuse([job]) }
+                    return
+                }
                 // After a failed sync nobody knows what is on the disk: only opening the file anew tells.
                 if failure.code != .diskFull { state.withLock { $0.failure = failure } }
                 for (index, job) in jobs.enumerated() { job.finish(errors[index] ?? failure) }

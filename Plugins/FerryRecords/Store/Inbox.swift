@@ -109,6 +109,13 @@
             try await read { _, book in book.inbound.values.reduce(0) { $0 + $1.count } }
         }
 
+        /// How many bytes they have, with what is kept beside each.
+        ///
+        /// - Throws: `closed`, `storeFailed`.
+        public func undoneBytes() async throws(FerryError) -> Int {
+            try await read { _, book in book.inbound.values.reduce(0) { $0 + $1.cost } }
+        }
+
         func done(_ record: ArrivedRecord, _ body: @escaping @Sendable (Database) throws -> Void) async throws -> Bool {
             let wasThere = try await committer.perform { database, book in
                 var wasThere = false

@@ -1,5 +1,6 @@
 #if Records
     public import Ferry
+    import Foundation
     import GRDB
 
     /// Records that an app has handed on, and keeps until what it handed them to is sure of them.
@@ -52,6 +53,23 @@
             }
             for (peer, cost) in released { watch.release(cost, of: peer) }
             return count
+        }
+
+        /// Whether something can be written where the store is: after `diskFull`, whether to try again.
+        ///
+        /// - Parameter bytes: how much there must be room for.
+        public func hasRoom(for bytes: Int = 1 << 20) async -> Bool {
+            let file = path + "-room"
+            return await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    // A file of its own, without a name as soon as it is open: it is gone however this ends. Quotas count it.
+                    let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+                    unlink(file)
+                    let hasRoom = descriptor >= 0 && posix_fallocate(descriptor, 0, off_t(max(1, bytes))) == 0
+                    if descriptor >= 0 { Foundation.close(descriptor) }
+                    continuation.resume(returning: hasRoom)
+                }
+            }
         }
 
         /// Hands over again what is not done, from the oldest of each stream on, as opening the store anew does. Whoever reads the

@@ -16,6 +16,7 @@
         let leases: LeaseKeeper.Configuration?
         let downlink: Downlink.Configuration?
         private let slots: Int
+        private let rounds: PeerRounds.Configuration
         private let interval: Duration
         private let metrics: String?
         let log: GatewayLog
@@ -41,18 +42,32 @@
             store.largestRecord = settings.largestRecord ?? 1_000_000
             store.inboxCapacity = 64 << 20
             self.store = store
-            slots = settings.slots ?? (leases == nil ? 32 : 4)
+            slots = settings.slots ?? 32
+            rounds = try settings.rounds()
             metrics = settings.metrics
             log = try GatewayLog(settings.logLevel, gateway: gateway.name)
         }
 
         /// Until the task is cancelled.
         func run(_ say: @escaping @Sendable (String) -> Void) async throws {
-            let store = try RecordStore.open(path, configuration: store)
+            let store = try await open(say)
             let result: Result<Void, any Error>
             do { result = .success(try await run(store, say)) } catch { result = .failure(error) }
             await store.close()
             try result.get()
+        }
+
+        /// A disk that is full now is waited for, as one that is full later is.
+        private func open(_ say: @Sendable (String) -> Void) async throws -> RecordStore {
+            var isTold = false
+            while true {
+                do throws(FerryError) { return try RecordStore.open(path, configuration: store) } catch {
+                    guard error.code == .diskFull else { throw error }
+                    if !isTold { say(error.message) }
+                    isTold = true
+                }
+                try await Task.sleep(for: .seconds(5))
+            }
         }
 
         private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
@@ -60,9 +75,7 @@
                 try Downlink(store, configuration, servesAll: leases == nil)
             }
             if let leases {
-                var bounds = PeerRounds.Configuration()
-                bounds.slots = slots
-                let fleet = try await GatewayFleet(store, leases, bounds, over: transport, named: named, log)
+                let fleet = try await GatewayFleet(store, leases, rounds, over: transport, named: named, log)
                 let publishing = try Gateway(store, gateway, observer: log.observer) { fleet.keeper.token(of: $0) }
                 try await run(publishing, fleet, downlink, say) { try await fleet.run(with: downlink) }
             } else if let transport {

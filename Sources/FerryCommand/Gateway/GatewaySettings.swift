@@ -31,6 +31,7 @@
         var fleet: String?
         var leaseSeconds: Double?
         var capacity: Int?
+        var storeBytes: Int?
         var peers: [String: String]?
         var metrics: String?
         var logLevel: String?
@@ -38,7 +39,7 @@
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
-            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, peers, metrics, logLevel
+            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, metrics, logLevel
         }
 
         /// Reads a file.
@@ -151,7 +152,8 @@
         func leases() throws -> LeaseKeeper.Configuration? {
             guard let fleet else {
                 for (key, isThere) in [
-                    ("leaseSeconds", leaseSeconds != nil), ("capacity", capacity != nil), ("peers", peers != nil),
+                    ("leaseSeconds", leaseSeconds != nil), ("capacity", capacity != nil), ("storeBytes", storeBytes != nil),
+                    ("peers", peers != nil),
                 ] {
                     guard !isThere else {
                         throw CommandFailure("\(key) goes with fleet; name the bucket of its leases.")
@@ -174,6 +176,17 @@
             try require((2...3600).contains(leaseSeconds), "leaseSeconds", leaseSeconds, "2 to 3600")
             configuration.policy = .lasting(.seconds(leaseSeconds))
             return configuration
+        }
+
+        /// How peers of a fleet are visited.
+        func rounds() throws -> PeerRounds.Configuration {
+            var bounds = PeerRounds.Configuration()
+            bounds.slots = slots ?? bounds.slots
+            if let storeBytes {
+                try require(storeBytes >= 1 << 20, "storeBytes", storeBytes, "at least 1048576")
+                bounds.highWaterBytes = storeBytes
+            }
+            return bounds
         }
 
         /// How often a line of status is printed.

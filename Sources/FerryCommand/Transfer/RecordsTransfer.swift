@@ -132,13 +132,14 @@
                     let isWaiting = try await waiting()
                     if isComplete, isInputOver.value, isWaiting == 0 { return }
                     fruitless = isWaiting < wasWaiting || !wasOver ? 0 : fruitless + 1
-                } catch let error as FerryError where error.isLoss {
+                } catch let error as FerryError where error.isLoss || isFleet && error.code == .peerCannotStore {
                     try Task.checkCancellation()
                     fruitless += 1
-                    guard fruitless < 5 else { throw error }
+                    // Of a fleet another one comes, which this one has not failed at.
+                    guard isFleet || fruitless < 5 else { throw error }
                 }
                 if !wasOver && isInputOver.value { continue }
-                guard fruitless < 5 else {
+                guard isFleet || fruitless < 5 else {
                     throw Refusal(
                         "\(try await waiting()) records wait, and the other side does not take them. They stay in the store; "
                             + "ferry outbox show has them.")

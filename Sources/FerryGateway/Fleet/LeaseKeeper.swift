@@ -103,6 +103,10 @@
             }
             var configuration = configuration
             configuration.servers.requestTimeout = configuration.policy.requestTimeout
+            // A server that falls silent is left for another while the leases still last: after two of these, and at once for what
+            // it says itself.
+            configuration.servers.pingInterval = min(
+                configuration.servers.pingInterval, configuration.policy.timeToLive / 10)
             self.configuration = configuration
             self.observer = observer
             clock = SteadyTime()
@@ -165,6 +169,24 @@
                 }
                 guard state.muted.count <= configuration.policy.maximumPeers else { return }
                 state.muted[peer] = now + configuration.policy.silence * 2
+            }
+        }
+
+        /// Gives all its peers up to whoever else hears them, and asks for none until ``resume()``: for a gateway that cannot store.
+        public func pause(_ reason: FerryError) {
+            state.withLock { state in
+                state.status.trouble = reason.message
+                state.book.drain(at: clock.now)
+            }
+            tell.yield()
+        }
+
+        /// Asks for peers again, after ``pause(_:)``.
+        public func resume() {
+            state.withLock { state in
+                guard !state.isEnding else { return }
+                state.status.trouble = nil
+                state.book.accept()
             }
         }
 

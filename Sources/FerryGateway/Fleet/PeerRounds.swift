@@ -21,6 +21,11 @@
             public var connectTimeout = Duration.seconds(10)
             /// After so many visits in vain, one after another, the peer is left to others. Default 3.
             public var patience = 3
+            /// At so many bytes of records in the store, those that a server has and that are kept among them, its peers are given up to
+            /// gateways that may have a way to publish; from three quarters of it on, it asks for peers again. Default 2 GiB.
+            public var highWaterBytes = 2 << 30
+            /// How often to look whether a store that took no more has room again. Default 5 s.
+            public var roomInterval = Duration.seconds(5)
 
             /// The defaults.
             public init() {}
@@ -32,6 +37,7 @@
         private struct State {
             var rounds: [String: Task<Void, Never>] = [:]
             var failures: [String: String] = [:]
+            var isAwaitingRoom = false
         }
 
         private let store: RecordStore
@@ -102,8 +108,42 @@
                 guard !Task.isCancelled else { return }
                 failures = failure == nil ? 0 : failures + 1
                 state.withLock { $0.failures[peer] = failure?.message }
+                if let failure, failure.code == .diskFull {
+                    awaitRoom(failure) { [store] in await store.hasRoom() }
+                } else {
+                    await lookAtHighWater()
+                }
                 if failures >= configuration.patience { keeper.isOutOfReach(peer) }
                 try? await time.sleep(for: configuration.interval)
+            }
+        }
+
+        /// Without a way to publish, what is collected stays; no more than so much.
+        private func lookAtHighWater() async {
+            let (most, least) = (configuration.highWaterBytes, configuration.highWaterBytes / 4 * 3)
+            guard let bytes = try? await store.undoneBytes(), bytes >= most else { return }
+            let failure = FerryError(
+                .queueFull,
+                "The store has \(bytes) bytes of records, and is to have \(most). Other gateways get its peers until it has published "
+                    + "enough to be at \(least).")
+            awaitRoom(failure) { [store] in (try? await store.undoneBytes()).map { $0 <= least } ?? true }
+        }
+
+        /// A store that takes no more takes nothing from any peer: others have them until there is room.
+        private func awaitRoom(_ failure: FerryError, _ hasRoom: @escaping @Sendable () async -> Bool) {
+            let isFirst = state.withLock { state in
+                defer { state.isAwaitingRoom = true }
+                return !state.isAwaitingRoom
+            }
+            guard isFirst else { return }
+            keeper.pause(failure)
+            Task { [weak self, keeper, time, configuration] in
+                repeat {
+                    try? await time.sleep(for: configuration.roomInterval)
+                    guard self != nil else { return }
+                } while await !hasRoom()
+                self?.state.withLock { $0.isAwaitingRoom = false }
+                keeper.resume()
             }
         }
 
