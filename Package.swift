@@ -67,7 +67,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
-        .package(url: "https://github.com/apple/swift-log", from: "1.8.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.3.0"),
     ],
@@ -297,8 +297,9 @@ let package = Package(
             dependencies: [
                 "Ferry", "FerryGateway", "FerryNATS", "FerryRecords", "FerrySocket",
                 .target(name: "CNATS", condition: .when(traits: ["NATS"])),
+                .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
-            ],
+            ] + observing(("Logging", "swift-log")),
             path: "Tests/GatewayBench"
         ),
 

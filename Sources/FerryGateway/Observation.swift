@@ -57,10 +57,15 @@
         let record: GatewayEvent.Record
         let read: Timestamp
 
-        init(_ record: ArrivedRecord, name: String, token: FencingToken?, at now: Timestamp) {
-            self.record = GatewayEvent.Record(
-                id: record.id, name: name, peer: record.peer, token: token, bytes: record.bytes.count)
+        init(_ record: GatewayEvent.Record, at now: Timestamp) {
+            self.record = record
             read = now
+        }
+
+        convenience init(_ record: ArrivedRecord, name: String, token: FencingToken?, at now: Timestamp) {
+            self.init(
+                GatewayEvent.Record(
+                    id: record.id, name: name, peer: record.peer, token: token, bytes: record.bytes.count), at: now)
         }
     }
 

@@ -1,11 +1,11 @@
 #if NATS && Records
     import Ferry
-    import FerryNATS
     import GatewayRig
     import TestSupport
     import Testing
 
     @testable import FerryGateway
+    @testable import FerryNATS
     @testable import FerryRecords
 
     /// What an observer is told, beside what a real server has.
@@ -179,6 +179,57 @@
             let prefix = "00000000000000010000000000000002/3.0000000000000007/"
             #expect(name("a b") == prefix + "a%20b/12" && name("") == prefix + "/12")
             #expect(name("%/\n-_é") == prefix + "%25%2F%0A-_%C3%A9/12")
+        }
+
+        private func item(_ number: Int64, read: Timestamp) -> Plan.Item {
+            let id = RecordID(
+                sender: store, epoch: Epoch(generation: 3, nonce: 7), stream: "s\(number)", sequence: 1)
+            let record = GatewayEvent.Record(id: id, name: id.name, peer: "p", token: nil, bytes: 1)
+            return Plan.Item(
+                lane: number, id: id.name, message: NATSMessage("a", bytes: [1]),
+                place: ArrivedRecord.Place(stream: number, number: 1, peer: 1), seen: SeenRecord(record, at: read))
+        }
+
+        /// Each answer is told once, and none of before reading began again.
+        @Test func answersAreToldWithTheirTimes() {
+            var plan = Plan(), observation = Observation()
+            plan.isOpen = true
+            let start = Timestamp.zero
+            func order(_ numbers: ClosedRange<Int64>, read: Timestamp, at now: Timestamp) -> [UInt64] {
+                for number in numbers { plan.add(item(number, read: read)) }
+                let orders = plan.orders(at: now)
+                #expect(observation.ordered(orders, at: now).isEmpty)
+                return orders.map(\.token)
+            }
+            func told(_ ends: [(UInt64, Result<NATSPublisher.Receipt, FerryError>)], at now: Timestamp)
+                -> GatewayJournal
+            {
+                let journal = GatewayJournal()
+                observation.ended(
+                    ends.map { NATSPublisher.Ended(token: $0.0, result: $0.1) }, in: plan, at: now)
+                for event in observation.ordered([], at: now) { journal.observe(event) }
+                return journal
+            }
+            let first = order(1...2, read: start, at: start + .milliseconds(3))
+            let failed = told(
+                [
+                    (first[0], .failure(FerryError(.messageTooLarge, "It is too large."))),
+                    (first[1], .failure(FerryError(.natsStreamFull, "It is full."))),
+                ], at: start + .milliseconds(8))
+            #expect(failed.putOff.map(\.isHeld) == [true, false] && failed.events.count == 1)
+            #expect(failed.putOff.map(\.message) == ["It is too large.", "It is full."])
+            #expect(failed.putOff.map(\.record.id.stream) == ["s1", "s2"])
+
+            plan.beginAgain()
+            observation.beginAgain()
+            let second = order(3...4, read: start + .seconds(1), at: start + .seconds(2))
+            let stored = NATSPublisher.Receipt(sequence: 77, isDuplicate: true)
+            let ended = told([(first[0], .success(stored)), (second[1], .success(stored))], at: start + .seconds(5))
+            #expect(ended.published.map(\.record.id.stream) == ["s4"] && ended.events.count == 1)
+            #expect(ended.published.map(\.publishing) == [.seconds(3)])
+            #expect(ended.published.map(\.sinceRead) == [.seconds(4)])
+            #expect(ended.published.map(\.sequence) == [77] && ended.published.map(\.isDuplicate) == [true])
+            #expect(told([(second[1], .success(stored))], at: start + .seconds(6)).events.isEmpty)
         }
 
         @Test func whatAnErrorMeans() {

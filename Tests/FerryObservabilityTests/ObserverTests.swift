@@ -186,7 +186,14 @@
             #expect(tracer.memory.popFinishedSpans().map(\.status?.code) == [.error])
             observer.observe(.read([record(1), record(2)]))
             observer.observe(.read([record(2)]))
-            #expect(tracer.memory.activeSpans.count == 2 && tracer.memory.finishedSpans.count == 1)
+            #expect(tracer.memory.activeSpans.count == 2 && tracer.memory.popFinishedSpans().count == 1)
+            for _ in 0..<100 { observer.observe(.putOff([putOff(2, .natsStreamFull)])) }
+            observer.observe(.disconnected(.stream, isEnding: false))
+            #expect(tracer.memory.finishedSpans.isEmpty)
+            observer.observe(.disconnected(.stream, isEnding: true))
+            let ended = tracer.memory.popFinishedSpans()
+            #expect(ended.map(\.status?.message) == ["The gateway ends.", "The gateway ends."])
+            #expect(ended.map(\.events.count).sorted() == [0, 16] && tracer.memory.activeSpans.isEmpty)
         }
 
         @Test func spansAreFewAndOpenOnesBounded() {

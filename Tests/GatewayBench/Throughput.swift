@@ -36,23 +36,29 @@
             _ = try await gateway(pair.store, "warm", connection)
             let messages = try await read("warm", connection)
             try await connection.removeStream("warm")
-            var rates: [[Double]] = [[], [], []]
+            var rates = [[Double]](repeating: [], count: 3 + Observers.all.count)
             for round in 0..<rounds {
                 rates[0].append(try await bare(messages, "bare\(round)", connection, naming: false))
                 rates[1].append(try await bare(messages, "places\(round)", connection, naming: true))
                 rates[2].append(try await gateway(pair.store, "gateway\(round)", connection))
                 try await connection.removeStream("gateway\(round)")
+                for (index, (_, observer)) in Observers.all.enumerated() {
+                    let name = "observed\(round)"
+                    rates[3 + index].append(try await gateway(pair.store, name, connection, observer()))
+                    try await connection.removeStream(name)
+                }
             }
             let medians = rates.map { $0.sorted()[$0.count / 2] }
-            let names = ["libnats alone", "libnats alone, naming places", "gateway"]
+            let names = ["libnats alone", "libnats alone, naming places", "gateway"] + Observers.all.map(\.name)
             for (name, rate) in zip(names, medians) { GatewayBench.say("\(name): \(Int(rate)) records/s") }
             // Of each round on its own, for the machine is faster at times.
-            func percent(_ index: Int) -> String {
-                let ratios = zip(rates[2], rates[index]).map { 100 * $0 / $1 }.sorted().map { Int($0.rounded()) }
+            func percent(_ index: Int, of other: Int) -> String {
+                let ratios = zip(rates[index], rates[other]).map { 100 * $0 / $1 }.sorted().map { Int($0.rounded()) }
                 return "\(ratios[ratios.count / 2]) % (\(ratios[0]) to \(ratios[ratios.count - 1]))"
             }
-            GatewayBench.say("gateway beside libnats alone: \(percent(0))")
-            GatewayBench.say("gateway beside libnats alone, naming places as it does: \(percent(1))")
+            GatewayBench.say("gateway beside libnats alone: \(percent(2, of: 0))")
+            GatewayBench.say("gateway beside libnats alone, naming places as it does: \(percent(2, of: 1))")
+            for index in 3..<rates.count { GatewayBench.say("\(names[index]), beside it: \(percent(index, of: 2))") }
             await connection.close()
             await pair.close()
         }
@@ -71,11 +77,13 @@
         }
 
         /// From the begin of a gateway until the stream has answered for all that is in its store, which stays there.
-        private func gateway(_ store: RecordStore, _ name: String, _ connection: NATSConnection) async throws -> Double
-        {
+        private func gateway(
+            _ store: RecordStore, _ name: String, _ connection: NATSConnection,
+            _ observer: (any GatewayObserver)? = nil
+        ) async throws -> Double {
             let configuration = Gateway.Configuration(servers: [server], name: "bench", stream: name, prefix: name)
             try await connection.open(configuration.stream)
-            let gateway = try Gateway(store, configuration)
+            let gateway = try Gateway(store, configuration, observer: observer)
             let end = ContinuousClock.now + .seconds(120)
             let running = Task {
                 do throws(FerryError) { try await gateway.run() } catch  where error.code != .cancelled {

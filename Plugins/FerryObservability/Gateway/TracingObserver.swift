@@ -9,8 +9,9 @@
     /// arrived or the stream can take it, until the stream's answer.
     ///
     /// It has the attributes `ferry.record` (the record's name), `ferry.peer`, `ferry.gateway`, in a fleet `ferry.token`, and in the end
-    /// `ferry.place`, its place in the stream, and `ferry.duplicate`. When a record is put off, the span has the event `ferry.putOff`, and
-    /// goes on. It ends with an error when the server can never take the record, or when everything is read once more.
+    /// `ferry.place`, its place in the stream, and `ferry.duplicate`. When a record is put off, the span has the event `ferry.putOff`, 16 times
+    /// at most, and goes on. It ends with an error when the server can never take the record, when everything is read once more, and when
+    /// the gateway ends.
     ///
     /// The message carries what the tracer injects: `traceparent`, with tracers that know W3C's Trace Context. ``RecordTracing`` says
     /// which trace it is.
@@ -18,7 +19,13 @@
         private let tracing: RecordTracing
         private let gateway: String
         private let mostOpen: Int
-        private let open = Mutex<[String: any Span]>([:])
+        private let open = Mutex<[String: OpenSpan]>([:])
+
+        private struct OpenSpan {
+            let span: any Span
+            /// How many more events it gets, of a record that is put off for hours.
+            var events = 16
+        }
 
         /// - Parameters:
         ///   - gateway: the gateway's name.
@@ -49,17 +56,11 @@
                     span.end()
                 }
             case .putOff(let putOff):
-                for one in putOff where one.isHeld { take(one.record.name)?.fail(one.message) }
-                for one in putOff where !one.isHeld {
-                    span(of: one.record.name)?.addEvent(
-                        SpanEvent(name: "ferry.putOff", attributes: ["ferry.error": "\(one.error)"]))
+                for one in putOff {
+                    if one.isHeld { take(one.record.name)?.fail(one.message) } else { mark(one) }
                 }
-            case .readingBegins:
-                let spans = open.withLock { open in
-                    defer { open = [:] }
-                    return open.values
-                }
-                for span in spans { span.fail("It is read once more.") }
+            case .readingBegins: endAll("It is read once more.")
+            case .disconnected(.stream, isEnding: true): endAll("The gateway ends.")
             default: break
             }
         }
@@ -81,17 +82,36 @@
                 attributes["ferry.gateway"] = gateway
                 if let token = record.token { attributes["ferry.token"] = "\(token)" }
             }
-            open.withLock { $0.updateValue(span, forKey: record.name) }?.fail("It is read once more.")
+            open.withLock { $0.updateValue(OpenSpan(span: span), forKey: record.name) }?.span.fail(
+                "It is read once more.")
+        }
+
+        private func mark(_ putOff: GatewayEvent.PutOff) {
+            guard tracing.sampling.takes(putOff.record.name) else { return }
+            let span = open.withLock { open -> (any Span)? in
+                guard let found = open[putOff.record.name], found.events > 0 else { return nil }
+                open[putOff.record.name]?.events -= 1
+                return found.span
+            }
+            span?.addEvent(SpanEvent(name: "ferry.putOff", attributes: ["ferry.error": "\(putOff.error)"]))
+        }
+
+        private func endAll(_ reason: String) {
+            let all = open.withLock { open in
+                defer { open = [:] }
+                return open.values
+            }
+            for one in all { one.span.fail(reason) }
         }
 
         private func span(of name: String) -> (any Span)? {
             guard tracing.sampling.takes(name) else { return nil }
-            return open.withLock { $0[name] }
+            return open.withLock { $0[name]?.span }
         }
 
         private func take(_ name: String) -> (any Span)? {
             guard tracing.sampling.takes(name) else { return nil }
-            return open.withLock { $0.removeValue(forKey: name) }
+            return open.withLock { $0.removeValue(forKey: name)?.span }
         }
     }
 
