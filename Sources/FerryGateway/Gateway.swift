@@ -182,9 +182,6 @@
         /// - Throws: `cancelled`, `closed` when the store was closed, `storeFailed`; before anything was published also
         ///   `natsRefused`, `natsInsecure`, `natsWrongShape`, `messageTooLarge`, `natsNotFound`, `invalidConfiguration`.
         public func run() async throws(FerryError) {
-            let hopeless: Set<FerryError.Code> = [
-                .natsRefused, .natsInsecure, .natsWrongShape, .messageTooLarge, .natsNotFound, .invalidConfiguration,
-            ]
             var wasConnected = false
             while true {
                 try checkCancellation()
@@ -214,7 +211,7 @@
                     try checkCancellation()
                     // A store that was closed says so.
                     _ = try await store.undone()
-                    if !wasConnected && hopeless.contains(error.code) { throw error }
+                    if !wasConnected && error.isHopelessForNATS { throw error }
                     state.withLock { $0.status.trouble = error.message }
                     observer?.observe(.failed(.stream, error))
                 }

@@ -52,21 +52,29 @@
             func append(_ count: Int) async throws {
                 for _ in 0..<count { try await peer.append([UInt8](repeating: 1, count: 1000), to: "collector") }
             }
+            func store(_ name: String) throws -> RecordStore {
+                var configuration = RecordStore.Configuration()
+                configuration.largestRecord = 1000
+                return try RecordStore.open(server.folder.appending(path: name).path(), configuration: configuration)
+            }
             // The first has a stream of its own, which takes 30 records.
             let one = try FleetRadioTests.Whole(
-                .init(short: "one", server), RecordStore.open(server.folder.appending(path: "one").path()), adapters.1, layout
+                .init(short: "one", server), store("one"), adapters.1,
+                layout
             ) { bounds, configuration in
                 bounds.highWaterBytes = 50_000
                 bounds.roomInterval = .milliseconds(50)
                 configuration.prefix = "short"
                 configuration.stream = NATSStream("short", subjects: ["short.>"])
+                configuration.stream.maximumBytes = 1 << 24
                 configuration.stream.maximumMessages = 30
             }
             try await append(100)
             try await until { one.keeper.status.trouble?.contains("and is to have 50000") == true }
             try await until { one.keeper.ownedPeers.isEmpty }
             let two = try FleetRadioTests.Whole(
-                .init(short: "two", server), RecordStore.open(server.folder.appending(path: "two").path()), adapters.2, layout)
+                .init(short: "two", server), store("two"), adapters.2,
+                layout)
             try await append(10)
             try await peer.drained("collector", within: .seconds(60))
             try await until { two.keeper.status.begun >= 1 }

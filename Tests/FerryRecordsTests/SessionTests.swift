@@ -197,13 +197,32 @@
             _ = session.nextMessage(at: .zero)
             let patience = RecordsSession.Configuration().patience
             #expect(session.nextDeadline == Timestamp.zero + patience)
-            session.left(at: .zero + .seconds(200))
+            session.left(after: .seconds(200))
             try session.wake(at: .zero + .seconds(200))
             #expect(session.nextDeadline == Timestamp.zero + .seconds(200) + patience)
             try session.receive(
                 RecordsMessage.committed(granted: 1000, through: [.init(index: 0, sequence: 1)]).encoded, at: .zero)
-            session.left(at: .zero + .seconds(300))
+            session.left(after: .seconds(100))
             #expect(session.nextDeadline == nil)
+        }
+
+        /// A peer that is stopped takes what its controller takes, and answers nothing.
+        @Test func whoSendsOnAndOnDoesNotWaitForEver() throws {
+            var session = try met()
+            let patience = RecordsSession.Configuration().patience
+            try offer(&session, 1, 1, records: 1)
+            _ = session.nextMessage(at: .zero)
+            session.left(after: .zero)
+            for second in 1...20 {
+                session.offer(1, name: "s1", priority: 1, acknowledged: nil)
+                let item = RecordsMessage.Item(sequence: UInt64(second) + 1, bytes: [1])
+                session.loaded([.init(epoch: epoch, item: item)], of: 1)
+                #expect(session.nextMessage(at: .zero + .seconds(second)) != nil)
+                session.left(after: .milliseconds(1))
+            }
+            let deadline = try #require(session.nextDeadline)
+            #expect(deadline <= Timestamp.zero + patience + .milliseconds(20))
+            #expect(throws: FerryError.self) { try session.wake(at: deadline) }
         }
 
         @Test func otherVersionsAreRefusedAndTold() throws {

@@ -1,49 +1,52 @@
 #!/usr/bin/env python3
 """A fleet for as long as it takes: fleet.py --programs FOLDER --work FOLDER [--minutes 30] [--gateways 4] [--peers 100] [--seed 1]
 
-Three nats-servers in a cluster; gateways and peers as processes, each with a controller of virtual-controllers' own, in a hall in which the
-peers walk. Servers and gateways are killed, stopped and started again. In the end each record that a peer was given must be
-in a consumer's table once and in order of its peer, and no peer was connected to two gateways of which neither was stopped.
-Ends with 0 when all this holds. Needs nats-py.
+Three nats-servers in a cluster; gateways and peers as processes, each with a controller of virtual-controllers' own, in a hall in
+which the peers walk, and are carried now and then. Each server and each gateway has a network namespace and a small disk of its own.
+Meanwhile servers and gateways are killed, stopped, cut off, slowed down, and their disks filled, and servers parted from one another:
+by chance for so many minutes, or, with --once, each in its turn, until what it does has been seen.
+
+In the end each record that a peer was given must be in a consumer's table once and in order of its peer, no peer may have been
+connected to two gateways of which neither was stopped, no gateway may have ended by itself, and a claim that came too late must
+have been refused. Ends with 0 when all this holds. Needs nats-py, root and iproute2.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import random
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
 
+from fleet_ground import Disk, Network, check, end_on_signals, remove_all_of, remove_leftovers, wait_until
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HALL = 120.0  # metres; a gateway is heard for 63
-LEASE = 6
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+SERVERS = 3
+KINDS = {
+    "server": ["kill", "stop", "cut", "part", "slow", "fill"],
+    "gateway": ["fill", "kill", "cut", "stop", "slow"],
+}
+# With --once: what is done at the same time, a gateway's trouble and a server's. In this order each gateway's shows that the one
+# before it is well again, for it has taken the peers.
+ROUNDS = [
+    ("fill", "kill"), ("kill", "cut"), ("cut", "stop"), ("stop", None), ("slow", "part"), (None, "slow"), (None, "fill")]
 
 
 class Air:
     """virtual-controllers, what it says, and when."""
 
-    def __init__(self, programs: pathlib.Path, work: pathlib.Path, count: int):
-        self.folder = work / "air"
-        self.folder.mkdir()
+    def __init__(self, command: list, work: pathlib.Path, count: int):
+        folder = work / "air"
+        folder.mkdir()
         self.log = (work / "air.log").open("w")
         self.process = subprocess.Popen(
-            [programs / "virtual-controllers", "--count", str(count), f"unix:{self.folder}/", "--control", "-"],
+            [*command, "--count", str(count), f"unix:{folder}/", "--control", "-"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1)
         self.changes: list[tuple[float, str, int, int]] = []
         self.complaints: list[str] = []
@@ -72,6 +75,88 @@ class Air:
         self.process.stdin.write(line + "\n")
 
 
+class Trouble:
+    """Something that is done to a server or a gateway, and undone."""
+
+    def __init__(self, fleet: "Fleet", what: str, how: str):
+        self.fleet, self.how, self.what = fleet, how, what
+        self.number = fleet.victim(what)
+        self.name = f"{what}-{self.number}"
+        self.other = f"{what}-{(self.number + 1) % SERVERS}"
+        self.begin = time.monotonic()
+        # What is needed to see that it is noticed.
+        self.owned = fleet.owned_by(self.name)
+        self.records = fleet.records()
+        self.last = fleet.last_row()
+        self.log = fleet.length_of_log(self.name)
+        fleet.made[f"{how} {what}"] = fleet.made.get(f"{how} {what}", 0) + 1
+        fleet.note(f"{self.name}: {how}" + (f" from {self.other}" if how == "part" else ""))
+        network, process = fleet.network, fleet.processes[self.name]
+        if how in ("kill", "stop"):
+            process.send_signal(signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+        elif how == "cut":
+            network.cut(self.name)
+        elif how == "part":
+            network.part(self.name, self.other)
+        elif how == "slow":
+            network.slow(self.name)
+        self.keep()
+
+    def keep(self) -> None:
+        """Called each second while it lasts: whoever deletes something makes room."""
+        if self.how == "fill":
+            self.fleet.disks[self.name].fill()
+
+    def is_seen(self) -> bool:
+        """Whether it has shown what it does: others have taken a gateway's peers; without a server records arrive."""
+        if self.what == "gateway":
+            if self.how == "slow":
+                return time.monotonic() > self.begin + 2 * self.fleet.options.lease
+            brought = self.owned & self.fleet.brought_by_others(self.name, self.last)
+            # The controller of one that is stopped holds on to its connections: those peers wait for 60 s until they give it up.
+            return bool(brought) if self.how == "stop" else brought == self.owned
+        if self.how == "part":
+            # Two that do not hear one another are elected in turns: meanwhile a consumer may be at the one that has no say.
+            return not self.fleet.network.reaches(self.name, self.other, 4222)
+        if self.how == "fill":
+            # Not more: with one that cannot write nats-server 2.9 may elect leaders again and again, and store nothing meanwhile.
+            said = self.fleet.log_since(self.name, self.log)
+            return re.search("no space left|out of .* resources|NO quorum", said) is not None
+        return self.fleet.records() >= self.records + 2 * self.fleet.options.peers
+
+    def undo(self) -> None:
+        fleet, network, process = self.fleet, self.fleet.network, self.fleet.processes[self.name]
+        fleet.note(f"{self.name}: back after {time.monotonic() - self.begin:.0f} s")
+        self.records = fleet.records()
+        if self.how == "stop":
+            process.send_signal(signal.SIGCONT)
+            if self.what == "gateway":
+                fleet.stopped.append((self.number, self.begin, time.monotonic()))
+        elif self.how == "kill":
+            process.wait()
+            fleet.start(self.name)
+        elif self.how == "cut":
+            network.mend(self.name)
+        elif self.how == "part":
+            network.join(self.name, self.other)
+        elif self.how == "slow":
+            network.quicken(self.name)
+        elif self.how == "fill":
+            fleet.disks[self.name].empty()
+            if self.what == "server":
+                # nats-server 2.9 does not go on by itself when there is room again, nor does it always end when it is told to.
+                process.kill()
+                process.wait()
+                fleet.start(self.name)
+
+    def is_well(self) -> bool:
+        """Whether what had the trouble is as before. A gateway shows that by taking peers again, in the next round."""
+        if self.what == "server":
+            return "200 OK" in self.fleet.network.ask(self.name, 8222, "/healthz") and (
+                self.fleet.records() >= self.records + self.fleet.options.peers)
+        return self.how != "stop" or self.fleet.refused() > 0
+
+
 class Fleet:
     def __init__(self, options: argparse.Namespace):
         self.options = options
@@ -80,189 +165,281 @@ class Fleet:
         self.ferry = options.programs.resolve() / "ferry"
         self.processes: dict[str, subprocess.Popen] = {}
         self.begin = time.monotonic()
-        # When a gateway was stopped or away: name, from, to.
+        # When a gateway was stopped: number, from, to.
         self.stopped: list[tuple[int, float, float]] = []
-        self.ports = free_ports(6)
-        self.addresses = [f"nats://127.0.0.1:{port}" for port in self.ports[:3]]
+        self.made: dict[str, int] = {}
+        self.troubles: list[Trouble] = []
+        self.bags: dict[str, list[str]] = {}
+        self.ended: list[str] = []
         self.given = [0] * options.peers
+        # So small with --once that every gateway hears every peer; otherwise one is heard for 63 m.
+        self.hall = 40.0 if options.once else 120.0
+        self.places = [
+            [self.random.uniform(0, self.hall), self.random.uniform(0, self.hall / 2)] for _ in range(options.peers)]
+        self.servers = [f"server-{number}" for number in range(SERVERS)]
+        self.gateways = [f"gateway-{number}" for number in range(options.gateways)]
+        # The hall's needs no network: it is there so that what a killed run left running is found.
+        self.network = Network([*self.servers, *self.gateways, "consumer", "hall"])
+        if options.once:
+            for name in self.servers:
+                self.network.be_impatient(name)
+        megabytes = 96 + int(16 * options.minutes)
+        self.disks = {name: Disk(name, self.work / name, megabytes) for name in self.servers}
+        self.disks |= {name: Disk(name, self.work / name, 16 + int(options.minutes)) for name in self.gateways}
+        self.addresses = [f"nats://{self.network.nodes[name]}:4222" for name in self.servers]
 
     def note(self, line: str) -> None:
         print(f"{time.monotonic() - self.begin:7.1f} s  {line}", flush=True)
 
-    def start(self, name: str, command: list, **how) -> subprocess.Popen:
-        log = (self.work / f"{name}.log").open("a")
+    def log_since(self, name: str, length: int) -> str:
+        with (self.work / f"{name}.log").open(errors="replace") as log:
+            log.seek(length)
+            return log.read()
+
+    def length_of_log(self, name: str) -> int:
+        return (self.work / f"{name}.log").stat().st_size
+
+    # Processes
+
+    def run_in(self, node: str, name: str, command: list, **how) -> subprocess.Popen:
         how = {"stdin": subprocess.DEVNULL, **how}
-        self.processes[name] = subprocess.Popen([str(word) for word in command], stdout=log, stderr=log, **how)
+        with (self.work / f"{name}.log").open("a") as log:
+            self.processes[name] = subprocess.Popen(
+                [str(word) for word in (*self.network.entering(node), *command)], stdout=log, stderr=log, **how)
         return self.processes[name]
 
-    def server(self, number: int) -> None:
-        routes = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in self.ports[3:])
-        configuration = self.work / f"server-{number}.conf"
+    def start(self, name: str) -> None:
+        kind, _, number = name.partition("-")
+        {"server": self.server, "gateway": self.gateway, "peer": self.peer, "consumer": self.consumer}[kind](name, number)
+
+    def server(self, name: str, number: str) -> None:
+        routes = ", ".join(f'"nats-route://{self.network.nodes[each]}:6222"' for each in self.servers)
+        configuration = self.work / f"{name}.conf"
         configuration.write_text(f"""
-server_name: s{number}
-listen: "127.0.0.1:{self.ports[number]}"
-jetstream {{ store_dir: "{self.work}/server-{number}", max_file_store: 2G }}
-cluster {{ name: fleet, listen: "127.0.0.1:{self.ports[3 + number]}", routes: [{routes}] }}
+server_name: {name}
+listen: "{self.network.nodes[name]}:4222"
+http: "127.0.0.1:8222"
+write_deadline: "2s"
+jetstream {{ store_dir: "{self.work}/{name}", max_file_store: {96 + int(16 * self.options.minutes)}M, max_memory_store: 16M }}
+cluster {{ name: fleet, listen: "{self.network.nodes[name]}:6222", routes: [{routes}] }}
 """)
-        self.start(f"server-{number}", ["nats-server", "-c", configuration])
+        self.run_in(name, name, ["nats-server", "-c", configuration])
 
-    def gateway(self, number: int) -> None:
-        name = f"gateway-{number}"
+    def gateway(self, name: str, number: str) -> None:
         (self.work / f"{name}.json").write_text(json.dumps({
-            "name": name, "store": f"{self.work}/{name}.ferry", "nats": self.addresses, "fleet": "leases",
-            "leaseSeconds": LEASE, "transport": f"hci:unix:{self.work}/air/{number}", "streamReplicas": 3,
-            "streamBytes": 1 << 28, "capacity": 64, "statusSeconds": 5}))
-        self.start(name, [self.ferry, "gateway", "--config", self.work / f"{name}.json"])
+            "name": name, "store": f"{self.work}/{name}/store.ferry", "nats": self.addresses, "fleet": "leases",
+            "leaseSeconds": self.options.lease, "transport": f"hci:unix:{self.work}/air/{number}", "streamReplicas": 3,
+            "streamBytes": (32 + int(4 * self.options.minutes)) << 20, "capacity": self.options.peers, "statusSeconds": 1}))
+        self.run_in(name, name, [self.ferry, "gateway", "--config", self.work / f"{name}.json"])
 
-    def peer(self, number: int) -> None:
-        controller = self.options.gateways + number
-        self.start(
-            f"peer-{number}",
-            [self.ferry, "send", "--store", self.work / f"peer-{number}.ferry", "--transport",
+    def peer(self, name: str, number: str) -> None:
+        controller = self.options.gateways + int(number)
+        self.run_in(
+            "hall", name,
+            [self.ferry, "send", "--store", self.work / f"{name}.ferry", "--transport",
              f"hci:unix:{self.work}/air/{controller}", "--listen", "--fleet", "--timeout", "3600", "--lines", "-"],
             stdin=subprocess.PIPE, text=True, bufsize=1)
 
+    def consumer(self, name: str, _: str) -> None:
+        self.run_in("consumer", name, [
+            self.options.python, ROOT / "Examples/Gateway/consumer.py", ",".join(self.addresses), "ferry",
+            self.work / "table"])
+
+    def restart_what_ended(self) -> None:
+        """Systemd would. A gateway that ends by itself is a fault all the same."""
+        killed = [trouble.name for trouble in self.troubles if trouble.how == "kill"]
+        for name in [*self.gateways, *self.servers, "consumer"]:
+            code = self.processes[name].poll()
+            if code is not None and name not in killed:
+                self.ended.append(f"{name} ended by itself with {code}")
+                self.note(self.ended[-1])
+                self.start(name)
+
+    # What the consumer's table says
+
+    def ask(self, words: str, *values: object) -> list:
+        try:
+            return sqlite3.connect(self.work / "table", timeout=30).execute(words, values).fetchall()
+        except sqlite3.OperationalError:
+            return []
+
+    def records(self) -> int:
+        return sum(row[0] for row in self.ask("SELECT count(*) FROM record"))
+
+    def refused(self) -> int:
+        return sum(row[0] for row in self.ask("SELECT count(*) FROM refused"))
+
+    def last_row(self) -> int:
+        return sum(row[0] or 0 for row in self.ask("SELECT max(rowid) FROM record"))
+
+    def owned_by(self, gateway: str) -> set[str]:
+        """The peers of which it has brought the last record."""
+        rows = self.ask(
+            "SELECT peer FROM record WHERE rowid IN (SELECT max(rowid) FROM record GROUP BY peer) AND gateway = ?", gateway)
+        return {row[0] for row in rows}
+
+    def brought_by_others(self, gateway: str, last: int) -> set[str]:
+        """The peers of which others have brought a record since a row of the table."""
+        return {row[0] for row in self.ask(
+            "SELECT DISTINCT peer FROM record WHERE rowid > ? AND gateway <> ?", last, gateway)}
+
+    # What happens
+
     def run(self) -> int:
         options = self.options
-        gateways, peers = options.gateways, options.peers
-        air = Air(options.programs.resolve(), self.work, gateways + peers)
+        self.air = air = Air(
+            [*self.network.entering("hall"), options.programs.resolve() / "virtual-controllers"], self.work,
+            options.gateways + options.peers)
         self.processes["air"] = air.process
-        for number in range(3):
-            self.server(number)
+        for name in self.servers:
+            self.start(name)
         # In a row through the hall, so that most places hear two gateways.
-        for number in range(gateways):
-            air.say(f"place {number} {HALL * (number + 0.5) / gateways:.1f} {HALL / 4 if number % 2 else HALL / 2:.1f}")
-        places = [[self.random.uniform(0, HALL), self.random.uniform(0, HALL / 2)] for _ in range(peers)]
-        for number, (x, y) in enumerate(places):
-            air.say(f"place {gateways + number} {x:.1f} {y:.1f}")
+        for number in range(options.gateways):
+            x, y = self.hall * (number + 0.5) / options.gateways, self.hall / (4 if number % 2 else 2)
+            air.say(f"place {number} {x:.1f} {y:.1f}")
         air.say(f"loss * * {options.loss}")
-        time.sleep(5)
-        for number in range(gateways):
-            self.gateway(number)
-        for number in range(peers):
-            self.peer(number)
-        self.start("consumer", [
-            options.python, ROOT / "Examples/Gateway/consumer.py", self.addresses[0], "ferry", self.work / "table"])
-        end = self.begin + options.minutes * 60
-        trouble = self.begin + 20
-        undo: list[tuple[float, object, str]] = []
-        while time.monotonic() < end or undo:
-            time.sleep(1)
-            now = time.monotonic()
-            self.walk(air, places)
-            self.feed()
-            self.restart_what_ended(undo)
-            for due in [each for each in undo if each[0] <= now]:
-                undo.remove(due)
-                self.note(due[2])
-                due[1]()
-            if now >= trouble and now < end and not undo:
-                undo.append(self.make_trouble(now))
-                trouble = now + self.random.uniform(15, 30)
+        self.walk()
+        wait_until("three servers", lambda: all(
+            "200 OK" in self.network.ask(name, 8222, "/healthz") for name in self.servers))
+        for name in self.gateways:
+            self.start(name)
+            wait_until(f"{name} at work", lambda: "connected, " in self.log_since(name, 0).replace("not connected, ", ""))
+        for number in range(options.peers):
+            self.start(f"peer-{number}")
+        self.start("consumer")
+        wait_until("a first record of each peer", lambda: self.step() or len(
+            self.ask("SELECT DISTINCT peer FROM record")) == options.peers, 120 + options.peers * 5)
+        self.note("each peer has been heard of")
+        if options.once:
+            self.go_through_rounds()
+        else:
+            self.make_trouble_until(time.monotonic() + options.minutes * 60)
         self.note("no more trouble; the peers come to their end")
-        for number in range(peers):
+        for number in range(options.peers):
             self.processes[f"peer-{number}"].stdin.close()
-        patience = time.monotonic() + 120 + options.minutes * 20
-        waiting = set(range(peers))
+        patience = time.monotonic() + 180 + options.minutes * 20
+        waiting = set(range(options.peers))
         while time.monotonic() < patience:
             time.sleep(1)
-            self.walk(air, places)
-            self.restart_what_ended([])
+            self.walk()
+            self.restart_what_ended()
             waiting = {number for number in waiting if self.processes[f"peer-{number}"].poll() is None}
             if not waiting and self.records() >= sum(self.given):
                 break
-        return self.judge(air, waiting)
+        return self.judge(waiting)
 
-    def walk(self, air: Air, places: list) -> None:
-        for number, place in enumerate(places):
-            place[0] = min(HALL, max(0, place[0] + self.random.uniform(-3, 3)))
-            place[1] = min(HALL / 2, max(0, place[1] + self.random.uniform(-3, 3)))
-            air.say(f"place {self.options.gateways + number} {place[0]:.1f} {place[1]:.1f}")
+    def step(self) -> None:
+        """A second of the hall's life."""
+        time.sleep(1)
+        for number in range(self.options.peers):
+            if (code := self.processes[f"peer-{number}"].poll()) is not None:
+                raise ChildProcessError(f"peer-{number} ended with {code} though it was still to send; see its log")
+        self.walk()
+        self.feed()
+        self.restart_what_ended()
+        for trouble in self.troubles:
+            trouble.keep()
+
+    def walk(self) -> None:
+        for number, place in enumerate(self.places):
+            place[0] = min(self.hall, max(0, place[0] + self.random.uniform(-3, 3)))
+            place[1] = min(self.hall / 2, max(0, place[1] + self.random.uniform(-3, 3)))
+            self.air.say(f"place {self.options.gateways + number} {place[0]:.1f} {place[1]:.1f}")
         # One in a hundred is carried through the hall.
-        if self.random.random() < len(places) / 100:
-            places[self.random.randrange(len(places))][0] = self.random.uniform(0, HALL)
+        if self.random.random() < len(self.places) / 100:
+            self.random.choice(self.places)[0] = self.random.uniform(0, self.hall)
 
     def feed(self) -> None:
         for number in range(self.options.peers):
             process = self.processes[f"peer-{number}"]
-            if process.poll() is None and self.random.random() < 0.5:
-                try:
-                    process.stdin.write(f"{number} {self.given[number] + 1}\n")
-                    self.given[number] += 1
-                except BrokenPipeError:
-                    pass
+            if self.random.random() < 0.5:
+                process.stdin.write(f"{number} {self.given[number] + 1}\n")
+                self.given[number] += 1
 
-    def restart_what_ended(self, undo: list) -> None:
-        """Systemd would."""
-        if undo:
-            return
-        for number in range(self.options.gateways):
-            process = self.processes[f"gateway-{number}"]
-            if process.poll() is not None:
-                self.note(f"gateway-{number} ended by itself with {process.returncode}; it is started again")
-                self.gateway(number)
-        if self.processes["consumer"].poll() is not None:
-            self.start("consumer", [
-                self.options.python, ROOT / "Examples/Gateway/consumer.py", self.addresses[0], "ferry",
-                self.work / "table"])
+    def victim(self, what: str) -> int:
+        """With --once the gateway that has the most peers."""
+        if what == "server":
+            return self.random.randrange(SERVERS)
+        if not self.options.once:
+            return self.random.randrange(self.options.gateways)
+        return max(range(self.options.gateways), key=lambda number: len(self.owned_by(self.gateways[number])))
 
-    def make_trouble(self, now: float) -> tuple:
-        kind = self.random.choice(["kill server", "stop server", "kill gateway", "stop gateway"])
-        how, what = kind.split()
-        count = 3 if what == "server" else self.options.gateways
-        number = self.random.randrange(count)
-        name = f"{what}-{number}"
-        lasts = self.random.uniform(3, 3 * LEASE)
-        process = self.processes[name]
-        self.note(f"{name}: {how} for {lasts:.0f} s")
-        process.send_signal(signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+    def until(self, what: str, condition, seconds: float = 120) -> None:
+        wait_until(what, lambda: self.step() or condition(), seconds)
 
-        def mend() -> None:
-            if how == "stop":
-                process.send_signal(signal.SIGCONT)
-                if what == "gateway":
-                    self.stopped.append((number, now, time.monotonic()))
-            else:
-                process.wait()
-                (self.server if what == "server" else self.gateway)(number)
+    def go_through_rounds(self) -> None:
+        for of_gateway, of_server in ROUNDS:
+            self.troubles = [
+                Trouble(self, what, how) for what, how in (("server", of_server), ("gateway", of_gateway)) if how]
+            for trouble in self.troubles:
+                self.until(f"{trouble.name}: what comes of {trouble.how}", trouble.is_seen)
+                self.note(f"{trouble.name}: {trouble.how} has shown what it does")
+            troubles, self.troubles = self.troubles, []
+            for trouble in troubles:
+                trouble.undo()
+            for trouble in troubles:
+                self.until(f"{trouble.name}: well again after {trouble.how}", trouble.is_well)
+        self.note("all are well again")
 
-        return now + lasts, mend, f"{name}: back"
+    def make_trouble_until(self, end: float) -> None:
+        """One of a server and one of a gateway at most at once, for up to three leases; of each kind about as many."""
+        due = {what: time.monotonic() + self.random.uniform(5, 20) for what in KINDS}
+        while time.monotonic() < end or self.troubles:
+            self.step()
+            now = time.monotonic()
+            for trouble in [each for each in self.troubles if each.lasts_until <= now]:
+                self.troubles.remove(trouble)
+                trouble.undo()
+                due[trouble.what] = now + self.random.uniform(8, 25)
+            for what, kinds in KINDS.items():
+                if now < due[what] or now > end or any(each.what == what for each in self.troubles):
+                    continue
+                if not self.bags.get(what):
+                    self.bags[what] = self.random.sample(kinds, len(kinds))
+                trouble = Trouble(self, what, self.bags[what].pop())
+                trouble.lasts_until = now + self.random.uniform(3, 3 * self.options.lease)
+                self.troubles.append(trouble)
 
-    def records(self) -> int:
-        try:
-            return sqlite3.connect(self.work / "table", timeout=10).execute("SELECT count(*) FROM record").fetchone()[0]
-        except sqlite3.OperationalError:
-            return 0
+    # What came of it
 
-    def judge(self, air: Air, waiting: set) -> int:
-        faults = []
+    def judge(self, waiting: set) -> int:
+        faults = list(self.ended)
         if waiting:
             faults.append(f"peers {sorted(waiting)} still wait for somebody to take their records")
         for number in range(self.options.peers):
             code = self.processes[f"peer-{number}"].poll()
             if code not in (None, 0):
                 faults.append(f"peer-{number} ended with {code}; see its log")
-        table = sqlite3.connect(self.work / "table", timeout=10)
         senders: dict[str, list] = {}
-        for name, data in table.execute("SELECT name, bytes FROM record"):
+        arrivals: dict[tuple, list] = {}
+        for name, gateway, arrived, data in self.ask("SELECT name, gateway, arrived, bytes FROM record"):
             sender, _, _, sequence = name.split("/")
             senders.setdefault(sender, []).append((int(sequence), data.decode()))
+            arrivals.setdefault((sender, gateway), []).append((arrived, int(sequence)))
         found: dict[int, list] = {}
         for rows in senders.values():
             values = [text.split() for _, text in sorted(rows)]
             found.setdefault(int(values[0][0]), []).extend(int(value[1]) for value in values)
         for number in range(self.options.peers):
-            if found.get(number, []) != list(range(1, self.given[number] + 1)):
-                have = found.get(number, [])
+            have = found.get(number, [])
+            if have != list(range(1, self.given[number] + 1)):
                 missing = sorted(set(range(1, self.given[number] + 1)) - set(have))
                 faults.append(
                     f"peer {number}: {len(have)} records of {self.given[number]}, missing {missing[:10]}, "
                     f"{len(have) - len(set(have))} twice, in order: {have == sorted(have)}")
-        refused = table.execute("SELECT count(*) FROM refused").fetchone()[0]
-        doubles = self.doubles(air)
-        faults += doubles
-        faults += air.complaints
-        ups = sum(1 for change in air.changes if change[1] == "up")
+        for (sender, gateway), rows in arrivals.items():
+            sequences = [sequence for _, sequence in sorted(rows)]
+            if sequences != sorted(sequences):
+                faults.append(f"{gateway} has published records of {sender} out of their order")
+        refused = self.refused()
+        if not refused:
+            faults.append("no claim that came too late was refused: nothing has shown that it would be")
+        faults += self.doubles()
+        faults += self.air.complaints
+        ups = sum(1 for change in self.air.changes if change[1] == "up")
+        self.note(", ".join(f"{count} x {kind}" for kind, count in sorted(self.made.items())))
+        if self.network.ways:
+            self.note(f"slow: {self.network.ways}")
         self.note(
             f"{sum(self.given)} records of {self.options.peers} peers, {self.records()} in the table; {ups} connections, "
             f"{refused} late claims refused")
@@ -270,18 +447,21 @@ cluster {{ name: fleet, listen: "127.0.0.1:{self.ports[3 + number]}", routes: [{
             print(f"!! {fault}")
         return 1 if faults else 0
 
-    def doubles(self, air: Air) -> list[str]:
+    def doubles(self) -> list[str]:
         """Peers that were connected to two gateways at once, of which none was stopped or just woken up."""
         holders: dict[int, dict[int, float]] = {}
         faults = []
-        for when, what, one, other in air.changes:
+        for when, what, one, other in self.air.changes:
             gateway, peer = min(one, other), max(one, other)
             if what == "down":
                 holders.get(peer, {}).pop(gateway, None)
                 continue
-            for holder in holders.get(peer, {}):
-                # Who wakes up, or has died, has its controller's connections a moment longer than its lease.
-                if not any(number == holder and begin <= when <= finish + 2 for number, begin, finish in self.stopped):
+            for holder, since in holders.get(peer, {}).items():
+                # The controller of one that is stopped keeps its connections, which it ends when it wakes up.
+                if not any(
+                    number == holder and since <= finish and begin <= when <= finish + 10
+                    for number, begin, finish in self.stopped
+                ):
                     faults.append(
                         f"peer-{peer - self.options.gateways} was connected to gateway-{holder} and gateway-{gateway} at "
                         f"{when:.3f} of the air's log")
@@ -291,8 +471,9 @@ cluster {{ name: fleet, listen: "127.0.0.1:{self.ports[3 + number]}", routes: [{
     def end(self) -> None:
         for process in self.processes.values():
             if process.poll() is None:
-                process.send_signal(signal.SIGCONT)
                 process.kill()
+        for process in self.processes.values():
+            process.wait()
 
 
 def main() -> int:
@@ -301,16 +482,31 @@ def main() -> int:
     parser.add_argument("--work", type=pathlib.Path, required=True)
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--once", action="store_true", help="each trouble once, in a fixed order, instead of minutes")
     parser.add_argument("--gateways", type=int, default=4)
     parser.add_argument("--peers", type=int, default=100)
+    parser.add_argument("--lease", type=int, default=10)
     parser.add_argument("--loss", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    fleet = Fleet(options)
+    if options.once:
+        options.minutes = 1
+    end_on_signals()
+    if obstacle := check():
+        print(f"fleet: {obstacle}", file=sys.stderr)
+        return 1
+    remove_leftovers()
+    fleet = None
     try:
+        fleet = Fleet(options)
         return fleet.run()
+    except (TimeoutError, OSError) as error:
+        print(f"!! {error}")
+        return 1
     finally:
-        fleet.end()
+        if fleet:
+            fleet.end()
+        remove_all_of(os.getpid())
 
 
 if __name__ == "__main__":

@@ -128,7 +128,7 @@
                         // What has left does not come back at the end of the exchange; all else is taken up again by the next.
                         try await channel.send(
                             message, options: SendOptions(receipt: .handedOver), timeout: isOver ? .seconds(5) : nil)
-                        state.withLock { $0.session.left(at: time.now) }
+                        state.withLock { $0.session.left(after: time.now - now) }
                     } catch {
                         fail(error)
                         break

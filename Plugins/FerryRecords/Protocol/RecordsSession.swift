@@ -142,9 +142,10 @@
                 && inbound.allSatisfy { $0.isFound && !$0.owesPosition && $0.committed == $0.received }
         }
 
-        /// The last message has left. On a slow link a large record may take longer than the peer has for its answer.
-        mutating func left(at now: Timestamp) {
-            if answerDeadline != nil { answerDeadline = now + configuration.patience }
+        /// The last message took so long to leave: on a slow link a large record may take longer than the peer has for its answer. No
+        /// more than that is added, or who sends on and on would wait for ever for a peer that answers nothing.
+        mutating func left(after time: Duration) {
+            if let deadline = answerDeadline { answerDeadline = deadline + time }
         }
 
         /// - Throws: `timedOut` when the peer owes an answer for too long.

@@ -39,7 +39,8 @@
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
-            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, metrics, logLevel
+            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, metrics,
+                logLevel
         }
 
         /// Reads a file.
@@ -152,8 +153,8 @@
         func leases() throws -> LeaseKeeper.Configuration? {
             guard let fleet else {
                 for (key, isThere) in [
-                    ("leaseSeconds", leaseSeconds != nil), ("capacity", capacity != nil), ("storeBytes", storeBytes != nil),
-                    ("peers", peers != nil),
+                    ("leaseSeconds", leaseSeconds != nil), ("capacity", capacity != nil),
+                    ("storeBytes", storeBytes != nil), ("peers", peers != nil),
                 ] {
                     guard !isThere else {
                         throw CommandFailure("\(key) goes with fleet; name the bucket of its leases.")

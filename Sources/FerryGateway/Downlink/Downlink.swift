@@ -402,15 +402,6 @@
         func takeNews() -> Bool { hasNews.exchange(false, ordering: .sequentiallyConsistent) }
     }
 
-    extension FerryError {
-        /// Whether trying again changes nothing, as long as nobody changes what was given or what is on the server.
-        var isHopelessForNATS: Bool {
-            [.natsRefused, .natsInsecure, .natsWrongShape, .natsNotFound, .messageTooLarge, .invalidConfiguration]
-                .contains(
-                    code)
-        }
-    }
-
     extension Downlink.Configuration {
         func check() throws(FerryError) {
             func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }

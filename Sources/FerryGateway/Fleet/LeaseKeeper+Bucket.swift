@@ -29,9 +29,6 @@
 
         /// Connects, until the task is cancelled.
         func stayConnected() async {
-            let hopeless: Set<FerryError.Code> = [
-                .natsRefused, .natsInsecure, .natsWrongShape, .natsNotFound, .invalidConfiguration,
-            ]
             var wasConnected = false
             while !Task.isCancelled {
                 do throws(FerryError) {
@@ -64,7 +61,7 @@
                 } catch {
                     let isOver = state.withLock { state -> Bool in
                         state.status.trouble = error.message
-                        guard !wasConnected && hopeless.contains(error.code) else { return false }
+                        guard !wasConnected && error.isHopelessForNATS else { return false }
                         state.failure = error
                         state.isEnding = true
                         return true
