@@ -202,7 +202,8 @@ class Fleet:
     # Processes
 
     def run_in(self, node: str, name: str, command: list, **how) -> subprocess.Popen:
-        how = {"stdin": subprocess.DEVNULL, **how}
+        # A nats-server that loses its disk leaves files where it runs.
+        how = {"stdin": subprocess.DEVNULL, "cwd": self.work, **how}
         with (self.work / f"{name}.log").open("a") as log:
             self.processes[name] = subprocess.Popen(
                 [str(word) for word in (*self.network.entering(node), *command)], stdout=log, stderr=log, **how)
