@@ -17,6 +17,7 @@ import os
 import pathlib
 import random
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -144,9 +145,12 @@ class Trouble:
         elif self.how == "fill":
             fleet.disks[self.name].empty()
             if self.what == "server":
-                # nats-server 2.9 does not go on by itself when there is room again, nor does it always end when it is told to.
+                # nats-server 2.9 does not go on by itself when there is room again, nor does it always end when it is told to. It
+                # leaves snapshots that are cut short, and would take them for the state of the cluster: what it has is thrown away,
+                # and comes from the other two.
                 process.kill()
                 process.wait()
+                shutil.rmtree(fleet.work / self.name / "jetstream")
                 fleet.start(self.name)
 
     def is_well(self) -> bool:
@@ -202,7 +206,8 @@ class Fleet:
     # Processes
 
     def run_in(self, node: str, name: str, command: list, **how) -> subprocess.Popen:
-        how = {"stdin": subprocess.DEVNULL, **how}
+        # A nats-server that loses its disk leaves files where it runs.
+        how = {"stdin": subprocess.DEVNULL, "cwd": self.work, **how}
         with (self.work / f"{name}.log").open("a") as log:
             self.processes[name] = subprocess.Popen(
                 [str(word) for word in (*self.network.entering(node), *command)], stdout=log, stderr=log, **how)
