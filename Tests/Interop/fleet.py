@@ -34,9 +34,9 @@ KINDS = {
     "gateway": ["fill", "kill", "cut", "stop", "slow"],
 }
 # With --once: what is done at the same time, a gateway's trouble and a server's. In this order each gateway's shows that the one
-# before it is well again, for it has taken the peers.
+# before it is well again, for it has taken the peers. A server's disk is not filled: nobody knows when nats-server 2.9 notices it.
 ROUNDS = [
-    ("fill", "kill"), ("kill", "cut"), ("cut", "stop"), ("stop", None), ("slow", "part"), (None, "slow"), (None, "fill")]
+    ("fill", "kill"), ("kill", "cut"), ("cut", "stop"), ("stop", None), ("slow", "part"), (None, "slow")]
 
 
 class Air:
@@ -234,7 +234,9 @@ cluster {{ name: fleet, listen: "{self.network.nodes[name]}:6222", routes: [{rou
         (self.work / f"{name}.json").write_text(json.dumps({
             "name": name, "store": f"{self.work}/{name}/store.ferry", "nats": self.addresses, "fleet": "leases",
             "leaseSeconds": self.options.lease, "transport": f"hci:unix:{self.work}/air/{number}", "streamReplicas": 3,
-            "streamBytes": (32 + int(4 * self.options.minutes)) << 20, "capacity": self.options.peers, "statusSeconds": 1}))
+            "streamBytes": (32 + int(4 * self.options.minutes)) << 20, "capacity": self.options.peers, "statusSeconds": 1,
+            # Few with --once, where most peers are to be free when a gateway is stopped.
+            "slots": 2 if self.options.once else 4}))
         self.run_in(name, name, [self.ferry, "gateway", "--config", self.work / f"{name}.json"])
 
     def peer(self, name: str, number: str) -> None:
