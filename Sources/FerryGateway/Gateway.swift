@@ -211,7 +211,7 @@
                     try checkCancellation()
                     // A store that was closed says so.
                     _ = try await store.undone()
-                    if !wasConnected && error.isHopelessForNATS { throw error }
+                    if !wasConnected && error.isHopelessForNATS(creates: configuration.createsStream) { throw error }
                     state.withLock { $0.status.trouble = error.message }
                     observer?.observe(.failed(.stream, error))
                 }

@@ -4,11 +4,14 @@
 
     extension FerryError {
         /// Whether trying again changes nothing, as long as nobody changes what was given or what is on the server.
-        var isHopelessForNATS: Bool {
+        ///
+        /// - Parameter creates: whether a stream or bucket that is not there is made: a cluster that has not settled says of one that
+        ///   it was asked to make that it was not found.
+        func isHopelessForNATS(creates: Bool) -> Bool {
             let codes: [Code] = [
-                .natsRefused, .natsInsecure, .natsWrongShape, .natsNotFound, .messageTooLarge, .invalidConfiguration,
+                .natsRefused, .natsInsecure, .natsWrongShape, .messageTooLarge, .invalidConfiguration,
             ]
-            return codes.contains(code)
+            return codes.contains(code) || code == .natsNotFound && !creates
         }
     }
 #endif

@@ -72,13 +72,15 @@
             try await append(100)
             try await until { one.keeper.status.trouble?.contains("and is to have 50000") == true }
             try await until { one.keeper.ownedPeers.isEmpty }
+            // On a machine that stood still it may have lost the peer before, and got it again.
+            let begun = one.keeper.status.begun
             let two = try FleetRadioTests.Whole(
                 .init(short: "two", server), store("two"), adapters.2,
                 layout)
             try await append(10)
             try await peer.drained("collector", within: .seconds(60))
             try await until { two.keeper.status.begun >= 1 }
-            #expect(one.keeper.ownedPeers.isEmpty && one.keeper.status.begun == 1)
+            #expect(one.keeper.ownedPeers.isEmpty && one.keeper.status.begun == begun)
 
             // Somebody takes out of the stream what it has.
             let connection = try await NATSConnection.connect(NATSConfiguration(servers: [server.url]))
@@ -89,7 +91,7 @@
             await two.end()
             try await append(10)
             try await peer.drained("collector", within: .seconds(60))
-            #expect(one.keeper.status.begun == 2)
+            #expect(one.keeper.status.begun > begun)
             listener.close()
             await one.end()
             serving.cancel()

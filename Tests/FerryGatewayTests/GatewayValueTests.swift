@@ -29,6 +29,20 @@
 
         private func names(_ orders: [Plan.Order]) -> [String] { orders.map(\.publication.id) }
 
+        /// Seen of a gateway that began beside a cluster without a leader: "The stream ferry cannot be made (Not Found)".
+        @Test func whatIsNotFoundIsWaitedForWhereItIsMade() {
+            let missing = FerryError(.natsNotFound, "The stream cannot be made.")
+            #expect(!missing.isHopelessForNATS(creates: true) && missing.isHopelessForNATS(creates: false))
+            for code in [
+                FerryError.Code.natsRefused, .natsInsecure, .natsWrongShape, .messageTooLarge, .invalidConfiguration,
+            ] {
+                #expect(FerryError(code, "").isHopelessForNATS(creates: true))
+            }
+            for code in [FerryError.Code.natsNoServer, .natsNotReady, .timedOut, .natsFailed, .natsStreamFull] {
+                #expect(!FerryError(code, "").isHopelessForNATS(creates: false))
+            }
+        }
+
         @Test func namesAreOfOneStreamAndTenure() {
             func record(_ sequence: UInt64, stream: String = "a b", nonce: UInt64 = 7, low: UInt64 = 2) -> RecordID {
                 RecordID(

@@ -160,7 +160,7 @@
                     }
                     await connection.close()
                 } catch {
-                    if !wasConnected && error.isHopelessForNATS { throw error }
+                    if !wasConnected && error.isHopelessForNATS(creates: configuration.createsStream) { throw error }
                     note(error)
                 }
                 guard !Task.isCancelled else {

@@ -61,7 +61,9 @@
                 } catch {
                     let isOver = state.withLock { state -> Bool in
                         state.status.trouble = error.message
-                        guard !wasConnected && error.isHopelessForNATS else { return false }
+                        guard !wasConnected && error.isHopelessForNATS(creates: configuration.createsBucket) else {
+                            return false
+                        }
                         state.failure = error
                         state.isEnding = true
                         return true
