@@ -16,7 +16,7 @@
         public enum Event: Sendable, Hashable {
             /// It is lost; it is being set up again.
             case disconnected
-            /// It is there again, to the server of this ``NATSConnection/serverID``.
+            /// It is there again, to the server of this ``NATSConnection/serverID()``.
             case reconnected(server: String)
             /// It has ended for good, as when credentials are refused twice.
             case closed(reason: String)
@@ -64,22 +64,16 @@
         }
 
         /// The server's own identifier, which it draws anew at each start (`server_id` in its INFO); empty while there is none.
-        public var serverID: String {
-            guard let handle = handle.withLock({ $0 }) else { return "" }
-            return handle.serverID
-        }
+        ///
+        /// It waits while libnats connects, which may be as long as ``NATSConfiguration/connectTimeout``.
+        public func serverID() async -> String { (try? await perform { handle in handle.serverID }) ?? "" }
 
-        /// Whether there is a connection now.
-        public var isConnected: Bool {
-            guard let handle = handle.withLock({ $0 }) else { return false }
-            return natsConnection_Status(handle.connection) == NATS_CONN_STATUS_CONNECTED
-        }
+        /// Whether there is a connection now, as far as libnats has said. It never waits: libnats holds its lock while it connects
+        /// and writes, and whoever asked it would stand still with it.
+        public var isConnected: Bool { news.isConnected }
 
-        /// The largest message that the server takes, headers included, in bytes.
-        public var maximumPayload: Int {
-            guard let handle = handle.withLock({ $0 }) else { return 0 }
-            return Int(clamping: natsConnection_GetMaxPayload(handle.connection))
-        }
+        /// The largest message that the server takes, headers included, in bytes; of the server that was connected to first.
+        public var maximumPayload: Int { handle.withLock { $0 }?.maximumPayload ?? 0 }
 
         /// What becomes of the connection from here on; the last 64 events, where they are not taken. It ends with the connection.
         public func events() -> AsyncStream<Event> { news.stream() }
@@ -187,6 +181,7 @@
         let jetStream: OpaquePointer
         /// How long an answer may take, in milliseconds.
         let wait: Int64
+        let maximumPayload: Int
         private let closure: UnsafeMutableRawPointer?
 
         init(_ configuration: NATSConfiguration, _ news: NATSNews) throws(FerryError) {
@@ -209,6 +204,7 @@
                 throw NATSFailure(status).error("JetStream cannot be used")
             }
             jetStream = context
+            maximumPayload = Int(clamping: natsConnection_GetMaxPayload(connection))
         }
 
         private static func connect(
@@ -306,9 +302,12 @@
             var listeners: [Int: AsyncStream<NATSConnection.Event>.Continuation] = [:]
             var next = 0
             var end: NATSConnection.Event?
+            var isConnected = true
         }
 
         private let state = Mutex(State())
+
+        var isConnected: Bool { state.withLock { $0.isConnected } }
 
         func stream() -> AsyncStream<NATSConnection.Event> {
             let (stream, continuation) = AsyncStream<NATSConnection.Event>.makeStream(
@@ -330,12 +329,20 @@
         }
 
         func tell(_ event: NATSConnection.Event) {
-            for listener in state.withLock({ Array($0.listeners.values) }) { listener.yield(event) }
+            let listeners = state.withLock { state in
+                switch event {
+                case .disconnected, .closed: state.isConnected = false
+                case .reconnected: state.isConnected = true
+                }
+                return Array(state.listeners.values)
+            }
+            for listener in listeners { listener.yield(event) }
         }
 
         func finish(_ event: NATSConnection.Event) {
             let listeners = state.withLock { state in
                 if state.end == nil { state.end = event }
+                state.isConnected = false
                 defer { state.listeners = [:] }
                 return Array(state.listeners.values)
             }

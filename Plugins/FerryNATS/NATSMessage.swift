@@ -1,5 +1,6 @@
 #if NATS
     import CNATS
+    import Dispatch
     import Ferry
     import Glibc
     import Synchronization
@@ -141,8 +142,17 @@
             }
             guard isFirst else { return }
             Registry.remove(closure)
-            natsSubscription_Destroy(raw)
+            // libnats holds its lock while it connects and writes; a task's thread is not to wait for that.
+            let raw = Raw(raw)
+            Self.queue.async { natsSubscription_Destroy(raw.pointer) }
         }
+
+        private struct Raw: @unchecked Sendable {
+            let pointer: OpaquePointer?
+            init(_ pointer: OpaquePointer?) { self.pointer = pointer }
+        }
+
+        private static let queue = DispatchQueue(label: "ferry.nats.subscriptions")
 
         deinit { end() }
     }

@@ -197,7 +197,7 @@
                             timeout: configuration.patience, feed: { [weak self] in self?.step($0) ?? [] })
                         wasConnected = true
                         state.withLock { $0.publisher = publisher }
-                        observer?.observe(.connected(.stream, server: connection.serverID))
+                        observer?.observe(.connected(.stream, server: await connection.serverID()))
                         failure = await serve(connection)
                     } catch { failure = error }
                     state.withLock { state in
@@ -321,10 +321,10 @@
             }
             // What was answered before the question is what the answer is good for.
             let now = time.now
-            let server = connection.serverID
+            let server = await connection.serverID()
             let (displaced, answered) = state.withLock { ($0.plan.displaced, $0.watch.lastAnswered) }
             let found = try await connection.state(of: configuration.stream.name)
-            guard connection.isConnected, connection.serverID == server else {
+            guard connection.isConnected, await connection.serverID() == server else {
                 state.withLock { $0.wantsLook = true }
                 tell.yield()
                 return false
@@ -343,7 +343,7 @@
                 // Nothing was lost: what a subject ends with now is what the next one comes after.
                 for (lane, subject) in displaced {
                     let last = try await connection.lastSequence(of: subject, in: configuration.stream.name)
-                    guard connection.isConnected, connection.serverID == server else { break }
+                    guard connection.isConnected, await connection.serverID() == server else { break }
                     state.withLock { $0.plan.follow(lane, after: last) }
                 }
                 // Last, for it fails while the disk is full.

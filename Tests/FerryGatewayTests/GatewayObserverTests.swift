@@ -47,7 +47,7 @@
             #expect(record.peer == "ada" && record.token == nil && record.bytes == first.bytes.count)
             #expect(record.id.name == record.name && record.id.sender == setting.peer.id)
             #expect(journal.released == 120)
-            #expect(journal.servers(.stream) == [connection.serverID])
+            #expect(journal.servers(.stream) == [await connection.serverID()])
             // Each is read before it is published.
             var known: Set<String> = []
             for event in journal.events {

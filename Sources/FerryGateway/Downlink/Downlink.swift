@@ -344,7 +344,7 @@
         private func remove(
             _ window: inout DownlinkWindow, _ watch: inout NATSServerWatch, _ connection: NATSConnection
         ) async throws(FerryError) {
-            let server = connection.serverID
+            let server = await connection.serverID()
             let found = try await connection.state(of: configuration.stream.name)
             if case .mayHaveLost(let why) = watch.look(server, found) {
                 throw FerryError(

@@ -45,7 +45,7 @@
                             state.connection = connection
                             state.status.trouble = nil
                         }
-                        observer?.observe(.connected(.leases, server: connection.serverID))
+                        observer?.observe(.connected(.leases, server: await connection.serverID()))
                         tell.yield()
                         await serve(connection, messages)
                         observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
