@@ -18,10 +18,8 @@
     }
 
     private func relay(_ order: [UInt8], _ store: RecordStore) async throws {
-        try await store.relay(
-            [RelayedRecord(sequence: 7, time: 1_795_000_000_000_000_000, bytes: order)], from: "orders",
-            stream: "press",
-            to: "press-7")
+        let record = RelayedRecord(sequence: 7, time: 1_795_000_000_000_000_000, bytes: order)
+        try await store.relay([record], from: "orders", stream: "press", to: "press-7")
     }
 
     private func serve(_ store: RecordStore, over transport: any Transport) async throws {

@@ -114,8 +114,10 @@ class Trouble:
             if self.how == "slow":
                 return time.monotonic() > self.begin + 2 * self.fleet.options.lease
             brought = self.owned & self.fleet.brought_by_others(self.name, self.last)
-            # The controller of one that is stopped holds on to its connections: those peers wait for 60 s until they give it up.
-            return bool(brought) if self.how == "stop" else brought == self.owned
+            if self.how == "stop":
+                # Long enough to lose its leases. Its controller holds on to its connections: those peers wait for 60 s.
+                return bool(brought) and time.monotonic() > self.begin + 2 * self.fleet.options.lease
+            return brought == self.owned
         if self.how == "part":
             # Two that do not hear one another are elected in turns: meanwhile a consumer may be at the one that has no say.
             return not self.fleet.network.reaches(self.name, self.other, 4222)
