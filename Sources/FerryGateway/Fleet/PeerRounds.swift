@@ -1,6 +1,7 @@
 #if NATS && Records
     import DequeModule
     public import Ferry
+    import FerryFleet
     public import FerryRecords
     import Synchronization
 
@@ -36,6 +37,8 @@
 
         private struct State {
             var rounds: [String: Task<Void, Never>] = [:]
+            /// The links of the visits that there are.
+            var links: [String: any Link] = [:]
             var failures: [String: String] = [:]
             var isAwaitingRoom = false
         }
@@ -97,7 +100,12 @@
                 return state.rounds.removeValue(forKey: peer)
             }
             task?.cancel()
+            // What is to be said in the end has half of the time that there is; then the link is closed whoever still speaks.
+            let timer = time.schedule(at: time.now + keeper.configuration.policy.stopping / 2) { [weak self] in
+                self?.state.withLock { $0.links[peer] }?.close()
+            }
             await task?.value
+            timer.cancel()
         }
 
         private func goRound(_ peer: String) async {
@@ -169,6 +177,8 @@
                 link.close()
                 return nil
             }
+            state.withLock { $0.links[peer] = link }
+            defer { state.withLock { $0.links[peer] = nil } }
             keeper.met(peer)
             let turns = Task { [weak self] in await self?.giveTurns(peer) }
             defer { turns.cancel() }
