@@ -56,9 +56,7 @@
             try await perform { handle throws(FerryError) in
                 var code = jsErrCode(0)
                 let status = subject.withCString { subject in
-                    var options = jsOptions()
-                    jsOptions_Init(&options)
-                    options.Wait = handle.wait
+                    var options = handle.options
                     options.Stream.Purge.Subject = subject
                     options.Stream.Purge.Sequence = sequence + 1
                     return js_PurgeStream(handle.jetStream, stream, &options, &code)
@@ -78,9 +76,7 @@
                 var info: UnsafeMutablePointer<jsStreamInfo>?
                 var code = jsErrCode(0)
                 let status = pattern.withCString { pattern in
-                    var options = jsOptions()
-                    jsOptions_Init(&options)
-                    options.Wait = handle.wait
+                    var options = handle.options
                     options.Stream.Info.SubjectsFilter = pattern
                     return js_GetStreamInfo(&info, handle.jetStream, stream, &options, &code)
                 }

@@ -200,13 +200,20 @@
     extension NATSHandle {
         private static var attempts: Int64 { 5 }
 
+        /// For a request, with the time that an answer has.
+        var options: jsOptions {
+            var options = jsOptions()
+            jsOptions_Init(&options)
+            options.Wait = wait
+            return options
+        }
+
         func find(_ name: String) throws(FerryError) -> NATSStream.Found {
             var info: UnsafeMutablePointer<jsStreamInfo>?
             var code = jsErrCode(0)
             // A server that has just started may lose one of two requests that come at the same instant (nats-server 2.9.10), so
             // that this, which each gateway begins with, is asked a few times within its time.
-            var options = jsOptions()
-            jsOptions_Init(&options)
+            var options = options
             options.Wait = max(1, wait / Self.attempts)
             var status = js_GetStreamInfo(&info, jetStream, name, &options, &code)
             for _ in 1..<Self.attempts where status == NATS_TIMEOUT {

@@ -8,14 +8,7 @@
             guard !name.isEmpty else {
                 throw refuse("The gateway has no name, which its records carry. Give it one.")
             }
-            guard RecordNames.isPrefix(prefix) else {
-                throw refuse(
-                    "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."
-                )
-            }
-            guard !stream.name.isEmpty, RecordNames.escaped(stream.name) == stream.name else {
-                throw refuse("\(stream.name.debugDescription) is no name for a stream: use letters, digits, - and _.")
-            }
+            try RecordNames.check(prefix: prefix, stream: stream.name)
             guard retention >= .milliseconds(100), retention <= .seconds(86_400) else {
                 throw refuse("The retention is \(retention); it must be 100 ms to a day.")
             }

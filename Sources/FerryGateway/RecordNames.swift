@@ -1,4 +1,5 @@
 #if NATS && Records
+    import Ferry
     import FerryFleet
     import FerryNATS
     import FerryRecords
@@ -43,6 +44,21 @@
 
         /// What ``word(_:)`` has made a word of.
         static func name(_ word: some StringProtocol) -> String? { word == "%" ? "" : unescaped(word) }
+
+        /// - Throws: `invalidConfiguration` for what cannot begin subjects, or name a stream.
+        static func check(prefix: String, stream: String) throws(FerryError) {
+            guard isPrefix(prefix) else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."
+                )
+            }
+            guard !stream.isEmpty, escaped(stream) == stream else {
+                throw FerryError(
+                    .invalidConfiguration,
+                    "\(stream.debugDescription) is no name for a stream: use letters, digits, - and _.")
+            }
+        }
 
         /// Whether subjects can begin with it.
         static func isPrefix(_ prefix: String) -> Bool {

@@ -21,6 +21,18 @@
             while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
         }
 
+        /// Gives the peer records of 1000 bytes to send.
+        private func append(_ count: Int, to peer: RecordStore) async throws {
+            for _ in 0..<count { try await peer.append([UInt8](repeating: 1, count: 1000), to: "collector") }
+        }
+
+        /// A gateway's store, which takes those.
+        private func store(_ name: String, _ server: NATSServer) throws -> RecordStore {
+            var configuration = RecordStore.Configuration()
+            configuration.largestRecord = 1000
+            return try RecordStore.open(server.folder.appending(path: name).path(), configuration: configuration)
+        }
+
         /// Exchanges with whichever gateway comes.
         private func serve(_ peer: RecordStore, _ listener: LinkListener) -> Task<Void, any Error> {
             Task {
@@ -49,17 +61,10 @@
             let peer = try RecordStore.open(server.folder.appending(path: "peer").path())
             let listener = try await GATTTransport(adapter: adapters.0, configuration: layout).listen()
             let serving = serve(peer, listener)
-            func append(_ count: Int) async throws {
-                for _ in 0..<count { try await peer.append([UInt8](repeating: 1, count: 1000), to: "collector") }
-            }
-            func store(_ name: String) throws -> RecordStore {
-                var configuration = RecordStore.Configuration()
-                configuration.largestRecord = 1000
-                return try RecordStore.open(server.folder.appending(path: name).path(), configuration: configuration)
-            }
+            func append(_ count: Int) async throws { try await self.append(count, to: peer) }
             // The first has a stream of its own, which takes 30 records.
             let one = try FleetRadioTests.Whole(
-                .init(short: "one", server), store("one"), adapters.1,
+                .init(short: "one", server), store("one", server), adapters.1,
                 layout
             ) { bounds, configuration in
                 bounds.highWaterBytes = 50_000
@@ -75,7 +80,7 @@
             // On a machine that stood still it may have lost the peer before, and got it again.
             let begun = one.keeper.status.begun
             let two = try FleetRadioTests.Whole(
-                .init(short: "two", server), store("two"), adapters.2,
+                .init(short: "two", server), store("two", server), adapters.2,
                 layout)
             try await append(10)
             try await peer.drained("collector", within: .seconds(60))
@@ -108,15 +113,9 @@
             let peer = try RecordStore.open(server.folder.appending(path: "peer").path())
             let listener = try await GATTTransport(adapter: adapters.0, configuration: layout).listen()
             let serving = serve(peer, listener)
-            func append(_ count: Int) async throws {
-                for _ in 0..<count { try await peer.append([UInt8](repeating: 1, count: 1000), to: "collector") }
-            }
+            func append(_ count: Int) async throws { try await self.append(count, to: peer) }
             func gateway(_ name: String, _ adapter: LoopbackAdapter) throws -> FleetRadioTests.Whole {
-                var configuration = RecordStore.Configuration()
-                configuration.largestRecord = 1000
-                let path = server.folder.appending(path: name).path()
-                let store = try RecordStore.open(path, configuration: configuration)
-                return try FleetRadioTests.Whole(.init(short: name, server), store, adapter, layout)
+                try FleetRadioTests.Whole(.init(short: name, server), store(name, server), adapter, layout)
             }
             let one = try gateway("one", adapters.1)
             try await append(1)

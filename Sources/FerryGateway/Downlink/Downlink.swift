@@ -405,14 +405,7 @@
     extension Downlink.Configuration {
         func check() throws(FerryError) {
             func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
-            guard RecordNames.isPrefix(prefix) else {
-                throw refuse(
-                    "\(prefix.debugDescription) cannot begin subjects: use words of letters, digits, - and _, with dots between them."
-                )
-            }
-            guard !stream.name.isEmpty, RecordNames.escaped(stream.name) == stream.name else {
-                throw refuse("\(stream.name.debugDescription) is no name for a stream: use letters, digits, - and _.")
-            }
+            try RecordNames.check(prefix: prefix, stream: stream.name)
             guard (1...65_536).contains(maximumRecords), (1...1 << 30).contains(maximumBytes) else {
                 throw refuse(
                     "\(maximumRecords) records and \(maximumBytes) bytes on their way are out of range; give 1 to 65536 and 1 to 2^30."
