@@ -82,8 +82,9 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
     }
 
     func didEnd(_ reason: BluetoothError, isSilent: Bool = false) {
-        let (requests, events) = state { state -> ([Request], (any PeripheralConnectionEvents)?) in
-            guard state.end == nil else { return ([], nil) }
+        let (requests, renewing, events) = state {
+            state -> ([Request], [Waiter<Void>], (any PeripheralConnectionEvents)?) in
+            guard state.end == nil else { return ([], [], nil) }
             state.end = state.isClosing && reason.code != .notPoweredOn ? .endedHere : reason
             defer {
                 state.requests = []
@@ -92,9 +93,9 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
                 state.ids = [:]
                 state.renewing = []
             }
-            for waiter in state.renewing { waiter.resume(.success(())) }
-            return (state.requests, isSilent || !state.isConnected ? nil : state.events)
+            return (state.requests, state.renewing, isSilent || !state.isConnected ? nil : state.events)
         }
+        for waiter in renewing { waiter.resume(.success(())) }
         let end = state { $0.end } ?? reason
         let wasWaiting = connected.complete(.failure(end))
         for request in requests { request.finish(.failure(end)) }
@@ -202,7 +203,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
 
     /// Services are not valid any more; on the queue. What was asked of them ends here: an answer would name what nobody knows.
     func forget(_ services: [CBService]) {
-        let (ids, ended, next, events) = state { state in
+        let (ids, ended, next, renewing, events) = state { state in
             var ids: [AttributeID] = []
             let known = state.attributes.keys
             for service in services {
@@ -220,10 +221,11 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
             state.requests.removeAll { $0.key.attribute.map(gone.contains) ?? false }
             state.isRunning = state.isRunning && !state.requests.isEmpty
             state.modifications += 1
-            for waiter in state.renewing { waiter.resume(.success(())) }
-            state.renewing = []
-            return (ids, ended, state.requests.first.flatMap { $0.key == running ? nil : $0 }, state.events)
+            defer { state.renewing = [] }
+            let next = state.requests.first.flatMap { $0.key == running ? nil : $0 }
+            return (ids, ended, next, state.renewing, state.events)
         }
+        for waiter in renewing { waiter.resume(.success(())) }
         for request in ended {
             request.finish(
                 .failure(

@@ -64,14 +64,16 @@
 
         func waitUntilReady() async throws(BluetoothError) {
             let waiter = Waiter<Void>()
-            state.withLock { state in
+            let isReady = try state.withLock { state throws(BluetoothError) in
                 switch state.host.state {
-                case .ready: waiter.resume(.success(()))
-                case .failed(let why): waiter.resume(.failure(BluetoothError(.notPoweredOn, why)))
-                default: state.startWaiters.append(waiter)
+                case .ready: return true
+                case .failed(let why): throw BluetoothError(.notPoweredOn, why)
+                default:
+                    state.startWaiters.append(waiter)
+                    return false
                 }
             }
-            try await waiter.wait()
+            if !isReady { try await waiter.wait() }
         }
 
         /// Ends the connections first, so that no peer has to wait for its supervision timeout; a controller that does not

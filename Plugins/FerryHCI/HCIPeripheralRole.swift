@@ -98,19 +98,21 @@
             let budget: AdvertisingBudget = advertisement.isExtended ? .extended : .legacy
             let report = advertisement.fitted(to: budget)
             let payload = try Self.payload(advertisement, try report.encoded(for: budget))
-            try engine.change { [id] state, now throws(BluetoothError) in
+            let (former, isTaken) = try engine.change { [id] state, now throws(BluetoothError) in
                 _ = try state.peripherals.required(id)
                 try state.requirePower()
                 guard state.advertisingOwner ?? id == id else {
                     throw BluetoothError(.advertisingFailed, "Another role of this adapter is advertising.")
                 }
-                state.advertisingWaiter?.resume(
-                    .failure(BluetoothError(.advertisingFailed, "Another advertisement took this one's place.")))
+                let former = state.advertisingWaiter
                 state.advertisingOwner = id
                 state.advertisingWaiter = waiter
-                guard state.host.advertise(payload, at: now) else {
-                    throw BluetoothError(.advertisingFailed, "The advertisement is longer than a packet.")
-                }
+                return (former, state.host.advertise(payload, at: now))
+            }
+            former?.resume(
+                .failure(BluetoothError(.advertisingFailed, "Another advertisement took this one's place.")))
+            guard isTaken else {
+                throw BluetoothError(.advertisingFailed, "The advertisement is longer than a packet.")
             }
             try await waiter.wait()
             return report
@@ -131,13 +133,14 @@
         }
 
         func stopAdvertising() {
-            try? engine.change { [id] state, now in
-                guard state.advertisingOwner == id else { return }
+            let waiter = try? engine.change { [id] state, now -> Waiter<Void>? in
+                guard state.advertisingOwner == id else { return nil }
                 state.advertisingOwner = nil
-                state.advertisingWaiter.take()?.resume(
-                    .failure(BluetoothError(.advertisingFailed, "Advertising was stopped before it had begun.")))
                 _ = state.host.advertise(nil, at: now)
+                return state.advertisingWaiter.take()
             }
+            waiter?.resume(
+                .failure(BluetoothError(.advertisingFailed, "Advertising was stopped before it had begun.")))
         }
 
         func tryUpdateValue(

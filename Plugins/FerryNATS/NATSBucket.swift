@@ -23,9 +23,14 @@
         public let expiry: Duration
         private let connection: NATSConnection
         private let raw: NATSKeyValue
+        /// Whether any of its servers may be asked for a key, which does not wait for other requests; else its leader is.
+        private let allowsDirectReading: Bool
 
-        private init(_ name: String, _ expiry: Duration, _ connection: NATSConnection, _ raw: NATSKeyValue) {
-            (self.name, self.expiry, self.connection, self.raw) = (name, expiry, connection, raw)
+        private init(
+            _ name: String, _ expiry: Duration, _ connection: NATSConnection, _ opened: (NATSKeyValue, Bool)
+        ) {
+            (self.name, self.expiry, self.connection) = (name, expiry, connection)
+            (raw, allowsDirectReading) = opened
         }
 
         /// Opens a bucket, and makes it when it is not there.
@@ -53,7 +58,7 @@
                     .invalidConfiguration,
                     "\(name.debugDescription) is no name for a bucket: use letters, digits, - and _.")
             }
-            let raw = try await connection.perform { handle throws(FerryError) in
+            let opened = try await connection.perform { handle throws(FerryError) in
                 var store: OpaquePointer?
                 // The bucket's stream; asked for a few times, which libnats does not do.
                 do throws(FerryError) { _ = try handle.find("KV_\(name)") } catch  where error.code == .natsNotFound {}
@@ -76,9 +81,9 @@
                 try require(kvStore_Status(&found, raw.raw), "The bucket \(name) cannot be looked at")
                 defer { kvStatus_Destroy(found) }
                 try check(name, expiry, found: kvStatus_TTL(found))
-                return raw
+                return (raw, try handle.find("KV_\(name)").allowsDirectReading)
             }
-            return NATSBucket(name, expiry, connection, raw)
+            return NATSBucket(name, expiry, connection, opened)
         }
 
         /// Finds a bucket that is there, whatever its expiry.
@@ -86,7 +91,7 @@
         /// - Throws: `natsNotFound`, `natsWrongShape` for one without expiry, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`,
         ///   `natsFailed`.
         public static func find(_ name: String, on connection: NATSConnection) async throws(FerryError) -> NATSBucket {
-            let (raw, expiry) = try await connection.perform { handle throws(FerryError) in
+            let (opened, expiry) = try await connection.perform { handle throws(FerryError) in
                 var store: OpaquePointer?
                 let status = js_KeyValue(&store, handle.jetStream, name)
                 try require(status, "The bucket \(name) cannot be opened")
@@ -94,10 +99,10 @@
                 var found: OpaquePointer?
                 try require(kvStore_Status(&found, raw.raw), "The bucket \(name) cannot be looked at")
                 defer { kvStatus_Destroy(found) }
-                return (raw, kvStatus_TTL(found))
+                return ((raw, try handle.find("KV_\(name)").allowsDirectReading), kvStatus_TTL(found))
             }
             try check(name, .nanoseconds(expiry), found: expiry)
-            return NATSBucket(name, .nanoseconds(expiry), connection, raw)
+            return NATSBucket(name, .nanoseconds(expiry), connection, opened)
         }
 
         /// - Parameter found: in nanoseconds.
@@ -123,9 +128,15 @@
         /// - Throws: `natsConflict` when it is there; `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`,
         ///   `natsNoServer`, `natsFailed`.
         public func create(_ key: String, _ bytes: [UInt8]) async throws(FerryError) -> UInt64 {
-            try await write(key, bytes, "created") { revision, store, bytes, count in
-                kvStore_Create(revision, store, key, bytes, count)
+            let conflict: FerryError
+            do throws(FerryError) { return try await write(key, bytes, from: 0, "created") } catch
+                where error.code == .natsConflict
+            {
+                conflict = error
             }
+            // One that was removed has left a mark.
+            guard let mark = try await newest(key), mark.isRemoval else { throw conflict }
+            return try await write(key, bytes, from: mark.entry.revision, "created")
         }
 
         /// Changes a key that has a revision, and with that lets its expiry begin anew.
@@ -134,9 +145,7 @@
         /// - Throws: `natsConflict` when it has another revision, or is gone; `invalidConfiguration`, `natsNotReady`, `timedOut`,
         ///   `closed`, `natsNoServer`, `natsFailed`.
         public func update(_ key: String, _ bytes: [UInt8], from last: UInt64) async throws(FerryError) -> UInt64 {
-            try await write(key, bytes, "changed") { revision, store, bytes, count in
-                kvStore_Update(revision, store, key, bytes, count, last)
-            }
+            try await write(key, bytes, from: last, "changed")
         }
 
         /// Sets a key, whatever it has.
@@ -145,75 +154,56 @@
         /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         @discardableResult
         public func set(_ key: String, _ bytes: [UInt8]) async throws(FerryError) -> UInt64 {
-            try await write(key, bytes, "set") { revision, store, bytes, count in
-                kvStore_Put(revision, store, key, bytes, count)
-            }
-        }
-
-        /// - Parameter deed: what `call` does to the key, for the error.
-        private func write(
-            _ key: String, _ bytes: [UInt8], _ deed: String,
-            _ call:
-                @escaping @Sendable (
-                    UnsafeMutablePointer<UInt64>, OpaquePointer?, UnsafeRawPointer?, Int32
-                ) -> natsStatus
-        ) async throws(FerryError) -> UInt64 {
-            try await perform(key) { [name] store throws(FerryError) in
-                var revision: UInt64 = 0
-                let status = bytes.withUnsafeBytes {
-                    call(&revision, store, $0.baseAddress, Int32(clamping: $0.count))
-                }
-                try require(status, "Key \(key) of bucket \(name) cannot be \(deed)")
-                return revision
-            }
-        }
-
-        /// What a key has; nil when it is not there.
-        ///
-        /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
-        public func entry(_ key: String) async throws(FerryError) -> Entry? {
-            try await perform(key) { [name] store throws(FerryError) -> Entry? in
-                var entry: OpaquePointer?
-                let status = kvStore_Get(&entry, store, key)
-                guard status != NATS_NOT_FOUND else { return nil }
-                try require(status, "Key \(key) of bucket \(name) cannot be read")
-                defer { kvEntry_Destroy(entry) }
-                let count = Int(kvEntry_ValueLen(entry))
-                let data = UnsafeRawPointer(kvEntry_Value(entry))
-                let bytes = count > 0 && data != nil ? Array(UnsafeRawBufferPointer(start: data, count: count)) : []
-                return Entry(key: key, bytes: bytes, revision: kvEntry_Revision(entry))
-            }
+            try await write(key, bytes, from: nil, "set")
         }
 
         /// Takes a key away, whoever has it; no error when it is not there.
         ///
         /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public func remove(_ key: String) async throws(FerryError) {
-            try await perform(key) { [name] store throws(FerryError) in
-                try require(kvStore_Delete(store, key), "Key \(key) of bucket \(name) cannot be removed")
-            }
+            _ = try await write(key, [], headers: [.init(Self.operation, "DEL")], from: nil, "removed")
         }
 
-        /// The keys that there are.
+        /// What a key has; nil when it is not there.
         ///
-        /// - Throws: `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
-        public func keys() async throws(FerryError) -> [String] {
-            try await perform("keys") { [name, connection] store throws(FerryError) in
-                var list = kvKeysList()
-                var options = kvWatchOptions()
-                kvWatchOptions_Init(&options)
-                options.Timeout = connection.configuration.requestTimeout.milliseconds
-                let status = kvStore_Keys(&list, store, &options)
-                guard status != NATS_NOT_FOUND else { return [] }
-                try require(status, "The keys of bucket \(name) cannot be listed")
-                defer { kvKeysList_Destroy(&list) }
-                return (0..<Int(list.Count)).compactMap { list.Keys?[$0].map { String(cString: $0) } }
+        /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func entry(_ key: String) async throws(FerryError) -> Entry? {
+            guard let (entry, isRemoval) = try await newest(key), !isRemoval else { return nil }
+            return entry
+        }
+
+        /// - Parameters:
+        ///   - last: the revision that the key must have; 0 where it must not be there; nil for whatever it has.
+        ///   - deed: what is done to the key, for the error.
+        private func write(
+            _ key: String, _ bytes: [UInt8], headers: [NATSMessage.Header] = [], from last: UInt64?, _ deed: String
+        ) async throws(FerryError) -> UInt64 {
+            let what = "Key \(key) of bucket \(name) cannot be \(deed)"
+            let headers = headers + (last.map { [.init("Nats-Expected-Last-Subject-Sequence", "\($0)")] } ?? [])
+            let message = NATSMessage(try subject(key), headers: headers, bytes: bytes)
+            let answer = try await connection.request(message, what)
+            return try answer.bytes.withUnsafeBytes(PublishAnswer.read).mapError { $0.error(what) }.get().sequence
+        }
+
+        /// The last that was written, a removal as well; nil when there is nothing.
+        private func newest(_ key: String) async throws(FerryError) -> (entry: Entry, isRemoval: Bool)? {
+            let subject = try subject(key)
+            let found =
+                allowsDirectReading
+                ? try await connection.direct("\(stream).\(subject)", "Key \(key) of bucket \(name) cannot be read")
+                : try await connection.last(of: subject, in: stream)
+            return found.map { stored in
+                let entry = Entry(key: key, bytes: stored.message.bytes, revision: stored.sequence)
+                return (entry, stored.message[Self.operation] != nil)
             }
         }
 
-        private func perform<Value: Sendable>(
-            _ key: String, _ body: @escaping @Sendable (OpaquePointer?) throws(FerryError) -> Value
-        ) async throws(FerryError) -> Value {
+        /// The header of what removes a key.
+        private static let operation = "KV-Operation"
+
+        private var stream: String { "KV_\(name)" }
+
+        private func subject(_ key: String) throws(FerryError) -> String {
             let isKey =
                 NATSMessage.isSubject(key)
                 && key.utf8.allSatisfy {
@@ -225,8 +215,24 @@
                     .invalidConfiguration,
                     "\(key.debugDescription) is no key: use letters, digits, - / _ = and dots between words.")
             }
-            let raw = raw
-            return try await connection.perform { _ throws(FerryError) in try body(raw.raw) }
+            return "$KV.\(name).\(key)"
+        }
+
+        /// The keys that there are.
+        ///
+        /// - Throws: `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func keys() async throws(FerryError) -> [String] {
+            try await connection.perform { [name, raw, connection] _ throws(FerryError) in
+                var list = kvKeysList()
+                var options = kvWatchOptions()
+                kvWatchOptions_Init(&options)
+                options.Timeout = connection.configuration.requestTimeout.milliseconds
+                let status = kvStore_Keys(&list, raw.raw, &options)
+                guard status != NATS_NOT_FOUND else { return [] }
+                try require(status, "The keys of bucket \(name) cannot be listed")
+                defer { kvKeysList_Destroy(&list) }
+                return (0..<Int(list.Count)).compactMap { list.Keys?[$0].map { String(cString: $0) } }
+            }
         }
     }
 

@@ -28,6 +28,7 @@
         let publishing = DispatchQueue(label: "ferry.nats.publishing")
         private let handle: Mutex<NATSHandle?>
         private let news: NATSNews
+        private let answers = NATSRequests()
 
         private init(_ configuration: NATSConfiguration, _ handle: NATSHandle, _ news: NATSNews) {
             self.configuration = configuration
@@ -89,7 +90,8 @@
             news.finish(.closed(reason: "This side closed the connection."))
             await withCheckedContinuation { continuation in
                 // Publishing is over when its queue has come here.
-                publishing.async { [requests] in
+                publishing.async { [requests, answers] in
+                    answers.close()
                     requests.async {
                         old.close()
                         continuation.resume()
@@ -100,6 +102,7 @@
 
         deinit {
             news.finish(.closed(reason: "Nobody uses the connection any more."))
+            answers.close()
             handle.withLock { $0 }?.close()
         }
 
@@ -116,28 +119,28 @@
             }
         }
 
+        /// Sends a request, and waits for its answer, as long as ``NATSConfiguration/requestTimeout``. None waits for another's.
+        ///
+        /// - Parameter what: what is being done, as the beginning of an error's sentence.
+        /// - Throws: `timedOut`, `natsNotReady` where nobody is there to answer, `closed`, `messageTooLarge`, `invalidConfiguration`,
+        ///   `natsNoServer`, `natsFailed`.
+        func request(_ message: NATSMessage, _ what: String) async throws(FerryError) -> NATSMessage {
+            try await answers.ask(message, over: self, what)
+        }
+
         /// Messages to a subject, which may have wildcards, from here on, until the task that reads is cancelled. Of those that
         /// are not read in time the last 1 024 are kept.
         ///
         /// - Throws: `closed`, `invalidConfiguration`, `natsFailed`.
         public func messages(to subject: String) async throws(FerryError) -> AsyncStream<NATSMessage> {
-            let inlet = NATSInlet()
+            let (stream, continuation) = AsyncStream<NATSMessage>.makeStream(bufferingPolicy: .bufferingNewest(1024))
             let subscription = try await perform { handle throws(FerryError) in
-                var subscription: OpaquePointer?
-                let closure = Registry.add(inlet)
-                let status = natsConnection_Subscribe(
-                    &subscription, handle.connection, subject,
-                    { _, _, message, closure in
-                        defer { natsMsg_Destroy(message) }
-                        guard let message, let inlet: NATSInlet = Registry.find(closure) else { return }
-                        inlet.continuation.yield(NATSMessage(message))
-                    }, closure)
-                if status != NATS_OK { Registry.remove(closure) }
-                try require(status, "Subject \(subject) cannot be listened to")
-                return NATSSubscription(subscription, closure)
+                try NATSSubscription(handle, to: subject, "Subject \(subject) cannot be listened to") {
+                    for message in $0 { continuation.yield(NATSMessage(message)) }
+                }
             }
-            inlet.continuation.onTermination = { _ in subscription.end() }
-            return inlet.stream
+            continuation.onTermination = { _ in subscription.end() }
+            return stream
         }
 
         /// Waits until everything sent before has reached the server.

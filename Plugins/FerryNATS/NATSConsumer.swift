@@ -49,7 +49,7 @@
                     return js_PullSubscribe(&made, handle.jetStream, subject, name, nil, &options, &code)
                 }
                 try require(status, code, "Consumer \(name) of stream \(stream) cannot be opened")
-                return (NATSSubscription(made, nil), NATSPull(made))
+                return (NATSSubscription(made), NATSPull(made))
             }
             return NATSConsumer(connection, subscription, raw)
         }

@@ -24,7 +24,7 @@
     }
 
     /// What libnats says, in words for people.
-    struct NATSFailure {
+    struct NATSFailure: Error {
         let status: natsStatus
         var code: UInt32 = 0
         /// What the server said, or libnats on this thread.
@@ -37,10 +37,9 @@
             if let words = nats_GetLastError(&last), last == status { text = String(cString: words) }
         }
 
-        init(_ failure: jsPubAckErr) {
-            status = failure.Err
-            code = UInt32(failure.ErrCode.rawValue)
-            if let words = failure.ErrText { text = String(cString: words) }
+        /// What JetStream said in an answer.
+        init(_ code: UInt32, _ text: String) {
+            (status, self.code, self.text) = (NATS_ERR, code, text)
         }
 
         private var words: String {

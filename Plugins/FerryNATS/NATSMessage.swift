@@ -1,9 +1,7 @@
 #if NATS
     import CNATS
-    import Dispatch
     import Ferry
     import Glibc
-    import Synchronization
 
     /// A message of NATS: a subject, headers, and bytes.
     public struct NATSMessage: Sendable, Hashable {
@@ -14,10 +12,18 @@
             /// Its value: at least one character, no space at its begin and end, and no line breaks.
             public let value: String
 
+            /// Whether it arrives as it was sent. libnats skips white space on both sides of a value, line breaks as well: it reads
+            /// the header that follows an empty value as that value.
+            package let isPlain: Bool
+
             /// A header.
             public init(_ name: String, _ value: String) {
                 self.name = name
                 self.value = value
+                isPlain =
+                    !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x3A }
+                    && !value.isEmpty && value.utf8.first != 0x20 && value.utf8.last != 0x20
+                    && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
             }
         }
 
@@ -63,7 +69,9 @@
         }
 
         /// A library's message, which the caller destroys.
-        func make() throws(FerryError) -> OpaquePointer {
+        ///
+        /// - Parameter reply: where its answer is to go.
+        func make(replyingTo reply: UnsafePointer<CChar>? = nil) throws(FerryError) -> OpaquePointer {
             guard bytes.count <= Int(Int32.max) else {
                 throw FerryError(.messageTooLarge, "A message has \(bytes.count) bytes; NATS takes less than 2^31.")
             }
@@ -76,7 +84,8 @@
             var message: OpaquePointer?
             let status = bytes.withUnsafeBytes { bytes in
                 natsMsg_Create(
-                    &message, subject, nil, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count))
+                    &message, subject, reply, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), Int32(bytes.count)
+                )
             }
             guard status == NATS_OK, let message else { throw NATSFailure(status).error("A message cannot be made") }
             for header in headers {
@@ -104,56 +113,5 @@
             }
             return isInWord
         }
-    }
-
-    extension NATSMessage.Header {
-        /// Whether it arrives as it was sent. libnats skips white space on both sides of a value, line breaks as well: it reads
-        /// the header that follows an empty value as that value.
-        package var isPlain: Bool {
-            !name.isEmpty && name.utf8.allSatisfy { (0x21...0x7E).contains($0) && $0 != 0x3A }
-                && !value.isEmpty && value.utf8.first != 0x20 && value.utf8.last != 0x20
-                && value.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
-        }
-    }
-
-    /// Where a subscription's messages go.
-    final class NATSInlet: Sendable {
-        let stream: AsyncStream<NATSMessage>
-        let continuation: AsyncStream<NATSMessage>.Continuation
-
-        init() { (stream, continuation) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1024)) }
-    }
-
-    /// A subscription of the library's, ended once.
-    final class NATSSubscription: @unchecked Sendable {
-        private let raw: OpaquePointer?
-        private let closure: UnsafeMutableRawPointer?
-        private let isOver = Mutex(false)
-
-        init(_ raw: OpaquePointer?, _ closure: UnsafeMutableRawPointer?) {
-            self.raw = raw
-            self.closure = closure
-        }
-
-        func end() {
-            let isFirst = isOver.withLock { isOver in
-                defer { isOver = true }
-                return !isOver
-            }
-            guard isFirst else { return }
-            Registry.remove(closure)
-            // libnats holds its lock while it connects and writes; a task's thread is not to wait for that.
-            let raw = Raw(raw)
-            Self.queue.async { natsSubscription_Destroy(raw.pointer) }
-        }
-
-        private struct Raw: @unchecked Sendable {
-            let pointer: OpaquePointer?
-            init(_ pointer: OpaquePointer?) { self.pointer = pointer }
-        }
-
-        private static let queue = DispatchQueue(label: "ferry.nats.subscriptions")
-
-        deinit { end() }
     }
 #endif

@@ -1,6 +1,7 @@
 #if NATS
     import CNATS
     public import Ferry
+    import FoundationEssentials
 
     /// A message as a stream keeps it.
     public struct NATSStored: Sendable, Hashable {
@@ -10,6 +11,23 @@
         public let sequence: UInt64
         /// When the stream took it, in nanoseconds since 1970 by its server's clock.
         public let time: UInt64
+    }
+
+    extension NATSStored {
+        /// Nanoseconds since 1970 of a server's date, `2026-11-24T09:12:01.250123456Z` (RFC 3339); nil for what is none. Zeros at the
+        /// end of a fraction are left out. Foundation's dates are not that exact.
+        static func nanoseconds(_ date: String) -> UInt64? {
+            guard date.hasSuffix("Z") else { return nil }
+            let parts = date.dropLast().split(separator: ".", omittingEmptySubsequences: false)
+            guard parts.count <= 2, let whole = try? Date("\(parts[0])Z", strategy: .iso8601),
+                whole.timeIntervalSince1970 >= 0
+            else { return nil }
+            let fraction = parts.count == 2 ? parts[1] : "0"
+            guard (1...9).contains(fraction.count), fraction.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+                let digits = UInt64(fraction + String(repeating: "0", count: 9 - fraction.count))
+            else { return nil }
+            return UInt64(whole.timeIntervalSince1970) * 1_000_000_000 + digits
+        }
     }
 
     /// Reading and removing messages one by one, without a consumer. The stream must allow it (``NATSStream/allowsDirectReading``).
@@ -26,23 +44,37 @@
         public func next(
             of subject: String, from sequence: UInt64, in stream: String
         ) async throws(FerryError) -> NATSStored? {
-            try await perform { handle throws(FerryError) -> NATSStored? in
-                var message: OpaquePointer?
-                let status = subject.withCString { subject in
-                    var which = jsDirectGetMsgOptions()
-                    jsDirectGetMsgOptions_Init(&which)
-                    which.Sequence = max(1, sequence)
-                    which.NextBySubject = subject
-                    return js_DirectGetMsg(&message, handle.jetStream, stream, nil, &which)
-                }
-                guard status != NATS_NOT_FOUND else { return nil }
-                try require(status, "Stream \(stream) cannot be read")
-                defer { natsMsg_Destroy(message) }
-                guard let message else { return nil }
-                return NATSStored(
-                    message: NATSMessage(message), sequence: natsMsg_GetSequence(message),
-                    time: UInt64(max(0, natsMsg_GetTime(message))))
+            let which = DirectRequest(seq: max(1, sequence), next_by_subj: subject)
+            let bytes = (try? JSONEncoder().encode(which)) ?? Data()
+            return try await direct(stream, request: Array(bytes), "Stream \(stream) cannot be read")
+        }
+
+        private struct DirectRequest: Encodable {
+            let seq: UInt64
+            let next_by_subj: String
+        }
+
+        /// One message of a stream; nil where there is none (NATS ADR-31).
+        ///
+        /// - Parameters:
+        ///   - place: the stream's name, and after a dot the subject of which the last message is wanted; then there is no request.
+        ///   - request: which one is wanted.
+        ///   - what: what is being done, as the beginning of an error's sentence.
+        func direct(
+            _ place: String, request: [UInt8] = [], _ what: String
+        ) async throws(FerryError) -> NATSStored? {
+            let answer = try await self.request(NATSMessage("$JS.API.DIRECT.GET.\(place)", bytes: request), what)
+            if answer[NATSMessage.status] == "404" { return nil }
+            guard let subject = answer["Nats-Subject"], let sequence = answer["Nats-Sequence"].flatMap({ UInt64($0) }),
+                let time = answer["Nats-Time-Stamp"].flatMap(NATSStored.nanoseconds)
+            else {
+                let words = [NATSMessage.status, "Description"].compactMap { answer[$0] }.joined(separator: " ")
+                throw FerryError(.natsFailed, "\(what) (\(words)). The server's log says more.")
             }
+            let own: Set = ["Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"]
+            let message = NATSMessage(
+                subject, headers: answer.headers.filter { !own.contains($0.name) }, bytes: answer.bytes)
+            return NATSStored(message: message, sequence: sequence, time: time)
         }
 
         /// Removes a subject's messages up to a place.

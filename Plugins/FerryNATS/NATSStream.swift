@@ -151,14 +151,22 @@
         ///
         /// - Throws: `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public func lastSequence(of subject: String, in stream: String) async throws(FerryError) -> UInt64 {
-            try await perform { handle throws(FerryError) in
+            try await last(of: subject, in: stream)?.sequence ?? 0
+        }
+
+        /// The last message that a subject has in a stream, as the stream's leader has it; nil when it has none.
+        func last(of subject: String, in stream: String) async throws(FerryError) -> NATSStored? {
+            try await perform { handle throws(FerryError) -> NATSStored? in
                 var message: OpaquePointer?
                 var code = jsErrCode(0)
                 let status = js_GetLastMsg(&message, handle.jetStream, stream, subject, nil, &code)
-                guard status != NATS_NOT_FOUND else { return 0 }
+                guard status != NATS_NOT_FOUND else { return nil }
                 try require(status, code, "The last message of \(subject) cannot be looked at")
                 defer { natsMsg_Destroy(message) }
-                return natsMsg_GetSequence(message)
+                guard let message else { return nil }
+                return NATSStored(
+                    message: NATSMessage(message), sequence: natsMsg_GetSequence(message),
+                    time: UInt64(max(0, natsMsg_GetTime(message))))
             }
         }
 

@@ -17,9 +17,8 @@ import Foundation
 
     static func main() async {
         await main(nil)
-        // `print` does not say what it could not write: a disk is full, or there is no standard output.
-        guard fflush(nil) != 0 else { return }
-        note("Error: Standard output cannot be written to.")
+        guard !StandardOutput.tookAll() else { return }
+        note("Error: \(StandardOutput.problem)")
         _Exit(1)
     }
 }

@@ -157,9 +157,8 @@
             try configuration.check()
             return try await NATSConnection.with(configuration.servers) { connection throws(FerryError) in
                 try checkPayload(connection, largestRecord)
-                do throws(FerryError) { return try await connection.open(configuration.stream, creates: false) } catch {
-                    guard error.code == .natsNotFound && configuration.createsStream else { throw error }
-                    return nil
+                return try await Connecting.find(creates: configuration.createsStream) { () throws(FerryError) in
+                    try await connection.open(configuration.stream, creates: false)
                 }
             }
         }
@@ -182,47 +181,37 @@
         /// - Throws: `cancelled`, `closed` when the store was closed, `storeFailed`; before anything was published also
         ///   `natsRefused`, `natsInsecure`, `natsWrongShape`, `messageTooLarge`, `natsNotFound`, `invalidConfiguration`.
         public func run() async throws(FerryError) {
-            var wasConnected = false
-            while true {
-                try checkCancellation()
-                do throws(FerryError) {
-                    let connection = try await NATSConnection.connect(configuration.servers)
-                    let failure: FerryError
-                    do throws(FerryError) {
-                        try Self.checkPayload(connection, store.configuration.largestRecord)
-                        try await connection.open(configuration.stream, creates: configuration.createsStream)
-                        let publisher = try await NATSPublisher(
-                            connection, to: configuration.stream.name,
-                            maximumInFlight: min(65_536, configuration.maximumInFlight * 2),
-                            timeout: configuration.patience, feed: { [weak self] in self?.step($0) ?? [] })
-                        wasConnected = true
-                        state.withLock { $0.publisher = publisher }
-                        observer?.observe(.connected(.stream, server: await connection.serverID()))
-                        failure = await serve(connection)
-                    } catch { failure = error }
-                    state.withLock { state in
-                        state.plan.isOpen = false
-                        state.publisher = nil
-                    }
-                    await connection.close()
-                    throw failure
-                } catch {
-                    if [.cancelled, .storeFailed].contains(error.code) { throw error }
-                    try checkCancellation()
-                    // A store that was closed says so.
-                    _ = try await store.undone()
-                    if !wasConnected && error.isHopelessForNATS(creates: configuration.createsStream) { throw error }
-                    state.withLock { $0.status.trouble = error.message }
-                    observer?.observe(.failed(.stream, error))
+            let connecting = Connecting(
+                servers: configuration.servers, creates: configuration.createsStream,
+                pause: min(configuration.patience, .seconds(2)), time: time)
+            try await connecting.run { connection, isOpen throws(FerryError) in
+                try Self.checkPayload(connection, store.configuration.largestRecord)
+                try await connection.open(configuration.stream, creates: configuration.createsStream)
+                let publisher = try await NATSPublisher(
+                    connection, to: configuration.stream.name,
+                    maximumInFlight: min(65_536, configuration.maximumInFlight * 2), timeout: configuration.patience,
+                    feed: { [weak self] in self?.step($0, &$1) })
+                isOpen()
+                state.withLock { $0.publisher = publisher }
+                observer?.observe(.connected(.stream, server: await connection.serverID()))
+                let failure = await serve(connection)
+                state.withLock { state in
+                    state.plan.isOpen = false
+                    state.publisher = nil
                 }
-                try? await time.sleep(for: min(configuration.patience, .seconds(2)))
+                throw failure
+            } failed: { error throws(FerryError) in
+                if error.code == .storeFailed { throw error }
+                // A store that was closed says so.
+                _ = try await store.undone()
+                state.withLock { $0.status.trouble = error.message }
+                observer?.observe(.failed(.stream, error))
             }
+            throw Self.cancelled
         }
 
-        private func checkCancellation() throws(FerryError) {
-            guard !Task.isCancelled else {
-                throw FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
-            }
+        private static var cancelled: FerryError {
+            FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
         }
 
         // MARK: One connection
@@ -240,7 +229,7 @@
             }
             var reader: Task<Void, Never>?
             var news = news.makeAsyncIterator()
-            var failure = FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
+            var failure = Self.cancelled
             var nextLook = time.now
             while !Task.isCancelled {
                 do throws(FerryError) {
@@ -249,7 +238,7 @@
                         return (state.wantsLook, state.isLost, state.failure)
                     }
                     if let failure { throw failure }
-                    if isLost { throw FerryError(.natsNoServer, "The connection to NATS has ended. It is made anew.") }
+                    if isLost { throw Connecting.ended }
                     var again = reader == nil
                     if wantsLook || time.now >= nextLook {
                         do throws(FerryError) {
@@ -367,25 +356,24 @@
         private func publish() { state.withLock { $0.publisher }?.turn() }
 
         /// Tells the plan what became of messages, and gives what goes next.
-        private func step(_ ended: [NATSPublisher.Ended]) -> [NATSPublisher.Order] {
+        private func step(_ ended: [NATSPublisher.Ended], _ orders: inout [NATSPublisher.Order]) {
             let now = time.now
-            let (orders, haveAllGone, room, events) = state.withLock { state in
+            let (haveAllGone, room, events) = state.withLock { state in
                 var haveAllGone = true
                 state.observation?.ended(ended, in: state.plan, at: now)
                 for end in ended { if !Self.take(end, &state, at: now) { haveAllGone = false } }
-                let orders = state.plan.orders(at: now)
+                state.plan.order(&orders, at: now)
                 let events = state.observation?.ordered(orders, at: now)
                 guard state.wantsRoom, state.plan.hasRoom else {
-                    return (orders, haveAllGone, AsyncStream<Void>.Continuation?.none, events)
+                    return (haveAllGone, AsyncStream<Void>.Continuation?.none, events)
                 }
                 state.wantsRoom = false
-                return (orders, haveAllGone, state.room, events)
+                return (haveAllGone, state.room, events)
             }
             room?.yield()
             if let observer, let events { for event in events { observer.observe(event) } }
             // What has failed may be in want of a look, or of a pause.
             if !haveAllGone { tell.yield() }
-            return orders
         }
 
         /// - Returns: whether the stream has it.
@@ -393,7 +381,8 @@
             switch end.result {
             case .success(let receipt):
                 state.watch.answered(receipt.sequence)
-                if let item = state.plan.ended(end.token, .stored(receipt.sequence), at: now) {
+                let outcome: Plan.Outcome = receipt.isDuplicate ? .had(receipt.sequence) : .stored(receipt.sequence)
+                if let item = state.plan.ended(end.token, outcome, at: now) {
                     state.retention.stored(item.place, in: item.lane, at: now)
                     state.status.published += 1
                     if receipt.isDuplicate { state.status.duplicates += 1 }

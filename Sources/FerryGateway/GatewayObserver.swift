@@ -26,7 +26,7 @@
         public func headers(for record: GatewayEvent.Record) -> [NATSMessage.Header] { [] }
     }
 
-    /// What happens in a ``Gateway``, a ``LeaseKeeper`` and ``PeerRounds``. More may come: switch over it with a `default`.
+    /// What happens in a ``Gateway``, a ``LeaseKeeper``, ``PeerRounds`` and a ``Downlink``. More may come: switch over it with a `default`.
     public enum GatewayEvent: Sendable {
         /// What a connection is for.
         public enum Part: String, Sendable, Hashable {
@@ -34,6 +34,8 @@
             case stream
             /// The bucket of a fleet's leases.
             case leases
+            /// The stream of messages for peers.
+            case downlink
         }
 
         // MARK: Records
@@ -61,6 +63,13 @@
         case looked(released: Int)
         /// The server could not be looked at.
         case lookFailed(FerryError)
+
+        // MARK: Messages for peers
+
+        /// So many messages from the stream are on the peer's disk.
+        case carried(peer: String, count: Int)
+        /// A peer's messages do not go on, for this reason. It is tried again.
+        case heldUp(peer: String, FerryError)
 
         // MARK: Peers of a fleet
 

@@ -32,6 +32,8 @@
         enum Outcome: Sendable, Hashable {
             /// The stream has it, at this place.
             case stored(UInt64)
+            /// The stream had it already, at this place: its subject may go on after that.
+            case had(UInt64)
             /// Not now: the stream is full, the server away, no answer came.
             case later
             /// The last message of its subject is not the one that it should be.
@@ -79,7 +81,6 @@
             var hasBecomeReady: Bool { waiting.count == 1 && isReady }
         }
 
-        /// An array of more of them would be large enough for the memory's allocator to tidy up at each.
         private static var ordersAtOnce: Int { 256 }
         private let bounds: Bounds
         private var lanes: [Int64: Lane] = [:]
@@ -119,19 +120,16 @@
             if lanes[item.lane]?.hasBecomeReady == true { ready.append(item.lane) }
         }
 
-        /// What is to be published now, in this order: some of it, and none only when nothing is.
-        mutating func orders(at now: Timestamp) -> [Order] {
-            guard isOpen else { return [] }
+        /// Adds what is to be published now, in this order: some of it, and none only when nothing is.
+        mutating func order(_ orders: inout [Order], at now: Timestamp) {
+            guard isOpen else { return }
             if let pausedUntil {
-                guard now >= pausedUntil else { return [] }
+                guard now >= pausedUntil else { return }
                 self.pausedUntil = nil
             }
             // After a failure one message tries whether it goes again.
             let most = failures > 0 ? 1 : bounds.inFlight
             let count = min(most - inFlight.count, ready.count, Self.ordersAtOnce)
-            guard count > 0 else { return [] }
-            var orders: [Order] = []
-            orders.reserveCapacity(count)
             while orders.count < count, let number = ready.popFirst() {
                 guard let index = lanes.index(forKey: number), let item = lanes.values[index].waiting.popFirst() else {
                     continue
@@ -146,7 +144,6 @@
                             item.message, id: item.id, predecessor: namesPlaces ? lanes.values[index].predecessor : nil)
                     ))
             }
-            return orders
         }
 
         /// What became of a message.
@@ -160,11 +157,12 @@
             defer { if lanes.values[index].isReady { ready.append(item.lane) } }
             switch outcome {
             case .stored(let sequence):
-                failures = 0
                 lanes.values[index].predecessor = sequence
-                lanes.values[index].displacements = 0
-                forget(item)
-                return item
+                return arrived(item, at: index)
+            case .had(let sequence):
+                // Newer servers look at the place first, so that where the subject ends is not to be forgotten.
+                lanes.values[index].predecessor = lanes.values[index].predecessor.map { max($0, sequence) }
+                return arrived(item, at: index)
             case .later:
                 // Those that were on their way together fail together, and count as one.
                 if pausedUntil == nil {
@@ -200,6 +198,13 @@
             lane.predecessor = lane.displacements > 3 ? nil : last
             lanes[number] = lane
             if !lane.isInFlight && !lane.waiting.isEmpty { ready.append(number) }
+        }
+
+        private mutating func arrived(_ item: Item, at index: Dictionary<Int64, Lane>.Index) -> Item {
+            failures = 0
+            lanes.values[index].displacements = 0
+            forget(item)
+            return item
         }
 
         private mutating func forget(_ item: Item) {

@@ -11,7 +11,7 @@ import Testing
 @testable import BusinessCard
 
 /// What the card's programs say is what they know.
-@Suite(.tags(.program), .timeLimit(.minutes(2))) struct CardReportTests {
+@Suite(.tags(.program), .timeLimit(.minutes(5))) struct CardReportTests {
     private let transport: @Sendable (String) -> any Transport
 
     init() throws { transport = try RadioSettings().open(.loopback) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import BusinessCard
 
-@Suite(.tags(.program), .timeLimit(.minutes(1))) struct ExchangeTests {
+@Suite(.tags(.program), .timeLimit(.minutes(5))) struct ExchangeTests {
     struct Way: Sendable, CustomTestStringConvertible {
         var recipe: Recipe
         var testDescription: String {
@@ -124,7 +124,7 @@ import Testing
 }
 
 /// The roles one by one, as they would be in processes of their own.
-@Suite(.tags(.program), .timeLimit(.minutes(1))) struct RoleTests {
+@Suite(.tags(.program), .timeLimit(.minutes(5))) struct RoleTests {
     private let transport: @Sendable (String) -> any Transport
 
     init() throws { transport = try RadioSettings().open(.loopback) }

@@ -6,7 +6,7 @@ import Testing
 @testable import BusinessCard
 
 /// The program itself, as people run it.
-@Suite(.tags(.program), .timeLimit(.minutes(1))) struct ProcessTests {
+@Suite(.tags(.program), .timeLimit(.minutes(5))) struct ProcessTests {
     @Test func withoutArgumentsACardCrossesTheRadio() async throws {
         let run = try await Program().run([])
         #expect(run.status == 0)

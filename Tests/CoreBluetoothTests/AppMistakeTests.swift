@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// Habits of apps and wrappers that go wrong with any radio: what they suffer, and that Ferry's channel does not.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct AppMistakeTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct AppMistakeTests {
     /// A wrapper with one place for whoever waits, and what it sends.
     private final class Wrapper: Sendable {
         private struct State {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Scans and connections.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct CentralTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct CentralTests {
     @Test func reportsOnceUnlessDuplicatesAreAskedFor() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

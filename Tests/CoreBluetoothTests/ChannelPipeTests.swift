@@ -7,7 +7,7 @@ import Testing
 @testable import CoreBluetooth
 
 /// The streams of an L2CAP channel over a channel that does what the test says.
-@Suite(.tags(.coreBluetooth, .l2cap), .timeLimit(.minutes(1))) struct ChannelPipeTests {
+@Suite(.tags(.coreBluetooth, .l2cap), .timeLimit(.minutes(5))) struct ChannelPipeTests {
     private struct Ends: @unchecked Sendable {
         let link = ScriptedChannel()
         let channel: CBL2CAPChannel

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// L2CAP channels and their streams.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct ChannelTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct ChannelTests {
     private static func publish(_ pair: Pair) async throws -> (PeripheralSide, CBL2CAPPSM) {
         let peripheral = PeripheralSide(on: pair.near)
         try await peripheral.begin()

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// A Ferry channel on one side and plain CoreBluetooth code on the other: chunks of 20 bytes, then "EOM".
-@Suite(.tags(.coreBluetooth), .serialized, .exclusive, .timeLimit(.minutes(1))) @MainActor struct FerryPeerTests {
+@Suite(.tags(.coreBluetooth), .serialized, .exclusive, .timeLimit(.minutes(5))) @MainActor struct FerryPeerTests {
     private let radio: LoopbackRadio
     private let layout: GATTConfiguration
     private let text = (0..<200).map { "Line \($0): grüß dich, quick brown fox.\n" }.joined()

@@ -10,7 +10,7 @@ import Testing
 // One after another with the other programs, because the choice of adapters is the process's.
 extension ProgramTests {
     /// Programs in the style of the field's libraries, which lean on more than the documentation says.
-    @Suite(.tags(.coreBluetooth), .timeLimit(.minutes(2))) @MainActor struct LibraryStyleTests {
+    @Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) @MainActor struct LibraryStyleTests {
         private static let document = Data((0..<50_000).map { UInt8(truncatingIfNeeded: $0 / 251) })
 
         private func exchange(_ document: Data, flood: Bool, quirks: CBQuirks = []) async throws -> (

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Programs written as tutorials write them, on the main queue, over the process-wide radio.
-@Suite(.tags(.coreBluetooth), .serialized, .exclusive, .timeLimit(.minutes(1))) @MainActor struct ProgramTests {
+@Suite(.tags(.coreBluetooth), .serialized, .exclusive, .timeLimit(.minutes(5))) @MainActor struct ProgramTests {
     @Test func transfersTextUntilEOM() async throws {
         // Slow enough for the sender to fill the queue.
         let pair = try Pair { $0.connectionInterval = .milliseconds(1) }

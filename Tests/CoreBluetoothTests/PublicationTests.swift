@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Services, advertisements and states of the peripheral role.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct PublicationTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct PublicationTests {
     @Test func freezesAServiceWhilePublished() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Each defect that can be switched on is seen, so that surviving it means something.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct QuirkTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct QuirkTests {
     private static let other = CBUUID(string: "FE07")
 
     private static func psm(_ peripheral: PeripheralSide, _ number: Int) async throws -> CBL2CAPPSM {

@@ -10,7 +10,7 @@ import Testing
 
 /// The field's known defects, switched on in the radio: what plain code suffers from each, and that Ferry's own link
 /// survives it.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(2))) struct RadioDefectTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct RadioDefectTests {
     typealias Faults = LoopbackRadio.Faults
 
     static let message = Data((0..<8000).map { UInt8(truncatingIfNeeded: $0 / 20 &* 7) })

@@ -9,7 +9,7 @@ import Testing
 
 /// Calls in any order and any state, from several threads, while power and range come and go: nothing traps or hangs,
 /// and everything works afterwards.
-@Suite(.tags(.coreBluetooth, .hostility, .slow), .timeLimit(.minutes(2))) struct RandomCallTests {
+@Suite(.tags(.coreBluetooth, .hostility, .slow), .timeLimit(.minutes(5))) struct RandomCallTests {
     @Test(arguments: [1, 2, 3] as [UInt64]) func anythingAtAnyTime(seed: UInt64) async throws {
         let pair = try Pair {
             $0.supervisionTimeout = .milliseconds(5)

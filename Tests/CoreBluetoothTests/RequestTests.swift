@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Reads and writes, from both sides.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct RequestTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct RequestTests {
     @Test func readsALongValueInPieces() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// State that outlives a manager, and the process.
-@Suite(.tags(.coreBluetooth, .recovery), .serialized, .exclusive, .timeLimit(.minutes(1)))
+@Suite(.tags(.coreBluetooth, .recovery), .serialized, .exclusive, .timeLimit(.minutes(5)))
 final class RestorationTests {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("corebluetooth-\(UUID())")
 

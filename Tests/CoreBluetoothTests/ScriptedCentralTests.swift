@@ -7,7 +7,7 @@ import Testing
 @testable import CoreBluetooth
 
 /// A central manager over an adapter that does what the test says: every order of events, on purpose.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct ScriptedCentralTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct ScriptedCentralTests {
     private func connected(_ adapter: ScriptedAdapter, _ side: CentralSide) async throws
         -> (CBPeripheral, CBCharacteristic, ScriptedConnection)
     {

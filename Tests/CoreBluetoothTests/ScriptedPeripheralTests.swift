@@ -6,7 +6,7 @@ import Testing
 @testable import CoreBluetooth
 
 /// A peripheral manager over an adapter that does what the test says: every order of events, on purpose.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct ScriptedPeripheralTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct ScriptedPeripheralTests {
     private static let central = ConnectedCentral(peer: PeerID(rawValue: 55), connection: 1)
     private static let characteristic = AttributeID(rawValue: 101)
 

@@ -6,7 +6,7 @@ import Testing
 @testable import CoreBluetooth
 
 /// The small parts that managers are made of.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct SupportTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct SupportTests {
     private final class Thing: Sendable {}
 
     @Test func aWeakTableHasOneObjectForEachKeyWhileItLives() {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `updateValue` and what becomes of the values.
-@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(1))) struct UpdateTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct UpdateTests {
     /// Fills the queue, waits for the ready signal, and has everything arrive once and in order.
     @Test func refusesWhenTheQueueIsFullAndSaysWhenItIsReady() async throws {
         let pair = try Pair {

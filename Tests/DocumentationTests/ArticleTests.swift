@@ -14,7 +14,7 @@ import Testing
 private struct Card: Codable, Sendable { var name = "Ada" }
 
 /// The programs that articles show in whole.
-@Suite(.tags(.program), .timeLimit(.minutes(3))) struct ArticleTests {
+@Suite(.tags(.program), .timeLimit(.minutes(5))) struct ArticleTests {
     @Test func gettingStarted() async throws {
         struct Greeting: Codable, Sendable {
             var text: String

@@ -10,7 +10,7 @@ import Testing
 // What the articles show that are about one matter each.
 
 /// The test that the article TestingWithoutARadio shows.
-@Suite(.tags(.program), .timeLimit(.minutes(3))) struct GuideTests {
+@Suite(.tags(.program), .timeLimit(.minutes(5))) struct GuideTests {
     @Test func arrivesOverALinkThatLosesAndBreaks() async throws {
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = 23

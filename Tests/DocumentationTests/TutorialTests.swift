@@ -10,7 +10,7 @@
     @testable import Diary
 
     /// The tutorial's program over a virtual radio, as its fourth step shows it.
-    @Suite(.tags(.program, .records), .timeLimit(.minutes(2))) struct TutorialTests {
+    @Suite(.tags(.program, .records), .timeLimit(.minutes(5))) struct TutorialTests {
         let folder = NSTemporaryDirectory() + "diary-\(UUID().uuidString)"
 
         @Test func everyReadingArrivesOnceAndInOrder() async throws {

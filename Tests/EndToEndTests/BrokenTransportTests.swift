@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The kit for transports notices what is broken: a check that cannot fail would be worth nothing.
-@Suite(.tags(.channel), .timeLimit(.minutes(2))) struct BrokenTransportTests {
+@Suite(.tags(.channel), .timeLimit(.minutes(5))) struct BrokenTransportTests {
     /// What a transport does wrong.
     enum Defect: String, CaseIterable, Sendable {
         case listensNowhere, handsOutTheSameLink, servesOnePeer, ignoresTheTimeout, ignoresCancellation

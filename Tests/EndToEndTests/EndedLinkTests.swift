@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// A GATT link that has ended acts on no other connection, of the same central neither.
-@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(1))) struct EndedLinkTests {
+@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(5))) struct EndedLinkTests {
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Channels over GATT links on the virtual radio, in real time and at full speed.
-@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(1))) struct GATTLinkTests {
+@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(5))) struct GATTLinkTests {
     private static let service = BluetoothUUID(0xFE01 as UInt16)
     private static let other = BluetoothUUID(0xFE04 as UInt16)
     private static let characteristic = BluetoothUUID(0xFE02 as UInt16)

@@ -11,7 +11,7 @@ import Testing
         weak var object: AnyObject?
     }
 
-    @Test(.timeLimit(.minutes(1)), arguments: [Duration.zero, .milliseconds(15)])
+    @Test(.timeLimit(.minutes(5)), arguments: [Duration.zero, .milliseconds(15)])
     func nothingOutlivesAnExchange(connectionInterval: Duration) throws {
         let time = VirtualTime()
         var remains: [Remains] = []

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// GATT links pass the kit for links: by notifications and writes without response, and by indications and writes with it.
-@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(1))) struct LinkKitTests {
+@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(5))) struct LinkKitTests {
     @Test(arguments: LinkConformance.Requirement.allCases, [false, true])
     func gattLinksKeepTheContract(_ requirement: LinkConformance.Requirement, isAnswered: Bool) throws {
         let time = VirtualTime()

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// What a listener is offered and nobody takes, keeps or closes is closed, and the central is told.
-@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(1))) struct ListenerTests {
+@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(5))) struct ListenerTests {
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Who is at the other end of a GATT link, and that a link to one peer is never one to another.
-@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(1))) struct PeerIdentityTests {
+@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(5))) struct PeerIdentityTests {
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 

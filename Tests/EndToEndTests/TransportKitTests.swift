@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// GATT over the virtual radio passes the kit for whole transports, plain and reconnecting; so do reconnecting sockets.
-@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(2))) struct TransportKitTests {
+@Suite(.tags(.channel, .bluetooth), .timeLimit(.minutes(5))) struct TransportKitTests {
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 

@@ -43,7 +43,7 @@
 
         /// bluetoothd takes them, and the other one hears them.
         @Test(
-            .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .timeLimit(.minutes(2)))
+            .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .timeLimit(.minutes(5)))
         func aBeaconGoesOnTheAir() async throws {
             let (serving, asking) = try await Machine.adapters()
             let (peripheral, ears) = (serving.openPeripheral(Deaf()), Ears())

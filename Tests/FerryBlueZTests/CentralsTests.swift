@@ -12,7 +12,7 @@
     @Suite(
         .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
         .serialized,
-        .timeLimit(.minutes(3)))
+        .timeLimit(.minutes(5)))
     struct CentralsTests {
         private static func third() async throws -> BlueZAdapter {
             let adapter = try await BlueZAdapter.open("bluez:hci2")

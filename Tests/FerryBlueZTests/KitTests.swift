@@ -10,7 +10,7 @@
     @Suite(
         .tags(.adapter), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
         .serialized,
-        .timeLimit(.minutes(2)))
+        .timeLimit(.minutes(5)))
     struct KitTests {
         /// All, or what `FERRY_REQUIREMENT` names (with commas between), as often as `FERRY_TIMES` says: to look into one.
         static let requirements: [AdapterConformance.Requirement] = {

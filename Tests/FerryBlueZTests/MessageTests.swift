@@ -56,7 +56,7 @@
         }
 
         /// bluetoothd drops what a subscription's socket does not hold, some 160 values of 512 bytes.
-        @Test(.timeLimit(.minutes(2))) func aSlowReceiverLosesNothing() async throws {
+        @Test(.timeLimit(.minutes(5))) func aSlowReceiverLosesNothing() async throws {
             let links = try await Links.open()
             let meter = Meter(from: links.peripheral, to: links.central, delay: 3000)
             let seconds = try await meter.send(2000)

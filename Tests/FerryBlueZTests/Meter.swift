@@ -59,12 +59,13 @@
             func linkIsReady() {}
             func linkDidReceive(_ chunk: RawSpan) {
                 if delay > 0 { usleep(delay) }
-                state.withLock { state in
+                let end = state.withLock { state in
                     state.left -= chunk.byteCount
-                    if state.left == 0 { state.end?.yield(SystemTime().now) }
+                    return state.left == 0 ? state.end : nil
                 }
+                end?.yield(SystemTime().now)
             }
-            func linkDidClose(_ reason: FerryError) { state.withLock { $0.end?.finish() } }
+            func linkDidClose(_ reason: FerryError) { state.withLock { $0.end }?.finish() }
         }
     }
 #endif

@@ -9,7 +9,7 @@
     @Suite(
         .tags(.adapter, .pairing), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
         .serialized,
-        .timeLimit(.minutes(2)))
+        .timeLimit(.minutes(5)))
     struct PairingTests {
         struct Way: Sendable, CustomTestStringConvertible {
             let testDescription: String

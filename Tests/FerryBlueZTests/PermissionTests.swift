@@ -11,7 +11,7 @@
     @Suite(
         .tags(.adapter),
         .enabled(if: Machine.isHere && geteuid() != 0, "runs in the virtual machine: scripts/interop bluez"),
-        .serialized, .timeLimit(.minutes(2)))
+        .serialized, .timeLimit(.minutes(5)))
     struct PermissionTests {
         /// The group bluetooth is 112 in the virtual machine.
         private static let isMember: Bool = {

@@ -9,7 +9,7 @@
     import Testing
 
     /// What a subscription's socket does not hold is lost, so that a slow receiver must not keep values there.
-    @Suite(.tags(.adapter), .timeLimit(.minutes(1))) struct ValueReaderTests {
+    @Suite(.tags(.adapter), .timeLimit(.minutes(5))) struct ValueReaderTests {
         /// The other end of a reader's socket, which counts what it sends, as bluetoothd would.
         private final class Sender: Sendable {
             let descriptor: FileDescriptor
@@ -171,9 +171,14 @@
             let receiver = Receiver()
             let reader = ValueReader(ours) { receiver.take($0) }
             let isBusy = DispatchSemaphore(value: 0)
+            let standsStill = Mutex(false)
             thread.execute { thread.watch(reader) {} }
             standIn.execute { standIn.relieve(thread, of: reader) }
-            thread.execute { isBusy.wait() }
+            thread.execute {
+                standsStill.withLock { $0 = true }
+                isBusy.wait()
+            }
+            try await until { standsStill.withLock { $0 } }
             for _ in 0..<20 {
                 for _ in 0..<100 { sender.send() }
                 try await until { sender.isTaken }

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// The same commands as people run them, on the demonstration.
-@Suite("ferry scan, inspect, read, write, watch", .tags(.program, .gatt), .timeLimit(.minutes(3)))
+@Suite("ferry scan, inspect, read, write, watch", .tags(.program, .gatt), .timeLimit(.minutes(5)))
 struct ExploreProgramTests {
     private func run(_ script: String) async throws -> String {
         try await ProgramShell.run(script, ["T": "--transport loopback"])

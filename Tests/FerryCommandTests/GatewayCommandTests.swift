@@ -10,7 +10,7 @@
     @testable import FerryCommand
 
     /// What `ferry gateway` makes of its options and its file.
-    @Suite("ferry gateway", .tags(.program, .records), .timeLimit(.minutes(2))) struct GatewayCommandTests {
+    @Suite("ferry gateway", .tags(.program, .records), .timeLimit(.minutes(5))) struct GatewayCommandTests {
         private func read(_ text: String) throws -> GatewaySettings {
             try GatewaySettings.read(Data(text.utf8), "gateway.json")
         }

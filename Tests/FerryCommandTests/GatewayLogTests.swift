@@ -11,7 +11,7 @@
         import Logging
 
         /// What `ferry gateway --log-level` writes.
-        @Suite("ferry gateway --log-level", .tags(.program, .records), .timeLimit(.minutes(2))) struct GatewayLogTests {
+        @Suite("ferry gateway --log-level", .tags(.program, .records), .timeLimit(.minutes(5))) struct GatewayLogTests {
             private let noon = Date(timeIntervalSince1970: 1_795_521_600.25)
 
             @Test("A line says when, how grave, what, and about what") func line() {

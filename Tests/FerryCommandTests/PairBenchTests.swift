@@ -54,7 +54,7 @@ import Testing
 }
 
 /// The same between two processes.
-@Suite("ferry bench --serve and --connect", .tags(.program), .timeLimit(.minutes(3))) struct PairBenchTests {
+@Suite("ferry bench --serve and --connect", .tags(.program), .timeLimit(.minutes(5))) struct PairBenchTests {
     private func run(_ script: String, _ transport: String = "unix:./s") async throws -> String {
         try await ProgramShell.run(script, ["T": "--transport \(transport)"])
     }

@@ -3,7 +3,7 @@
     import Testing
 
     /// `ferry send --store` and `ferry receive --store` as people run them, in two processes.
-    @Suite("ferry send and receive with stores", .tags(.program, .records), .timeLimit(.minutes(3)))
+    @Suite("ferry send and receive with stores", .tags(.program, .records), .timeLimit(.minutes(5)))
     struct RecordsTransferTests {
         private func run(_ script: String) async throws -> String { try await TransferProgramTests().run(script) }
 

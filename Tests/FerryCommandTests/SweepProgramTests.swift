@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 /// Sweeps that do not go to their end.
-@Suite("ferry bench, cut short", .tags(.program), .timeLimit(.minutes(3))) struct SweepProgramTests {
+@Suite("ferry bench, cut short", .tags(.program), .timeLimit(.minutes(5))) struct SweepProgramTests {
     @Test("A point that cannot be measured is named, and the others are measured") func badPoint() async throws {
         let output = try await ProgramShell.run(
             """

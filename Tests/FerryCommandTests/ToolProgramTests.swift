@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// The tools that only read and compute, as a person runs them: what they print, where, and how they end.
-@Suite("ferry trace, advise and fleet", .tags(.program), .timeLimit(.minutes(3))) struct ToolProgramTests {
+@Suite("ferry trace, advise and fleet", .tags(.program), .timeLimit(.minutes(5))) struct ToolProgramTests {
     @Test("A transfer's log is traced, in a pipe and on a terminal, and a chunk nobody understands fails")
     func trace() async throws {
         let output = try await ProgramShell.run(
@@ -62,11 +62,17 @@ import Testing
                 'scan --transport loopback --seconds 0.2' 'trace log'; do
                 $FERRY $command > /dev/full 2> errors; echo "$? ${command%% *}"; grep -c 'Standard output cannot be written to' errors
             done
+            # As on a terminal, where lines are written one by one and nothing is left to write in the end.
+            for command in 'advise --message-size 100 --peer ios' 'fleet simulate --gateways 2 --peers 9 --minutes 1'; do
+                stdbuf -oL $FERRY $command > /dev/full 2> errors; echo "$? lines"; cat errors
+            done
             $FERRY advise --message-size 100 --peer ios >&- 2> errors; echo "closed $?"
             """)
         #expect(
             output.split(separator: "\n") == [
-                "1 advise", "1", "1 bench", "1", "1 fleet", "1", "1 scan", "1", "1 trace", "0", "closed 1",
+                "1 advise", "1", "1 bench", "1", "1 fleet", "1", "1 scan", "1", "1 trace", "0",
+                "1 lines", "Error: Standard output cannot be written to.",
+                "1 lines", "Error: Standard output cannot be written to.", "closed 1",
             ], "\(output)")
     }
 

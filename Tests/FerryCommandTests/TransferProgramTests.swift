@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// `ferry send` and `ferry receive` as people run them: two processes, a shell between them.
-@Suite("ferry send and receive", .tags(.program), .timeLimit(.minutes(3))) struct TransferProgramTests {
+@Suite("ferry send and receive", .tags(.program), .timeLimit(.minutes(5))) struct TransferProgramTests {
     func run(_ script: String, transport: String = "unix:./s") async throws -> String {
         try await ProgramShell.run(script, ["T": "--transport \(transport)"])
     }

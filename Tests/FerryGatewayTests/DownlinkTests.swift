@@ -3,6 +3,7 @@
     import FerryNATS
     import FerryRecords
     import Foundation
+    import GatewayRig
     import TestSupport
     import Testing
 
@@ -11,7 +12,7 @@
 
     /// Messages for peers: from a stream of a real server, through gateways' stores, onto a peer's disk.
     @Suite(
-        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(3)))
+        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(5)))
     struct DownlinkTests {
         /// A server, and a peer's store.
         private final class Setting: Sendable {
@@ -137,7 +138,8 @@
             let setting = try Setting()
             try await setting.server.start()
             let store = try setting.store("one", largest: 100)
-            let downlink = try Downlink(store, setting.configuration)
+            let journal = GatewayJournal()
+            let downlink = try Downlink(store, setting.configuration, observer: journal)
             let running = Task { try await downlink.run() }
             let connection = try await setting.connect()
             while !downlink.status.isConnected { try await Task.sleep(for: .milliseconds(5)) }
@@ -163,6 +165,13 @@
             }
             running.cancel()
             _ = await running.result
+            #expect(journal.servers(.downlink).count == 1 && journal.servers(.downlink).first != "")
+            #expect(journal.carried == downlink.status.carried && journal.carried > 0)
+            #expect(journal.heldUp.contains(.messageTooLarge))
+            #expect(
+                journal.events.contains {
+                    if case .disconnected(.downlink, isEnding: true) = $0 { true } else { false }
+                })
             for store in [store, setting.peer] { await store.close() }
         }
 

@@ -11,7 +11,7 @@
     /// Gateways that share peers by leases in a bucket of a real server.
     @Suite(
         .tags(.records, .fleet, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"),
-        .timeLimit(.minutes(3)))
+        .timeLimit(.minutes(5)))
     struct FleetGatewayTests {
         /// Who visits nobody, and tells whom it would.
         private final class Visits: PeerVisitor {
@@ -46,10 +46,6 @@
                 task.cancel()
                 _ = await task.result
             }
-        }
-
-        private func until(_ condition: () -> Bool) async throws {
-            while !condition() { try await Task.sleep(for: .milliseconds(5)) }
         }
 
         @Test func aDeadGatewaysPeerIsTakenOverAndWhatItSaysLaterIsRefused() async throws {
@@ -129,6 +125,34 @@
             }
             #expect(refused.last == "dead ended")
             #expect(taken.first == "dead began" && taken.contains("one began") && taken.contains("two began"))
+        }
+
+        /// Whose visits do not end when they should.
+        private final class Hanging: PeerVisitor {
+            let begun = Mutex(0)
+            let (released, release) = AsyncStream<Void>.makeStream()
+            func begin(_ peer: String) { begun.withLock { $0 += 1 } }
+            func stop(_ peer: String) async { for await _ in released {} }
+        }
+
+        @Test func aVisitThatHangsIsToldOfAndHoldsNobodyUp() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let keeper = try LeaseKeeper(.init(short: "one", server))
+            let visits = Hanging()
+            let running = Task { try await keeper.run(visits) }
+            while visits.begun.withLock({ $0 == 0 }) {
+                keeper.heard("address:C0", signal: -50)
+                try await Task.sleep(for: .milliseconds(5))
+            }
+            keeper.pause(FerryError(.queueFull, "There is no room."))
+            try await until { keeper.status.late == 1 }
+            #expect(keeper.status.trouble == "The visit to address:C0 did not end when its lease was over.")
+            #expect(keeper.token(of: "address:C0") == nil)
+            // It ends all the same.
+            running.cancel()
+            _ = await running.result
+            visits.release.finish()
         }
 
         private func claim(_ what: String, _ token: FencingToken, _ gateway: String) -> NATSMessage {

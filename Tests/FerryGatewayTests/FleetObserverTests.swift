@@ -13,7 +13,7 @@
 
     /// What an observer is told of leases and visits, beside what the keeper counts itself.
     @Suite(
-        .tags(.records, .fleet), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(3)))
+        .tags(.records, .fleet), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(5)))
     struct FleetObserverTests {
         @Test func leasesAndVisitsAreToldFromBeginToEnd() async throws {
             let setting = try GatewaySetting()

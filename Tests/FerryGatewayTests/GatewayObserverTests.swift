@@ -10,7 +10,7 @@
 
     /// What an observer is told, beside what a real server has.
     @Suite(
-        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(3)))
+        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(5)))
     struct GatewayObserverTests {
         /// Until nothing is in the store: the stream has it for good.
         private func emptied(_ gateway: Gateway) async throws {

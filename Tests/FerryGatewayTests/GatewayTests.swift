@@ -9,7 +9,7 @@
 
     /// A peer, a gateway and a server: records go from store to store, and from there to a stream.
     @Suite(
-        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(3)))
+        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(5)))
     struct GatewayTests {
         @Test func everyRecordIsInTheStreamOnceThoughTheServerIsKilled() async throws {
             let setting = try GatewaySetting()

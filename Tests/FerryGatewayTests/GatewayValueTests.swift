@@ -173,6 +173,29 @@
             #expect(plan.ended(again[0].token, .outOfPlace, at: start) == nil && plan.displaced.isEmpty)
         }
 
+        /// Published again, when the subject goes on after it: nothing is asked for but once at most.
+        @Test func whatTheServerHadSaysNotWhereItsSubjectEnds() {
+            var plan = plan()
+            for number in 1...5 { plan.add(item(1, number)) }
+            var order = plan.orders(at: start)[0]
+            #expect(plan.ended(order.token, .had(5), at: start)?.place == 1)
+            order = plan.orders(at: start)[0]
+            #expect(order.publication.predecessor == nil)
+            // A server that looks at the place first.
+            _ = plan.ended(order.token, .outOfPlace, at: start)
+            plan.follow(1, after: 9)
+            order = plan.orders(at: start)[0]
+            #expect(order.publication.predecessor == 9)
+            #expect(plan.ended(order.token, .had(6), at: start)?.place == 2)
+            order = plan.orders(at: start)[0]
+            #expect(order.publication.predecessor == 9)
+            #expect(plan.ended(order.token, .had(10), at: start)?.place == 3)
+            order = plan.orders(at: start)[0]
+            #expect(order.publication.predecessor == 10)
+            #expect(plan.ended(order.token, .stored(11), at: start)?.place == 4)
+            #expect(plan.orders(at: start).map(\.publication.predecessor) == [11])
+        }
+
         @Test func boundsHold() {
             var plan = plan {
                 $0.bytes = 10
@@ -237,6 +260,14 @@
                     Issue.record("\(words): taken")
                 } catch { #expect(error.message.contains(words), "\(error)") }
             }
+        }
+    }
+
+    extension PublishPlan {
+        mutating func orders(at now: Timestamp) -> [Order] {
+            var orders: [Order] = []
+            order(&orders, at: now)
+            return orders
         }
     }
 #endif

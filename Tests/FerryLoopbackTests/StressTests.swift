@@ -18,7 +18,7 @@ import Testing
         func peripheralDidDisconnect(_ reason: BluetoothError) { hasEnded.store(true, ordering: .relaxed) }
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(5)))
     func centralsComeAndGoWhileOthersExchangeValues() async throws {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(1)

@@ -49,6 +49,74 @@
             #expect(NATSMessage.isSubject(text) == isSubject)
         }
 
+        @Test(
+            arguments: [
+                ("1970-01-01T00:00:00Z", 0), ("1970-01-01T00:00:01.5Z", 1_500_000_000),
+                ("2026-11-24T09:12:01.250123456Z", 1_795_511_521_250_123_456),
+                ("2000-02-29T23:59:59.000000001Z", 951_868_799_000_000_001),
+                ("", nil), ("Z", nil), ("2026-11-24T09:12:01", nil), ("2026-11-24T09:12:01.Z", nil),
+                ("2026-11-24T09:12:01.1.2Z", nil),
+                ("2026-11-24T09:12:01.1234567890Z", nil), ("2026-11-24T09:12:01.-5Z", nil),
+                ("1969-12-31T23:59:59Z", nil),
+                ("yesterday", nil),
+            ] as [(String, UInt64?)])
+        func dates(_ text: String, _ nanoseconds: UInt64?) {
+            #expect(NATSStored.nanoseconds(text) == nanoseconds)
+        }
+
+        @Test(
+            arguments: [
+                // As servers write it by hand, and as they write it from values.
+                (#"{"stream":"KV_a", "seq":7}"#, (7, false), nil), (#"{"stream":"KV_a","seq":70}"#, (70, false), nil),
+                (#"{"stream":"a", "seq":9999999999999999999}"#, (9_999_999_999_999_999_999, false), nil),
+                (#"{"stream":"a","seq":18446744073709551615}"#, (.max, false), nil),
+                (#"{"stream":"a","domain":"hub","seq":18446744073709551615}"#, (.max, false), nil),
+                (#"{"stream":"a","seq":18446744073709551616}"#, nil, .natsFailed),
+                (#"{"stream":"a", "seq":12,"duplicate": true}"#, (12, true), nil),
+                (#"{"stream":"a","duplicate":true,"seq":12}"#, (12, true), nil),
+                (#"{"stream":"a","seq":12,"domain":"hub"}"#, (12, false), nil),
+                (#"{"stream":"a\"b", "seq":3}"#, (3, false), nil), (#"{"seq":4}"#, (4, false), nil),
+                (
+                    #"{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: 3"},"stream":"a","seq":0}"#,
+                    nil, .natsConflict
+                ),
+                (
+                    #"{"error":{"code":503,"err_code":10008,"description":"JetStream system temporarily unavailable"}}"#,
+                    nil, .natsNotReady
+                ),
+                (#"{"error":{}}"#, nil, .natsFailed), ("", nil, .natsFailed), ("+OK", nil, .natsFailed),
+                (#"{"seq":0}"#, nil, .natsFailed), (#"{"seq":-1}"#, nil, .natsFailed),
+                (#"{"stream":"a", "seq":}"#, nil, .natsFailed), (#"{"stream":"a", "seq":7"#, nil, .natsFailed),
+                (#"{"stream":"a", "seq":0}"#, nil, .natsFailed), (#"{"stream":"a", "seq":7x}"#, nil, .natsFailed),
+            ] as [(String, (UInt64, Bool)?, FerryError.Code?)])
+        func answersToWhatIsPublished(_ text: String, _ expected: (UInt64, Bool)?, _ code: FerryError.Code?) {
+            switch Array(text.utf8).withUnsafeBytes(PublishAnswer.read) {
+            case .success(let receipt):
+                #expect(receipt.sequence == expected?.0 && receipt.isDuplicate == expected?.1, "\(receipt)")
+            case .failure(let failure): #expect(failure.error("It").code == code, "\(failure)")
+            }
+        }
+
+        @Test func eachAnswerIsOneWaitersUntilItsDeadline() {
+            var slots = AnswerSlots<String>()
+            func at(_ seconds: Int64) -> Timestamp { .zero + .seconds(seconds) }
+            #expect(slots.nextDeadline == nil && slots.end(0) == nil)
+            let a = slots.expect("a", until: at(3))
+            let b = slots.expect("b", until: at(2))
+            #expect(slots.nextDeadline == at(2) && slots.takeDue(at: at(1)).isEmpty)
+            #expect(slots.takeDue(at: at(2)) == ["b"] && slots.nextDeadline == at(3))
+            // Its place is another's, and its answer nobody's.
+            let c = slots.expect("c", until: at(9))
+            #expect(c != b && slots.end(b) == nil && slots.end(a) == "a" && slots.end(a) == nil)
+            #expect(slots.nextDeadline == at(9) && slots.end(c) == "c" && slots.nextDeadline == nil)
+            var seen: Set<UInt64> = [a, b, c]
+            for number in 0..<100_000 {
+                let next = slots.expect("\(number)", until: at(1))
+                #expect(seen.insert(next).inserted && slots.end(next) == "\(number)")
+            }
+            #expect(slots.takeDue(at: at(100)).isEmpty && slots.end(.max) == nil)
+        }
+
         @Test func aServerThatMayHaveLostSomethingIsNoticed() {
             func state(_ last: UInt64, _ leader: String? = nil, _ created: Int64 = 1) -> NATSStream.State {
                 var state = NATSStream.State()

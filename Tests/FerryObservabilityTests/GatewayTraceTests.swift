@@ -13,7 +13,7 @@
 
     /// A record's way from a peer's disk to a real server, as spans of a peer and a gateway that know nothing of each other.
     @Suite(
-        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(3)))
+        .tags(.records, .recovery), .enabled(if: NATSServer.isHere, "needs nats-server"), .timeLimit(.minutes(5)))
     struct GatewayTraceTests {
         private struct Seen {
             var peer: [String: FinishedInMemorySpan] = [:]

@@ -79,6 +79,8 @@
             (.leaseAnswered(peer: "p", .unknown), .warning), (.leaseAnswered(peer: "p", .refused), .info),
             (.visitEnded(peer: "p", Event.Visit(FerryError(.peerNotFound, "gone"), lasting: .seconds(1))), .info),
             (.visitEnded(peer: "p", Event.Visit(nil, lasting: .seconds(1))), .debug),
+            (.carried(peer: "p", count: 3), .debug),
+            (.heldUp(peer: "p", FerryError(.messageTooLarge, "large")), .warning),
         ]) private func levels(_ event: GatewayEvent, _ level: Logger.Level) {
             #expect(lines(.trace, [event]).map(\.level) == [level])
         }
@@ -110,6 +112,11 @@
             observer.observe(.failed(.stream, FerryError(.natsNoServer, "away")))
             #expect(try gauge("gateway_connected") == 0)
             #expect(try total("gateway_failures_total", [("reason", "nats.noServer")]) == 1)
+            observer.observe(.connected(.downlink, server: "S"))
+            observer.observe(.carried(peer: "p", count: 3))
+            observer.observe(.heldUp(peer: "p", FerryError(.messageTooLarge, "large")))
+            #expect(try gauge("downlink_connected") == 1 && total("downlink_carried_total") == 3)
+            #expect(try total("downlink_held_up_total", [("reason", "messageTooLarge")]) == 1)
             var status = Gateway.Status()
             (status.kept, status.waiting) = (4, 6)
             observer.record(status)

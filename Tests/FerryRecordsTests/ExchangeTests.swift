@@ -15,7 +15,7 @@
     }
 
     /// Two stores in one process, with a channel over a socket between them.
-    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct ExchangeTests {
+    @Suite(.tags(.records), .timeLimit(.minutes(5))) struct ExchangeTests {
         let folder: Folder
 
         init() throws { folder = try Folder() }

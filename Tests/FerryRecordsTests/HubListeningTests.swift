@@ -7,7 +7,7 @@
     @testable import FerryRecords
 
     /// A hub says what is in the way of peers that would come, as a listener does.
-    @Suite(.tags(.records, .recovery), .timeLimit(.minutes(2))) struct HubListeningTests {
+    @Suite(.tags(.records, .recovery), .timeLimit(.minutes(5))) struct HubListeningTests {
         let folder: Folder
 
         init() throws { folder = try Folder() }

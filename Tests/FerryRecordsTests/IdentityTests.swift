@@ -9,7 +9,7 @@
     @testable import RecordsWorker
 
     /// Who is who: strangers, copies, and backups.
-    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct IdentityTests {
+    @Suite(.tags(.records), .timeLimit(.minutes(5))) struct IdentityTests {
         let tests: ExchangeTests
         var folder: Folder { tests.folder }
 

@@ -5,7 +5,7 @@
     import Testing
 
     /// Records that are handed on, and kept until whoever has them is sure.
-    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct KeepingTests {
+    @Suite(.tags(.records), .timeLimit(.minutes(5))) struct KeepingTests {
         private func read(_ count: Int, from store: RecordStore) async throws -> [ArrivedRecord] {
             var inbox = store.inbox.makeAsyncIterator()
             var records: [ArrivedRecord] = []

@@ -8,7 +8,7 @@
     @testable import FerryRecords
 
     /// Files of other versions: an older one becomes a newer one with all that is in it, and a newer one is left alone.
-    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct MigrationTests {
+    @Suite(.tags(.records), .timeLimit(.minutes(5))) struct MigrationTests {
         let tests: ExchangeTests
 
         init() throws { tests = try ExchangeTests() }

@@ -9,7 +9,7 @@
     @testable import RecordsWorker
 
     /// Records of somebody else's, which several stores carry to one peer.
-    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct RelayTests {
+    @Suite(.tags(.records), .timeLimit(.minutes(5))) struct RelayTests {
         let tests: ExchangeTests
 
         init() throws { tests = try ExchangeTests() }

@@ -35,7 +35,7 @@
 
     func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
-    @Suite(.tags(.records), .timeLimit(.minutes(2))) struct StoreTests {
+    @Suite(.tags(.records), .timeLimit(.minutes(5))) struct StoreTests {
         let folder: Folder
 
         init() throws { folder = try Folder() }

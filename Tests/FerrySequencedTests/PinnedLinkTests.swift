@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A link that reconnects belongs to one peer: nothing meant for it reaches another, and nothing is lost on the way back.
-@Suite(.tags(.sequenced, .recovery), .timeLimit(.minutes(1))) struct PinnedLinkTests {
+@Suite(.tags(.sequenced, .recovery), .timeLimit(.minutes(5))) struct PinnedLinkTests {
     private typealias Station = MemoryAir.Station
 
     private var backoff: ReconnectingTransport<MemoryAir.Station>.Backoff {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What an app sees of a channel's life, and how it reads and ends it.
-@Suite(.tags(.core, .channel), .timeLimit(.minutes(1))) struct ChannelLifeTests {
+@Suite(.tags(.core, .channel), .timeLimit(.minutes(5))) struct ChannelLifeTests {
     private let time = VirtualTime()
 
     private func pair(queueDepth: Int = 64) -> (MemoryLink, MemoryLink) {

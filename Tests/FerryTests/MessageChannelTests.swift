@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The public surface, with tasks: what an app sees.
-@Suite(.tags(.core, .channel), .timeLimit(.minutes(1))) struct MessageChannelTests {
+@Suite(.tags(.core, .channel), .timeLimit(.minutes(5))) struct MessageChannelTests {
     private let time = VirtualTime()
 
     private func makeLinks(queueDepth: Int = 4) -> (MemoryLink, MemoryLink) {

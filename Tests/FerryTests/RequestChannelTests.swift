@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Requests find their answers, are cancelled, and end with their channel.
-@Suite(.tags(.core, .channel), .timeLimit(.minutes(1))) struct RequestChannelTests {
+@Suite(.tags(.core, .channel), .timeLimit(.minutes(5))) struct RequestChannelTests {
     private typealias Channel = RequestChannel<String, String>
 
     private func link(

@@ -19,7 +19,7 @@ import Testing
                 let number = queue.set(Timestamp(nanoseconds: deadline)) { fired.withLock { $0.append(deadline) } }
                 model.append((deadline, number))
             case 2 where !model.isEmpty:
-                queue.cancel(model.remove(at: random.below(model.count)).number)
+                _ = queue.cancel(model.remove(at: random.below(model.count)).number)
             default:
                 let limit = Timestamp(nanoseconds: Int64(random.below(50)))
                 let next = model.min { ($0.deadline, $0.number) < ($1.deadline, $1.number) }
@@ -41,16 +41,41 @@ import Testing
         var queue = TimerQueue()
         for _ in 0..<100_000 {
             let number = queue.set(Timestamp(nanoseconds: 3_600_000_000_000)) {}
-            queue.cancel(number)
-            queue.cancel(number)
+            _ = queue.cancel(number)
+            _ = queue.cancel(number)
         }
         #expect(queue.count == 0)
         #expect(queue.placeCount < 100)
         #expect(queue.nextDeadline() == nil)
     }
 
+    /// What an action holds may end when its timer is called off, and call off another then.
+    @Test(arguments: [SystemTime() as any TimeSource, VirtualTime()]) func whatACancelledTimerHoldsMayCancelOthers(
+        _ time: any TimeSource
+    ) {
+        final class Holder: Sendable {
+            let other: ScheduledTimer
+            let hasEnded: @Sendable () -> Void
+            init(_ other: ScheduledTimer, _ hasEnded: @escaping @Sendable () -> Void) {
+                (self.other, self.hasEnded) = (other, hasEnded)
+            }
+            deinit {
+                other.cancel()
+                hasEnded()
+            }
+        }
+        let ends = Mutex(0)
+        func set() -> ScheduledTimer {
+            let other = time.schedule(at: time.now + .seconds(3600)) {}
+            let holder = Holder(other) { ends.withLock { $0 += 1 } }
+            return time.schedule(at: time.now + .seconds(3600)) { withExtendedLifetime(holder) {} }
+        }
+        set().cancel()
+        #expect(ends.withLock { $0 } == 1)
+    }
+
     /// The system's timers fire in order, not before their time, however they are set.
-    @Test(.timeLimit(.minutes(1))) func systemTimersFireInOrder() async {
+    @Test(.timeLimit(.minutes(5))) func systemTimersFireInOrder() async {
         let time = SystemTime()
         let fired = Mutex<[Int]>([])
         let start = time.now
@@ -72,7 +97,7 @@ import Testing
     }
 
     /// Setting a timer of more than a second and a later, shorter one: both fire.
-    @Test(.timeLimit(.minutes(1))) func aLongTimerDoesNotHoldUpAShortOne() async {
+    @Test(.timeLimit(.minutes(5))) func aLongTimerDoesNotHoldUpAShortOne() async {
         let time = SystemTime()
         let start = time.now
         let (ends, end) = AsyncStream<Duration>.makeStream()

@@ -45,7 +45,7 @@ import Testing
     }
 
     /// All that one opening makes hear one another.
-    @Test(.timeLimit(.minutes(1))) func rolesOfOneOpeningMeet() async throws {
+    @Test(.timeLimit(.minutes(5))) func rolesOfOneOpeningMeet() async throws {
         let layout = try GATTConfiguration(service: BluetoothUUID("FE01"), characteristic: BluetoothUUID("FE02"))
         let make = try NamedTransport.loopback.open(layout, RadioOptions())
         let listener = try await make("server").listen()

@@ -7,12 +7,25 @@
     /// What a gateway costs beside libnats alone, and where a record's time goes: `scripts/bench gateway` runs it.
     ///
     ///     GatewayBench nats://127.0.0.1:4222 FOLDER RECORDS ROUNDS SAMPLES
+    ///
+    /// What a bucket of leases bears, on one server or a cluster: `scripts/bench leases`.
+    ///
+    ///     GatewayBench leases SECONDS nats://127.0.0.1:4222 ...
     @main struct GatewayBench {
         static func main() async throws {
             let arguments = CommandLine.arguments
+            if arguments.count > 3, arguments[1] == "leases", let seconds = Double(arguments[2]), seconds >= 1 {
+                return try await Leases(servers: Array(arguments.dropFirst(3)), seconds: seconds).run()
+            }
+            if [6, 7].contains(arguments.count), arguments[1] == "publish", let count = Int(arguments[5]) {
+                let observer = arguments.dropFirst(6).first.flatMap { Int($0) }
+                return try await Publishing(
+                    server: arguments[2], store: arguments[3], stream: arguments[4], count: count, observer: observer
+                ).run()
+            }
             let numbers = arguments.dropFirst(3).compactMap { Int($0) }
             guard arguments.count == 6, numbers.count == 3, numbers.allSatisfy({ $0 > 0 }) else {
-                say("GatewayBench SERVER FOLDER RECORDS ROUNDS SAMPLES")
+                say("GatewayBench SERVER FOLDER RECORDS ROUNDS SAMPLES, or GatewayBench leases SECONDS SERVER ...")
                 exit(64)
             }
             try await Throughput(server: arguments[1], folder: arguments[2], count: numbers[0], rounds: numbers[1])
@@ -22,6 +35,12 @@
 
         static func say(_ text: String) { _ = (text + "\n").withCString { write(1, $0, strlen($0)) } }
 
+        static func rate(of count: Int, _ body: () async throws -> Void) async throws -> Double {
+            let start = ContinuousClock.now
+            try await body()
+            return Double(count) / (start.duration(to: .now) / .seconds(1))
+        }
+
         static let record = (0..<100).map { UInt8(truncatingIfNeeded: $0 &* 37) }
     }
 
@@ -29,23 +48,29 @@
     struct Pair: Sendable {
         let peers: [RecordStore]
         let store: RecordStore
-        private let path: String
+        /// The gateway's store.
+        let path: String
+        private let socket: String
+
+        /// The gateway's: nothing leaves it while it is measured.
+        static var configuration: RecordStore.Configuration {
+            var configuration = RecordStore.Configuration()
+            configuration.inboxCapacity = 1 << 40
+            configuration.largestRecord = 1000
+            return configuration
+        }
 
         init(_ folder: String, _ name: String, peers count: Int = 1) throws {
             let path = "\(folder)/\(name)"
-            self.path = path
+            (self.path, socket) = (path + ".gateway", "unix:\(path).socket")
             peers = try (0..<count).map { try RecordStore.open("\(path).peer\($0)") }
-            var configuration = RecordStore.Configuration()
-            // Nothing leaves it while it is measured.
-            configuration.inboxCapacity = 1 << 40
-            configuration.largestRecord = 1000
-            store = try RecordStore.open(path + ".gateway", configuration: configuration)
+            store = try RecordStore.open(self.path, configuration: Self.configuration)
         }
 
         /// Exchanges as long as the body takes.
         func exchanging(_ body: () async throws -> Void) async throws {
-            let here = try SocketTransport(SocketAddress("unix:\(path).socket"))
-            let there = try SocketTransport(SocketAddress("unix:\(path).socket"))
+            let here = try SocketTransport(SocketAddress(socket))
+            let there = try SocketTransport(SocketAddress(socket))
             let listener = try await here.listen()
             defer { listener.close() }
             var links = listener.links.makeAsyncIterator()

@@ -5,7 +5,8 @@
     import FerryRecords
     import Foundation
 
-    /// Records a second out of a gateway's store into a stream, beside libnats alone with the same messages, in turns.
+    /// Records a second out of a gateway's store into a stream, beside libnats alone with the same messages, in turns. Each has a
+    /// process of its own: what one leaves of the memory it took is not the other's.
     struct Throughput {
         let server: String
         let folder: String
@@ -29,22 +30,23 @@
             try await pair.exchanging {
                 for peer in pair.peers { try await peer.drained("gateway", within: .seconds(300)) }
             }
+            await pair.close()
             var configuration = NATSConfiguration(servers: [server])
             configuration.requestTimeout = .seconds(60)
             let connection = try await NATSConnection.connect(configuration)
             // The first time tells which messages there are, and is not counted.
-            _ = try await gateway(pair.store, "warm", connection)
+            _ = try await gateway(pair.path, "warm", connection)
             let messages = try await read("warm", connection)
             try await connection.removeStream("warm")
             var rates = [[Double]](repeating: [], count: 3 + Observers.all.count)
             for round in 0..<rounds {
                 rates[0].append(try await bare(messages, "bare\(round)", connection, naming: false))
                 rates[1].append(try await bare(messages, "places\(round)", connection, naming: true))
-                rates[2].append(try await gateway(pair.store, "gateway\(round)", connection))
+                rates[2].append(try await gateway(pair.path, "gateway\(round)", connection))
                 try await connection.removeStream("gateway\(round)")
-                for (index, (_, observer)) in Observers.all.enumerated() {
+                for index in Observers.all.indices {
                     let name = "observed\(round)"
-                    rates[3 + index].append(try await gateway(pair.store, name, connection, observer()))
+                    rates[3 + index].append(try await gateway(pair.path, name, connection, observer: index))
                     try await connection.removeStream(name)
                 }
             }
@@ -60,13 +62,6 @@
             GatewayBench.say("gateway beside libnats alone, naming places as it does: \(percent(2, of: 1))")
             for index in 3..<rates.count { GatewayBench.say("\(names[index]), beside it: \(percent(index, of: 2))") }
             await connection.close()
-            await pair.close()
-        }
-
-        private func rate(_ body: () async throws -> Void) async throws -> Double {
-            let start = ContinuousClock.now
-            try await body()
-            return Double(total) / (start.duration(to: .now) / .seconds(1))
         }
 
         private func isComplete(_ stream: String, _ connection: NATSConnection) async throws {
@@ -76,30 +71,22 @@
             }
         }
 
-        /// From the begin of a gateway until the stream has answered for all that is in its store, which stays there.
+        /// Has a process of its own publish what is in a store, which stays there.
         private func gateway(
-            _ store: RecordStore, _ name: String, _ connection: NATSConnection,
-            _ observer: (any GatewayObserver)? = nil
+            _ store: String, _ name: String, _ connection: NATSConnection, observer: Int? = nil
         ) async throws -> Double {
-            let configuration = Gateway.Configuration(servers: [server], name: "bench", stream: name, prefix: name)
-            try await connection.open(configuration.stream)
-            let gateway = try Gateway(store, configuration, observer: observer)
-            let end = ContinuousClock.now + .seconds(120)
-            let running = Task {
-                do throws(FerryError) { try await gateway.run() } catch  where error.code != .cancelled {
-                    GatewayBench.say("the gateway has ended: \(error.message)")
-                } catch {}
+            try await connection.open(NATSStream(name, subjects: ["\(name).>"]))
+            let process = Process()
+            process.executableURL = URL(filePath: CommandLine.arguments[0])
+            process.arguments = ["publish", server, store, name, "\(total)"] + (observer.map { ["\($0)"] } ?? [])
+            let pipe = Pipe()
+            process.standardOutput = pipe
+            try process.run()
+            let printed = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+            process.waitUntilExit()
+            guard let rate = Double(printed.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+                throw Failure(text: "the gateway's process printed: \(printed)")
             }
-            let rate = try await rate {
-                while true {
-                    let status = try await gateway.status()
-                    guard status.published < total else { return }
-                    guard ContinuousClock.now < end else { throw Failure(text: status.trouble ?? "too slow") }
-                    try await Task.sleep(for: .milliseconds(20))
-                }
-            }
-            running.cancel()
-            await running.value
             try await isComplete(name, connection)
             return rate
         }
@@ -109,7 +96,9 @@
         ) async throws -> Double {
             try await connection.open(NATSStream(name, subjects: ["\(name).>"]))
             let publisher = try BarePublisher(messages, to: name)
-            let rate = try await rate { try publisher.publish(to: server, inFlight: Int64(lanes), naming: naming) }
+            let rate = try await GatewayBench.rate(of: total) {
+                try publisher.publish(to: server, inFlight: Int64(lanes), naming: naming)
+            }
             try await isComplete(name, connection)
             try await connection.removeStream(name)
             return rate

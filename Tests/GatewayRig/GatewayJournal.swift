@@ -1,4 +1,5 @@
 #if NATS && Records
+    package import Ferry
     package import FerryGateway
     package import FerryNATS
     import Synchronization
@@ -44,6 +45,16 @@
         package func servers(_ part: GatewayEvent.Part) -> [String] {
             events.compactMap { event -> String? in
                 if case .connected(part, let server) = event { server } else { nil }
+            }
+        }
+        /// How many messages peers have.
+        package var carried: Int {
+            events.reduce(0) { sum, event in if case .carried(_, let count) = event { sum + count } else { sum } }
+        }
+        /// Why messages for peers did not go on.
+        package var heldUp: [FerryError.Code] {
+            events.compactMap { event -> FerryError.Code? in
+                if case .heldUp(_, let error) = event { error.code } else { nil }
             }
         }
         package var visits: [GatewayEvent.Visit] {

@@ -8,15 +8,16 @@ options: --io 0..4 (IO capability)  --mitm  --legacy (no Secure Connections)  --
          --enhanced (uses a request for several channels itself)
          --ways (as peripheral: reads a line IO:SC before each connection, and has no keys of earlier ones)
          --offload (the controller resolves addresses, not this host)
+         --wait (as central: says that it is ready, and reads a line before it looks for anybody)
          --address F0:..  --name NAME (which peripheral to look for)  --snoop FILE
 actions: mtu=N  read  read=UUID  write=N  command=N  notify=N  indicate=N (N bytes expected)  pair  encrypt  coc=PSM:N (echo)
          ecoc=PSM:N:COUNT (the same through channels opened by one request)
          eatt=N (opens so many enhanced ATT bearers, and reads the value by all of them at once)
          hash (the Database Hash, against one made of what is found)  features=N (Client Supported Features)
          try=IO:SC (pairs with that capability, SC 1 for Secure Connections; reads a line before and one after)
-         rejoin (disconnects, looks for the bonded peer by its key, whatever its address is now, encrypts, and says whether
-         its address is one that it has not had before)
-         hold (until the connection ends)  sleep=S  reconnect  line (waits for a line on standard input)
+         rejoin (reads a line, disconnects, looks for the bonded peer by its key, whatever its address is now, encrypts, and
+         says whether its address is one that it has not had before)
+         hold (until the connection ends)  reconnect  line (waits for a line on standard input)
 Values of N bytes are i*31 & 0xFF for i in 0..<N. A passkey to enter is read from standard input."""
 import argparse, asyncio, sys
 from bumble import att, crypto, hci, l2cap
@@ -42,7 +43,7 @@ ap.add_argument('--io', type=int, default=3); ap.add_argument('--mitm', action='
 ap.add_argument('--legacy', action='store_true'); ap.add_argument('--no-bond', action='store_true')
 ap.add_argument('--wrong', action='store_true'); ap.add_argument('--address'); ap.add_argument('--name')
 ap.add_argument('--eatt', action='store_true'); ap.add_argument('--oob', action='store_true'); ap.add_argument('--tk'); ap.add_argument('--ways', action='store_true'); ap.add_argument('--snoop'); ap.add_argument('--enhanced', action='store_true')
-ap.add_argument('--offload', action='store_true')
+ap.add_argument('--offload', action='store_true'); ap.add_argument('--wait', action='store_true')
 opt = ap.parse_intermixed_args()
 P = 'C:' if opt.role == 'central' else 'P:'
 def say(*a): print(P, *a, flush=True)
@@ -201,7 +202,6 @@ async def act(dev, conn, gone, action, found):
         await line(); return
     if verb == 'encrypt': await conn.encrypt(); return
     if verb == 'hold': await gone.wait(); return
-    if verb == 'sleep': await asyncio.sleep(float(arg)); return
     if verb == 'line': await line(); return
     if verb == 'coc':
         psm, n = map(int, arg.split(':'))
@@ -242,6 +242,7 @@ async def act(dev, conn, gone, action, found):
 async def central(dev):
     split_values(dev); keep_resolved(dev.host)
     await dev.power_on()
+    if opt.wait: say('ready'); await line()
     conn, gone = await connect(dev)
     found, seen = {'peer': Peer(conn)}, set()
     for action in opt.actions:
@@ -250,7 +251,7 @@ async def central(dev):
             conn, gone = await connect(dev); found = {'peer': Peer(conn)}
             continue
         if action == 'rejoin':
-            seen.add(name_on_air(dev, conn))
+            seen.add(name_on_air(dev, conn)); await line()
             await conn.disconnect(); await gone.wait()
             (_, identity), = await dev.keystore.get_resolving_keys()
             conn = await dev.connect(identity, timeout=20)

@@ -20,7 +20,7 @@
     /// the two meet on the air and need not agree otherwise.
     @Suite(
         .tags(.adapter), .enabled(if: Side.own != nil, "needs two processes: scripts/interop across"), .serialized,
-        .timeLimit(.minutes(2)))
+        .timeLimit(.minutes(5)))
     struct AcrossTests {
         @Test(arguments: Way.allCases, Array(zip(Mix.allCases, 10...)))
         func messagesOfMixedSizesCross(way: Way, mix: (Mix, UInt128)) async throws {

@@ -10,7 +10,7 @@
     /// Ferry's own host against the kernel's host and bluetoothd, one test after another.
     @Suite(
         .tags(.adapter), .enabled(if: Guest.isHere, "runs in the virtual machine: scripts/interop mixed"), .serialized,
-        .timeLimit(.minutes(2)))
+        .timeLimit(.minutes(5)))
     struct MixedTests {
         /// What of the adapter seam's contract both sides have a part in.
         static let shared: [AdapterConformance.Requirement] = [

@@ -3,9 +3,12 @@ import Synchronization
 
 /// A nats-server of the test's own, on a free port and with a folder of its own. It ends with the test.
 package final class NATSServer: Sendable {
-    private static let program = ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"].first {
-        FileManager.default.isExecutableFile(atPath: $0)
-    }
+    /// FERRY_NATS_SERVER names another one.
+    private static let program =
+        ProcessInfo.processInfo.environment["FERRY_NATS_SERVER"]
+        ?? ["/usr/sbin/nats-server", "/usr/bin/nats-server", "/usr/local/bin/nats-server"].first {
+            FileManager.default.isExecutableFile(atPath: $0)
+        }
     /// Whether there is one on this machine.
     package static var isHere: Bool { program != nil }
 

@@ -113,7 +113,7 @@ func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data
                     .childChannelInitializer { channel in
                         channel.eventLoop.makeCompletedFuture {
                             if place.hasPrefix("tcp:") {
-                                try channel.syncOptions?.setOption(.socketOption(.tcp_nodelay), value: 1)
+                                try channel.syncOptions?.setOption(.tcpOption(.tcp_nodelay), value: 1)
                             }
                             try channel.pipeline.syncOperations.addHandler(HostHandler(table.value, side))
                         }

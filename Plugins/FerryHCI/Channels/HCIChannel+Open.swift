@@ -19,14 +19,17 @@
             }
             let sockets = ClientBootstrap(group: group)
                 .connectTimeout(.seconds(5))
-                .channelOption(.socketOption(.tcp_nodelay), value: 1)
                 .channelInitializer(initialize)
             // A packet of the kernel's that does not fit what it is read into loses its end.
             let descriptors = NIOPipeBootstrap(group: group)
                 .channelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 8192))
                 .channelInitializer(initialize)
             switch self {
-            case .tcp(let host, let port): _ = try await sockets.connect(host: host, port: port).get()
+            case .tcp(let host, let port):
+                _ =
+                    try await sockets
+                    // As an option of TCP's: as one of the socket's it is SO_DEBUG, which only root may set.
+                    .channelOption(.tcpOption(.tcp_nodelay), value: 1).connect(host: host, port: port).get()
             case .unix(let path): _ = try await sockets.connect(unixDomainSocketPath: path).get()
             case .serial(let path, let speed):
                 try await Self.take(try SerialLine.open(path, speed: speed), descriptors)

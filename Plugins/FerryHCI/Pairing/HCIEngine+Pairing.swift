@@ -7,18 +7,19 @@
     extension HCIEngine {
         func pair(with peer: PeerID) async throws(BluetoothError) {
             let waiter = Waiter<Void>()
-            try change { state, now throws(BluetoothError) in
+            let isEncrypted = try change { state, now throws(BluetoothError) in
                 guard let id = state.connection(peer) else {
                     throw BluetoothError(.notConnected, "\(peer) is not connected, so there is nothing to encrypt.")
                 }
-                if state.host.isEncrypted(id) == true { return waiter.resume(.success(())) }
+                if state.host.isEncrypted(id) == true { return true }
                 guard state.host.secure(id, at: now) else {
                     throw BluetoothError(
                         .notSupported, "This adapter does not pair, or its controller cannot encrypt.")
                 }
                 state.securing[id, default: []].append(waiter)
+                return false
             }
-            try await waiter.wait()
+            if !isEncrypted { try await waiter.wait() }
         }
 
         func forget(_ peer: PeerID) throws(BluetoothError) {

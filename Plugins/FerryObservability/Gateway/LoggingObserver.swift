@@ -10,10 +10,10 @@
     /// | level | what |
     /// |---|---|
     /// | `error` | a peer that was let go later than its lease allowed |
-    /// | `warning` | records that the stream does not take, by their reason, and each that it never takes; a server that is away, refuses or cannot be looked at |
+    /// | `warning` | records that the stream does not take, by their reason, and each that it never takes; a server that is away, refuses or cannot be looked at; messages for a peer that do not go on |
     /// | `notice` | everything is published again |
     /// | `info` | connections, leases, visits in vain |
-    /// | `debug` | each record that is put off, looks at the server, requests for leases, visits |
+    /// | `debug` | each record that is put off, looks at the server, requests for leases, visits, messages that a peer has |
     /// | `trace` | each record that is read or published |
     ///
     /// Metadata are `gateway`, `peer`, `stream`, `sequence`, `record`, `place`, `token`, `reason` and `part`, as far as each has a meaning.
@@ -57,6 +57,12 @@
             case .looked(let released):
                 logger.debug("The server is as it was.", metadata: ["released": "\(released)"])
             case .lookFailed(let error): logger.warning("\(error.message)", metadata: ["reason": "\(error.code)"])
+            case .carried(let peer, let count):
+                logger.debug("The peer has messages.", metadata: ["peer": "\(peer)", "messages": "\(count)"])
+            case .heldUp(let peer, let error):
+                logger.warning(
+                    "The peer's messages do not go on: \(error.message)",
+                    metadata: ["peer": "\(peer)", "reason": "\(error.code)"])
             case .leaseAnswered(let peer, let answer): tell(answer, peer)
             case .leaseBegan(let peer, let token):
                 logger.info("The peer is this gateway's.", metadata: ["peer": "\(peer)", "token": "\(token)"])

@@ -19,6 +19,9 @@
     /// | `ferry_gateway_failures_total` | connections that could not be made or have ended, and looks in vain, by `reason` |
     /// | `ferry_gateway_publishing_seconds` | how long a record's answer took: a timer |
     /// | `ferry_gateway_read_to_published_seconds` | how long a record took from the store to the stream: a timer |
+    /// | `ferry_downlink_connected` | whether messages for peers can be read: a gauge |
+    /// | `ferry_downlink_carried_total` | messages that have come to peers' disks |
+    /// | `ferry_downlink_held_up_total` | times that a peer's messages did not go on, by `reason` |
     /// | `ferry_fleet_connected`, `ferry_fleet_owned_peers` | whether leases can be asked for, and peers whose lease this gateway has: gauges |
     /// | `ferry_fleet_tenures_total`, `ferry_fleet_late_stops_total` | leases that this gateway got; peers let go too late |
     /// | `ferry_fleet_requests_total` | requests to the bucket of leases, by `result`: `stored`, `refused`, `unanswered` |
@@ -38,6 +41,8 @@
         private let failures: CountersByReason
         private let publishing: CoreMetrics.Timer
         private let readToPublished: CoreMetrics.Timer
+        private let carried: Counter
+        private let heldUp: CountersByReason
         private let ownedPeers: Gauge
         private let tenures: Counter
         private let lateStops: Counter
@@ -60,7 +65,10 @@
                 CoreMetrics.Timer(
                     label: "ferry_\(name)", dimensions: [], preferredDisplayUnit: .seconds, factory: factory)
             }
-            connected = [.stream: gauge("gateway_connected"), .leases: gauge("fleet_connected")]
+            connected = [
+                .stream: gauge("gateway_connected"), .leases: gauge("fleet_connected"),
+                .downlink: gauge("downlink_connected"),
+            ]
             read = counter("gateway_read_total")
             published = counter("gateway_published_total")
             duplicates = counter("gateway_duplicates_total")
@@ -70,6 +78,8 @@
             failures = counters("gateway_failures_total", by: "reason")
             publishing = timer("gateway_publishing_seconds")
             readToPublished = timer("gateway_read_to_published_seconds")
+            carried = counter("downlink_carried_total")
+            heldUp = counters("downlink_held_up_total", by: "reason")
             ownedPeers = gauge("fleet_owned_peers")
             tenures = counter("fleet_tenures_total")
             lateStops = counter("fleet_late_stops_total")
@@ -102,6 +112,8 @@
                 failures[error.code.description].increment()
             case .looked(let count): if count > 0 { released.increment(by: count) }
             case .lookFailed(let error): failures[error.code.description].increment()
+            case .carried(_, let count): carried.increment(by: count)
+            case .heldUp(_, let error): heldUp[error.code.description].increment()
             case .leaseAnswered(_, let answer):
                 switch answer {
                 case .stored: requests["stored"].increment()

@@ -1,4 +1,5 @@
 #if Records
+    import DequeModule
     import Dispatch
     import Ferry
     import GRDB
@@ -18,7 +19,7 @@
         struct Refusal: Error { let cause: any Error }
 
         private struct State {
-            var waiting: [Job] = []
+            var waiting: Deque<Job> = []
             var isRunning = false
             var isClosed = false
             /// Why nothing is stored any more.

@@ -322,16 +322,19 @@
                     SELECT number, generation, nonce, sequence, record FROM ferry_arrived
                     WHERE stream = ? AND number > ? ORDER BY number LIMIT ?
                     """)
-            let rows = try Row.fetchCursor(statement, arguments: [number, last, page])
+            statement.set(1, number)
+            statement.set(2, last)
+            statement.set(3, Int64(page))
             let relay = RelayStream(stream.name)
+            let sender = peer.store ?? StoreID(high: 0, low: 0)
             var records: [Entry] = []
+            records.reserveCapacity(page)
             var bytes = 0
-            while bytes < pageBytes, let row = try rows.next() {
-                let epoch = Epoch(generation: row.number("generation"), nonce: row.bits("nonce"))
+            try statement.forEachRow(database) { row in
+                let epoch = Epoch(generation: UInt64(max(0, row.number(1))), nonce: UInt64(bitPattern: row.number(2)))
                 let id = RecordID(
-                    sender: peer.store ?? StoreID(high: 0, low: 0), epoch: epoch, stream: stream.name,
-                    sequence: row.number("sequence"))
-                let record = try row.withUnsafeData(atIndex: 4) { data in data.map { Array($0) } ?? [] }
+                    sender: sender, epoch: epoch, stream: stream.name, sequence: UInt64(max(0, row.number(3))))
+                let record = row.bytes(4)
                 bytes += record.count
                 // What is no relayed record was not taken as one.
                 let relayed = try relay.map { relay in (relay, try RelayedRecord(decoding: record)) }
@@ -342,7 +345,8 @@
                 records.append(
                     Entry(
                         id: id, peer: peer.name, peerNumber: peer.id, bytes: relayed?.1.bytes ?? record, origin: origin,
-                        storedBytes: record.count, number: row["number"], stream: number))
+                        storedBytes: record.count, number: row.number(0), stream: number))
+                return bytes < pageBytes
             }
             return Page(records: records, isLast: records.count < page && bytes < pageBytes)
         }

@@ -160,11 +160,11 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
         }
 
         func stop() {
-            state.withLock { state in
+            let task = state.withLock { state in
                 state.isStopped = true
-                state.task?.cancel()
-                state.task = nil
+                return state.task.take()
             }
+            task?.cancel()
         }
 
         private func run(after reason: FerryError) async {

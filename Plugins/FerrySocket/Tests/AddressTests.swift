@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// Addresses as people type them, and what is in the way at them.
-@Suite(.tags(.channel, .hostility), .timeLimit(.minutes(1))) struct AddressTests {
+@Suite(.tags(.channel, .hostility), .timeLimit(.minutes(5))) struct AddressTests {
     @Test(arguments: [
         "unix:/run/ferry.socket", "unix:ferry", "unix:@ferry", "unix:with:colon", "tcp:localhost:7000", "tcp::7000",
         "tcp:127.0.0.1:0", "tcp:[::1]:65535", "tcp:[fe80::1%eth0]:1",

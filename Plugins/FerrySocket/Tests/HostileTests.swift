@@ -8,7 +8,7 @@ import Testing
 #endif
 
 /// Peers that do not speak the format, stop in the middle, or do not go.
-@Suite(.tags(.channel, .hostility), .timeLimit(.minutes(1))) struct HostileTests {
+@Suite(.tags(.channel, .hostility), .timeLimit(.minutes(5))) struct HostileTests {
     /// A plain TCP or Unix client without any of this library.
     private func connectPlainly(toPort port: UInt16) throws -> Int32 {
         let client = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Sockets pass the kits for links and for transports.
-@Suite(.tags(.channel), .timeLimit(.minutes(2))) struct KitTests {
+@Suite(.tags(.channel), .timeLimit(.minutes(5))) struct KitTests {
     @Test(arguments: Kind.allCases, LinkConformance.Requirement.allCases)
     func links(_ kind: Kind, _ requirement: LinkConformance.Requirement) async throws {
         let rig = try SocketRig(kind)

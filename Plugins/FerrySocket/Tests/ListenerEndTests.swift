@@ -9,7 +9,7 @@ import Testing
 #endif
 
 /// Whoever listens is told when the system takes the socket away.
-@Suite(.tags(.channel, .hostility), .timeLimit(.minutes(1))) struct ListenerEndTests {
+@Suite(.tags(.channel, .hostility), .timeLimit(.minutes(5))) struct ListenerEndTests {
     @Test func aSocketThatIsShutDownEndsListeningAndSaysWhy() async throws {
         let time = SystemTime()
         let found = try await Resolver.resolve(

@@ -162,15 +162,16 @@ package final class ChannelCore: LinkReceiver {
         continuation.onTermination = { [weak self] _ in
             self?.guarded.withLock { $0.watchers.status[id] = nil }
         }
-        let isOver = guarded.withLock { guarded in
+        tell { guarded in
             let status = guarded.state.status
-            continuation.yield(status)
             // Nobody may have watched before, so that what was told last is out of date.
             guarded.lastStatus = status
             guarded.watchers.status[id] = continuation
-            return status.phase == .ended
+            return {
+                continuation.yield(status)
+                if status.phase == .ended { continuation.finish() }
+            }
         }
-        if isOver { continuation.finish() }
         return stream
     }
 
@@ -181,11 +182,11 @@ package final class ChannelCore: LinkReceiver {
         continuation.onTermination = { [weak self] _ in
             self?.guarded.withLock { $0.watchers.arriving[id] = nil }
         }
-        let isOver = guarded.withLock { guarded in
+        tell { guarded in
             guarded.watchers.arriving[id] = continuation
-            return guarded.state.status.phase == .ended
+            let isOver = guarded.state.status.phase == .ended
+            return { if isOver { continuation.finish() } }
         }
-        if isOver { continuation.finish() }
         return stream
     }
 
@@ -196,21 +197,31 @@ package final class ChannelCore: LinkReceiver {
         var isEmpty: Bool { status.isEmpty && arriving.isEmpty }
     }
 
-    /// Tells who watches. Streams may be told with the lock held: they call nobody back.
-    private func tellWatchers(_ guarded: inout Guarded) {
-        if !guarded.watchers.arriving.isEmpty, let progress = guarded.state.arriving {
-            for watcher in guarded.watchers.arriving.values { watcher.yield(progress) }
+    /// Does what `body` returns in its turn, with the lock free.
+    private func tell(_ body: (inout Guarded) -> @Sendable () -> Void) {
+        let effects = guarded.withLock { guarded in
+            let telling = body(&guarded)
+            guarded.state.afterwards(telling)
+            return settle(&guarded, pumps: false, at: time.now)
         }
-        guard !guarded.watchers.status.isEmpty || !guarded.watchers.arriving.isEmpty else { return }
+        if let effects { perform(effects) }
+    }
+
+    /// Tells who watches, when the lock is free: a watcher that is cancelled wants it, with a lock of its task held that whoever
+    /// tells the task takes too.
+    private func tellWatchers(_ guarded: inout Guarded) {
+        let watchers = guarded.watchers
+        if !watchers.arriving.isEmpty, let progress = guarded.state.arriving {
+            guarded.state.afterwards { for watcher in watchers.arriving.values { watcher.yield(progress) } }
+        }
         let status = guarded.state.status
         guard status != guarded.lastStatus else { return }
         guarded.lastStatus = status
-        for watcher in guarded.watchers.status.values { watcher.yield(status) }
-        guard status.phase == .ended else { return }
-        let watchers = guarded.watchers
-        guarded.watchers = Watchers()
-        // The end calls back, so not with the lock held.
+        let isOver = status.phase == .ended
+        if isOver { guarded.watchers = Watchers() }
         guarded.state.afterwards {
+            for watcher in watchers.status.values { watcher.yield(status) }
+            guard isOver else { return }
             for watcher in watchers.status.values { watcher.finish() }
             for watcher in watchers.arriving.values { watcher.finish() }
         }

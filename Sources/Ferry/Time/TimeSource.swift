@@ -80,7 +80,10 @@ private final class SystemTimers: Sendable {
             return (number, Self.wakeUpNeeded(&state))
         }
         if let wakeUp { sleep(until: wakeUp) }
-        return ScheduledTimer { [self] in state.withLock { $0.queue.cancel(number) } }
+        return ScheduledTimer { [self] in
+            // Until the lock is free: optimised code lets go of what nobody needs any more as soon as it can.
+            withExtendedLifetime(state.withLock { $0.queue.cancel(number) }) {}
+        }
     }
 
     /// When another sleeper is to wake, if those there are wake too late.

@@ -31,11 +31,15 @@ struct TimerQueue: Sendable {
     }
 
     /// Calls a timer off; one that has run is passed over.
-    mutating func cancel(_ number: UInt64) {
-        guard actions.removeValue(forKey: number) != nil else { return }
-        guard heap.count > 2 * actions.count + 32 else { return }
-        heap = heap.filter { actions[$0.number] != nil }
-        for place in stride(from: heap.count / 2 - 1, through: 0, by: -1) { moveDown(place) }
+    ///
+    /// - Returns: its action, for what that held may end with it, and cancel timers in turn: not under the queue's lock.
+    mutating func cancel(_ number: UInt64) -> (@Sendable () -> Void)? {
+        guard let action = actions.removeValue(forKey: number) else { return nil }
+        if heap.count > 2 * actions.count + 32 {
+            heap = heap.filter { actions[$0.number] != nil }
+            for place in stride(from: heap.count / 2 - 1, through: 0, by: -1) { moveDown(place) }
+        }
+        return action
     }
 
     /// When the next timer is due.

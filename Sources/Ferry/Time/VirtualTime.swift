@@ -28,7 +28,10 @@ public final class VirtualTime: TimeSource {
     @discardableResult
     public func schedule(at deadline: Timestamp, _ action: @escaping @Sendable () -> Void) -> ScheduledTimer {
         let number = state.withLock { state in state.queue.set(max(deadline, state.now), action) }
-        return ScheduledTimer { [self] in state.withLock { $0.queue.cancel(number) } }
+        return ScheduledTimer { [self] in
+            // Until the lock is free, as for the system's timers.
+            withExtendedLifetime(state.withLock { $0.queue.cancel(number) }) {}
+        }
     }
 
     /// Jumps to the next timer and runs it. Returns false when none is set.

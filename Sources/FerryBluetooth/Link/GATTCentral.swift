@@ -8,12 +8,12 @@ final class GATTCentral: CentralRoleEvents {
     private let configuration: GATTConfiguration
     /// Whom to connect to; nil for whoever offers the service.
     private let wanted: PeerIdentity?
+    private let power = PowerWait()
     private let state = Mutex(State())
 
     private struct State {
-        var power = PowerWait()
         var found: PeerID?
-        var waiter: (@Sendable (PeerID) -> Void)?
+        var waiter: AsyncStream<PeerID>.Continuation?
         var heardOutside: [PeerID: Int] = [:]  // signal strengths outside the window, for the error's text
         var heardOthers: Set<PeerIdentity> = []  // who offers the service and is not the one, for the same
         var isConnecting = false
@@ -48,7 +48,7 @@ final class GATTCentral: CentralRoleEvents {
     func connect(_ time: any TimeSource) async throws(FerryError) -> any Link {
         let role = adapter.openCentral(self)
         do {
-            try await waitForPower(of: adapter.name, time) { [self] body in state.withLock { body(&$0.power) } }
+            try await power.wait(for: adapter.name, time)
             let known = wanted.flatMap { role.retrievePeripheral($0) }
             let peripheral = if let known { known } else { try await find(with: role) }
             state.withLock { $0.isConnecting = true }
@@ -70,34 +70,34 @@ final class GATTCentral: CentralRoleEvents {
         defer { role.stopScan() }
 
         let (peripherals, continuation) = AsyncStream<PeerID>.makeStream()
-        state.withLock { state in
-            if let found = state.found { continuation.yield(found) }
-            state.waiter = { continuation.yield($0) }
+        let found = state.withLock { state in
+            state.waiter = continuation
+            return state.found
         }
+        if let found { continuation.yield(found) }
         for await peripheral in peripherals { return peripheral }
         throw FerryError(.cancelled, "The search for service \(configuration.service) was cancelled.")
     }
 
-    func centralAdapterDidChange(_ adapterState: AdapterState) {
-        state.withLock { $0.power.note(adapterState) }
-    }
+    func centralAdapterDidChange(_ adapterState: AdapterState) { power.note(adapterState) }
 
     func centralDidDiscover(_ discovery: Discovery) {
-        state.withLock { state in
+        let waiter = state.withLock { state -> AsyncStream<PeerID>.Continuation? in
             if wanted == nil, let window = configuration.rssi, !window.contains(discovery.rssi) {
                 if state.heardOutside.count < 16 || state.heardOutside[discovery.peripheral] != nil {
                     state.heardOutside[discovery.peripheral] = discovery.rssi
                 }
-                return
+                return nil
             }
             if let wanted, discovery.identity.name != wanted.name {
                 if state.heardOthers.count < 16 { state.heardOthers.insert(discovery.identity) }
-                return
+                return nil
             }
-            guard state.found == nil else { return }
+            guard state.found == nil else { return nil }
             state.found = discovery.peripheral
-            state.waiter?(discovery.peripheral)
+            return state.waiter
         }
+        waiter?.yield(discovery.peripheral)
     }
 
     // MARK: Opening

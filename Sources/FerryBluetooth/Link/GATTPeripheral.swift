@@ -7,11 +7,11 @@ import Synchronization
 final class GATTPeripheral: PeripheralRoleEvents {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
+    private let power = PowerWait()
     private let state = Mutex(State())
 
     private struct State {
         var role: (any PeripheralRole)?
-        var power = PowerWait()
         var isListening = false
         var isPublished = false
         var inbound: AttributeID?
@@ -42,19 +42,16 @@ final class GATTPeripheral: PeripheralRoleEvents {
             $0.isListening = true
         }
         do {
-            try await waitForPower(of: adapter.name, time) { [self] body in state.withLock { body(&$0.power) } }
+            try await power.wait(for: adapter.name, time)
             try await publishAndAdvertise(on: role)
         } catch {
             role.close()
             throw error
         }
         let listener = LinkListener(acceptTimeout: acceptTimeout, time: time) { [weak self] in self?.stopListening() }
-        let power = state.withLock { state in
-            state.listener = listener
-            return state.power.state
-        }
+        state.withLock { $0.listener = listener }
         // It may have gone before there was anybody to tell.
-        if let power, power != .poweredOn { listener.interrupt(lost(power)) }
+        if let power = power.state, power != .poweredOn { listener.interrupt(lost(power)) }
         return listener
     }
 
@@ -101,10 +98,10 @@ final class GATTPeripheral: PeripheralRoleEvents {
     // MARK: PeripheralRoleEvents
 
     func peripheralAdapterDidChange(_ adapterState: AdapterState) {
+        power.note(adapterState)
         let listener = state.withLock { $0.listener }
         if adapterState != .poweredOn { listener?.interrupt(lost(adapterState)) }
         let (lost, republishes) = state.withLock { state -> ([GATTPeripheralLink], (any PeripheralRole)?) in
-            state.power.note(adapterState)
             guard adapterState != .poweredOn else {
                 // Services do not survive a power cycle; offer them again.
                 return ([], state.isListening && !state.isPublished && state.listener != nil ? state.role : nil)

@@ -1,61 +1,60 @@
 package import Ferry
 import Synchronization
 
-/// Waits for an adapter to be powered on, fed by a role's state events.
-package struct PowerWait: Sendable {
-    private(set) var state: AdapterState?
-    private var waiter: (@Sendable (AdapterState?) -> Void)?
+/// One task's wait for an adapter to be powered on, fed by a role's state events.
+package final class PowerWait: Sendable {
+    private struct State {
+        var adapter: AdapterState?
+        var waiter: Waiter<AdapterState?>?
+    }
+
+    /// How long an adapter may take to say whether it is on.
+    private static let patience = Duration.seconds(10)
+    private let guarded = Mutex(State())
 
     package init() {}
+
+    /// What the role's last event said; nil before the first.
+    package var state: AdapterState? { guarded.withLock { $0.adapter } }
+
+    /// What a role's state event says.
+    package func note(_ state: AdapterState) {
+        let waiter = guarded.withLock { guarded in
+            guarded.adapter = state
+            return Self.isPassing(state) ? nil : guarded.waiter.take()
+        }
+        waiter?.resume(.success(state))
+    }
+
+    /// Returns once the adapter is on.
+    ///
+    /// - Throws: `transportUnavailable` with what to do, when it is off, missing or forbidden, or does not say within 10 s; `cancelled`.
+    package func wait(for name: String, _ time: any TimeSource) async throws(FerryError) {
+        let waiter = Waiter<AdapterState?>()
+        var state = guarded.withLock { guarded in
+            guarded.waiter = waiter
+            return guarded.adapter
+        }
+        if Self.isPassing(state) {
+            let timer = time.schedule(at: time.now + Self.patience) { [weak self] in
+                waiter.resume(.success(self?.state))
+            }
+            defer { timer.cancel() }
+            state = (try? await waiter.wait()) ?? nil
+        }
+        guard state != .poweredOn else { return }
+        guard !Task.isCancelled else {
+            throw FerryError(.cancelled, "The task was cancelled while it waited for adapter \(name).")
+        }
+        throw FerryError(.transportUnavailable, "Adapter \(name) \(Self.advice(state))")
+    }
 
     /// States that will change by themselves soon.
     private static func isPassing(_ state: AdapterState?) -> Bool {
         state == nil || state == .unknown || state == .resetting
     }
 
-    /// What a role's state event says.
-    package mutating func note(_ newState: AdapterState) {
-        state = newState
-        if !Self.isPassing(newState) { settle() }
-    }
-
-    mutating func settle() {
-        let settled = waiter
-        waiter = nil
-        settled?(state)
-    }
-
-    mutating func wait(_ body: @escaping @Sendable (AdapterState?) -> Void) {
-        guard Self.isPassing(state) else { return body(state) }
-        waiter = body
-    }
-}
-
-/// How long an adapter may take to say whether it is on.
-private let patience = Duration.seconds(10)
-
-/// Returns once the adapter is on.
-///
-/// - Throws: `transportUnavailable` with what to do, when it is off, missing or forbidden, or does not say within 10 s.
-package func waitForPower(
-    of name: String, _ time: any TimeSource,
-    _ access: @escaping @Sendable ((inout PowerWait) -> Void) -> Void
-) async throws(FerryError) {
-    let state: AdapterState? = await withTaskCancellationHandler {
-        await withCheckedContinuation { continuation in
-            let timer = time.schedule(at: time.now + patience) { access { $0.settle() } }
-            access { wait in
-                wait.wait { state in
-                    timer.cancel()
-                    continuation.resume(returning: state)
-                }
-                if Task.isCancelled { wait.settle() }
-            }
-        }
-    } onCancel: {
-        access { $0.settle() }
-    }
-    let advice =
+    private static func advice(_ state: AdapterState?) -> String {
         switch state {
         case .poweredOn: ""
         case .poweredOff: "is switched off. Switch it on and try again."
@@ -63,5 +62,5 @@ package func waitForPower(
         case .unsupported: "does not support Bluetooth LE. Choose another adapter."
         case nil, .unknown, .resetting: "did not become ready within \(patience)."
         }
-    guard state == .poweredOn else { throw FerryError(.transportUnavailable, "Adapter \(name) \(advice)") }
+    }
 }

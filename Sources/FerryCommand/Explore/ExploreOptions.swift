@@ -108,7 +108,7 @@ extension ValueFormat: ExpressibleByArgument {}
 enum Output {
     static func print(_ text: String) throws {
         do { try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) } catch {
-            throw CommandFailure("Standard output cannot be written to.")
+            throw CommandFailure(StandardOutput.problem)
         }
     }
 

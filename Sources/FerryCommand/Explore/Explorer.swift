@@ -15,7 +15,6 @@ final class Explorer: CentralRoleEvents {
     }
 
     private struct State {
-        var power = PowerWait()
         var isReady = false
         var loss: FerryError?
         var events: AsyncStream<Event>.Continuation?
@@ -24,6 +23,7 @@ final class Explorer: CentralRoleEvents {
     }
 
     private let opened: OpenedAdapter
+    private let power = PowerWait()
     private let state = Mutex(State())
     let time = SystemTime()
 
@@ -54,7 +54,7 @@ final class Explorer: CentralRoleEvents {
     private func start() async throws(FerryError) {
         let role = opened.adapter.openCentral(self)
         state.withLock { $0.role = role }
-        try await waitForPower(of: opened.adapter.name, time) { [self] body in state.withLock { body(&$0.power) } }
+        try await power.wait(for: opened.adapter.name, time)
         state.withLock { $0.isReady = true }
     }
 
@@ -78,8 +78,8 @@ final class Explorer: CentralRoleEvents {
     // MARK: Events
 
     func centralAdapterDidChange(_ adapterState: AdapterState) {
+        power.note(adapterState)
         let (events, loss) = state.withLock { state -> (AsyncStream<Event>.Continuation?, FerryError?) in
-            state.power.note(adapterState)
             guard state.isReady, adapterState != .poweredOn, state.loss == nil else { return (nil, nil) }
             let loss = FerryError(
                 .transportUnavailable, "Adapter \(opened.adapter.name) is gone: it is \(adapterState.words) now.")

@@ -72,7 +72,7 @@
 
         private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
             let downlink = try downlink.map { configuration throws(FerryError) in
-                try Downlink(store, configuration, servesAll: leases == nil)
+                try Downlink(store, configuration, servesAll: leases == nil, observer: log.observer)
             }
             if let leases {
                 let fleet = try await GatewayFleet(store, leases, rounds, over: transport, named: named, log)

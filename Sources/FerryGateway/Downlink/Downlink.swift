@@ -75,6 +75,7 @@
         private let store: RecordStore
         private let configuration: Configuration
         private let servesAll: Bool
+        private let observer: (any GatewayObserver)?
         private let names: DownlinkNames
         private let time = SystemTime()
         private let state = Mutex(State())
@@ -86,14 +87,17 @@
         ///   - configuration: where from.
         ///   - servesAll: whether it carries the messages of all peers, as one gateway alone does, and not only of those that it is
         ///     told of by ``begin(_:)``.
+        ///   - observer: who is told what happens; nil for nobody.
         /// - Throws: `invalidConfiguration`.
         public init(
-            _ store: RecordStore, _ configuration: Configuration, servesAll: Bool = true
+            _ store: RecordStore, _ configuration: Configuration, servesAll: Bool = true,
+            observer: (any GatewayObserver)? = nil
         ) throws(FerryError) {
             try configuration.check()
             self.store = store
             self.configuration = configuration
             self.servesAll = servesAll
+            self.observer = observer
             names = DownlinkNames(prefix: configuration.prefix)
         }
 
@@ -114,9 +118,8 @@
         public static func check(_ configuration: Configuration) async throws(FerryError) -> NATSStream.State? {
             try configuration.check()
             return try await NATSConnection.with(configuration.servers) { connection throws(FerryError) in
-                do throws(FerryError) { return try await connection.open(configuration.stream, creates: false) } catch {
-                    guard error.code == .natsNotFound && configuration.createsStream else { throw error }
-                    return nil
+                try await Connecting.find(creates: configuration.createsStream) { () throws(FerryError) in
+                    try await connection.open(configuration.stream, creates: false)
                 }
             }
         }
@@ -133,10 +136,11 @@
 
         /// It does not any more. What has been given to the peer's exchange may still arrive, and does no harm.
         public func stop(_ peer: String) async {
-            state.withLock { state in
+            let task = state.withLock { state in
                 state.peers.remove(peer)
-                state.carriers[peer]?.task.cancel()
+                return state.carriers[peer]?.task
             }
+            task?.cancel()
         }
 
         // MARK: Running
@@ -146,30 +150,22 @@
         /// - Throws: `cancelled`, `closed` when the store was closed, `diskFull`, `storeFailed`; before the stream was open for the
         ///   first time also `natsRefused`, `natsInsecure`, `natsWrongShape`, `natsNotFound`, `invalidConfiguration`.
         public func run() async throws(FerryError) {
-            var wasConnected = false
-            while true {
-                do throws(FerryError) {
-                    let connection = try await NATSConnection.connect(configuration.servers)
-                    do throws(FerryError) {
-                        try await connection.open(configuration.stream, creates: configuration.createsStream)
-                        wasConnected = true
-                        await serve(connection)
-                    } catch {
-                        await connection.close()
-                        throw error
-                    }
-                    await connection.close()
-                } catch {
-                    if !wasConnected && error.isHopelessForNATS(creates: configuration.createsStream) { throw error }
-                    note(error)
-                }
-                guard !Task.isCancelled else {
-                    throw FerryError(.cancelled, "The task was cancelled, and the downlink with it.")
-                }
+            let connecting = Connecting(
+                servers: configuration.servers, creates: configuration.createsStream, pause: .seconds(1), time: time)
+            try await connecting.run { connection, isOpen throws(FerryError) in
+                try await connection.open(configuration.stream, creates: configuration.createsStream)
+                isOpen()
+                observer?.observe(.connected(.downlink, server: await connection.serverID()))
+                await serve(connection)
+                observer?.observe(.disconnected(.downlink, isEnding: Task.isCancelled))
+                throw Connecting.ended
+            } failed: { error throws(FerryError) in
                 // A store that was closed says so.
                 _ = try await store.undone()
-                try? await time.sleep(for: .seconds(1))
+                note(error)
+                observer?.observe(.failed(.downlink, error))
             }
+            throw FerryError(.cancelled, "The task was cancelled, and the downlink with it.")
         }
 
         private func note(_ error: FerryError) { state.withLock { $0.status.trouble = error.message } }
@@ -189,7 +185,9 @@
                         state.withLock {
                             $0.status.trouble = "The connection to NATS is lost; messages for peers wait in the stream."
                         }
-                    case .reconnected:
+                        observer?.observe(.disconnected(.downlink, isEnding: false))
+                    case .reconnected(let server):
+                        observer?.observe(.connected(.downlink, server: server))
                         // What was published meanwhile was not heard.
                         for carrier in state.withLock({ Array($0.carriers.values) }) { carrier.bell.ring(isNews: true) }
                         state.withLock { $0.status.trouble = nil }
@@ -242,6 +240,7 @@
                 do throws(FerryError) { try await carry(peer, connection, bell) } catch {
                     guard !Task.isCancelled else { break }
                     note(error)
+                    observer?.observe(.heldUp(peer: peer, error))
                     // A message that cannot be stored holds up its peer's, until somebody takes it out of the stream.
                     let isForGood = [.messageTooLarge, .invalidConfiguration].contains(error.code)
                     try? await time.sleep(for: isForGood ? configuration.lookInterval : .seconds(1))
@@ -335,6 +334,7 @@
             for stream in try await store.relayedThrough(to: peer) where stream.origin == configuration.stream.name {
                 let count = window.committed(names.subject(peer, stream.stream), through: stream.committedThrough)
                 state.withLock { $0.status.carried += count }
+                if count > 0 { observer?.observe(.carried(peer: peer, count: count)) }
             }
         }
 

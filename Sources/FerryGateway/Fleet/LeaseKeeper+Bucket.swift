@@ -16,64 +16,54 @@
         ///   ``Configuration/createsBucket`` is false, `invalidConfiguration`, `natsNotReady`, `timedOut`, `natsFailed`.
         public static func check(_ configuration: Configuration) async throws(FerryError) -> Bool {
             try await NATSConnection.with(configuration.servers) { connection throws(FerryError) in
-                do throws(FerryError) {
-                    _ = try await NATSBucket.open(
+                try await Connecting.find(creates: configuration.createsBucket) { () throws(FerryError) in
+                    try await NATSBucket.open(
                         configuration.bucket, expiry: configuration.policy.timeToLive, creates: false, on: connection)
-                    return true
-                } catch {
-                    guard error.code == .natsNotFound && configuration.createsBucket else { throw error }
-                    return false
-                }
+                } != nil
             }
         }
 
         /// Connects, until the task is cancelled.
         func stayConnected() async {
-            var wasConnected = false
-            while !Task.isCancelled {
-                do throws(FerryError) {
-                    let connection = try await NATSConnection.connect(configuration.servers)
-                    do throws(FerryError) {
-                        let bucket = try await NATSBucket.open(
-                            configuration.bucket, expiry: configuration.policy.timeToLive,
-                            replicas: configuration.replicas, creates: configuration.createsBucket, on: connection)
-                        let subject = LeaseNames.subject(configuration.bucket, configuration.name)
-                        let messages = try await connection.messages(to: subject)
-                        wasConnected = true
-                        state.withLock { state in
-                            state.bucket = bucket
-                            state.connection = connection
-                            state.status.trouble = nil
-                        }
-                        observer?.observe(.connected(.leases, server: await connection.serverID()))
-                        tell.yield()
-                        await serve(connection, messages)
-                        observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
-                        state.withLock { state in
-                            state.bucket = nil
-                            state.connection = nil
-                        }
-                        await connection.close()
-                    } catch {
-                        await connection.close()
-                        throw error
+            let connecting = Connecting(
+                servers: configuration.servers, creates: configuration.createsBucket, pause: .seconds(1), time: clock)
+            do throws(FerryError) {
+                try await connecting.run { connection, isOpen throws(FerryError) in
+                    let bucket = try await NATSBucket.open(
+                        configuration.bucket, expiry: configuration.policy.timeToLive,
+                        replicas: configuration.replicas, creates: configuration.createsBucket, on: connection)
+                    let subject = LeaseNames.subject(configuration.bucket, configuration.name)
+                    let messages = try await connection.messages(to: subject)
+                    isOpen()
+                    state.withLock { state in
+                        state.bucket = bucket
+                        state.connection = connection
+                        state.status.trouble = nil
                     }
-                } catch {
-                    let isOver = state.withLock { state -> Bool in
-                        state.status.trouble = error.message
-                        guard !wasConnected && error.isHopelessForNATS(creates: configuration.createsBucket) else {
-                            return false
-                        }
-                        state.failure = error
-                        state.isEnding = true
-                        return true
-                    }
-                    observer?.observe(.failed(.leases, error))
+                    observer?.observe(.connected(.leases, server: await connection.serverID()))
                     tell.yield()
-                    if isOver { return }
+                    await serve(connection, messages)
+                    observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
+                    state.withLock { state in
+                        state.bucket = nil
+                        state.connection = nil
+                    }
+                } failed: { error in
+                    failed(error)
                 }
-                try? await clock.sleep(for: .seconds(1))
+            } catch {
+                state.withLock { state in
+                    state.failure = error
+                    state.isEnding = true
+                }
+                failed(error)
             }
+        }
+
+        private func failed(_ error: FerryError) {
+            state.withLock { $0.status.trouble = error.message }
+            observer?.observe(.failed(.leases, error))
+            tell.yield()
         }
 
         /// Hears other gateways, until the connection ends or the task is cancelled.

@@ -72,11 +72,19 @@
             var signals: [String: Int] = [:]
             /// Peers that are not taken for heard until then, for they cannot be connected to.
             var muted: [String: Timestamp] = [:]
+            /// Peers that are to be let go since longer than their lease allowed.
+            var late: Set<String> = []
             var outstanding = 0
             var isEnding = false
             var isDraining = false
             var failure: FerryError?
             var status = Status()
+
+            mutating func isLate(_ peer: String) {
+                guard late.insert(peer).inserted else { return }
+                status.late += 1
+                status.trouble = "The visit to \(peer) did not end when its lease was over."
+            }
         }
 
         let configuration: Configuration
@@ -235,9 +243,24 @@
                 _ = await news.next(isolation: nil)
                 timer.cancel()
             }
-            for peer in state.withLock({ $0.tokens.keys.sorted() }) { await visitor.stop(peer) }
+            let rest = state.withLock { $0.tokens.keys.sorted() }
+            await wait(until: clock.now + configuration.policy.stopping) {
+                for peer in rest { await visitor.stop(peer) }
+            }
             connecting.cancel()
             await connecting.value
+        }
+
+        /// Does something that may hang, and goes on without it then.
+        private func wait(until deadline: Timestamp, for deed: @escaping @Sendable () async -> Void) async {
+            let (end, isOver) = AsyncStream<Void>.makeStream()
+            let timer = clock.schedule(at: deadline) { isOver.finish() }
+            Task {
+                await deed()
+                isOver.finish()
+            }
+            for await _ in end {}
+            timer.cancel()
         }
 
         private func carryOut(_ step: FleetStep, _ visitor: some PeerVisitor) {
@@ -254,11 +277,15 @@
                 visitor.begin(peer)
             case .stop(let peer, let deadline):
                 Task {
+                    // Told of then, for one that hangs never ends: its peer stays with whoever takes it over.
+                    let timer = clock.schedule(at: deadline) { [weak self] in
+                        self?.state.withLock { $0.isLate(peer) }
+                    }
                     await visitor.stop(peer)
+                    timer.cancel()
                     let (token, isLate) = state.withLock { state in
-                        let isLate = clock.now > deadline
-                        if isLate { state.status.late += 1 }
-                        return (state.tokens.removeValue(forKey: peer), isLate)
+                        if clock.now > deadline { state.isLate(peer) }
+                        return (state.tokens.removeValue(forKey: peer), state.late.remove(peer) != nil)
                     }
                     observer?.observe(.leaseEnded(peer: peer, token, isLate: isLate))
                     // Before the lease is given up, after which the connection may end.

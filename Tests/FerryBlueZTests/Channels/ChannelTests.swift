@@ -13,7 +13,7 @@
     @Suite(
         .tags(.adapter, .l2cap), .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"),
         .serialized,
-        .timeLimit(.minutes(2)))
+        .timeLimit(.minutes(5)))
     struct ChannelTests {
         /// What is the kernel's part of the contract; the rest is checked without it (``SocketChannelTests``).
         @Test(

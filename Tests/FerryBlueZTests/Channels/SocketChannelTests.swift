@@ -11,7 +11,7 @@
     @Suite(
         .tags(.adapter, .l2cap),
         .disabled(if: Machine.isHere, "slow in the virtual machine, which has the real sockets"),
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     struct SocketChannelTests {
         private static let time = ConformanceTime(timeout: .seconds(20)) { try? await Task.sleep(for: $0) }
 

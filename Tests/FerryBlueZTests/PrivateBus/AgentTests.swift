@@ -8,7 +8,7 @@
     /// The pairing agent, asked by a bluetoothd that is not one, on a bus of its own.
     @Suite(
         .tags(.adapter, .pairing), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     struct AgentTests {
         private struct Setting {
             let bus: PrivateBus

@@ -8,7 +8,7 @@
     /// What bluetoothd says of a device while it is connected to, in every order that it may come in.
     @Suite(
         .tags(.adapter), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     struct ConnectingTests {
         private final class Nobody: CentralRoleEvents, Sendable {}
 

@@ -7,7 +7,7 @@
     /// bluetoothd is met while it starts: it answers that it has no adapter, and has one the next moment.
     @Suite(
         .tags(.adapter), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     struct DaemonStartTests {
         private func open(_ bus: PrivateBus) async throws -> BlueZAdapter {
             var configuration = BlueZConfiguration()

@@ -21,7 +21,7 @@
             let configuration = """
                 <!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
                  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
-                <busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><policy context="default">
+                <busconfig><type>session</type><listen>unix:tmpdir=\(folder.path())</listen><policy context="default">
                 <allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/>
                 </policy><servicedir>\(folder.path())</servicedir></busconfig>
                 """

@@ -7,7 +7,7 @@
     /// What a scan's options become for bluetoothd (org.bluez.Adapter(5), "SetDiscoveryFilter").
     @Suite(
         .tags(.adapter, .advertising), .enabled(if: PrivateBus.isHere, "needs dbus-daemon; not in the virtual machine"),
-        .timeLimit(.minutes(1)))
+        .timeLimit(.minutes(5)))
     struct ScanFilterTests {
         private final class Nobody: CentralRoleEvents, Sendable {}
 
