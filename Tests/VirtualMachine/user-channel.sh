@@ -30,6 +30,20 @@ in_guest btmon -r /results/monitor.btsnoop >/results/btmon.log 2>&1 </dev/null
 check "btmon reads the capture" "LE Create Connection\|LE Extended Create Connection" /results/btmon.log
 check "the server has handed it over" "1 visitor served, 0 failed" /results/serve.log
 
+# Whoever is killed leaves its controller scanning, and the kernel's side of it down: what is heard then is nobody's.
+"$card" serve --transport hci:user:0 --timeout 60 >/results/stays.log 2>&1 &
+server=$!
+"$ferry" scan --transport hci:user:1 --json >/results/scan.log 2>&1 &
+scanner=$!
+wait_until 300 grep -q address /results/scan.log
+kill -KILL $scanner
+wait $scanner
+sleep 0.5 # five reports
+"$card" receive --transport hci:user:1 --timeout 20 >/results/again.log 2>&1
+check "the adapter of whoever was killed can be taken again" "Name            Ada Lovelace" /results/again.log
+kill -INT $server
+wait $server
+
 "$card" receive --transport hci:user:7 --timeout 5 >/results/none.log 2>&1
 check "an adapter that is not there is said so" "There is no adapter hci7" /results/none.log
 in_guest btmgmt --index 1 power on >/dev/null 2>&1 </dev/null
