@@ -113,6 +113,71 @@
             #expect(await running.value?.code == .closed)
         }
 
+        /// One slot, and two peers that stay: the one whose turn is over is told so, and has not failed.
+        @Test func aTurnThatIsOverIsNoFailure() async throws {
+            let air = HubAir()
+            let store = try RecordStore.open(folder.file("hub"))
+            var configuration = configuration
+            (configuration.slots, configuration.idle) = (2, .seconds(600))
+            let hub = try RecordHub(store, over: air.transport(of: "hub"), configuration: configuration)
+            let running = Task { await #expect(throws: FerryError.self) { try await hub.run() } }
+            let endings = Shared<[RecordStore.Summary]>([])
+            let peers = try ["a", "b"].map { name in
+                let peer = try RecordStore.open(folder.file(name))
+                let listener = air.listen(name)
+                return (
+                    peer, listener,
+                    Task {
+                        for await link in listener.links {
+                            let channel = try MessageChannel(over: link, codec: BytesCodec())
+                            let summary = try await peer.exchange(over: channel, with: "address:hub")
+                            endings.value.append(summary)
+                        }
+                    }
+                )
+            }
+            for name in ["a", "b", "a", "b"] {
+                try await store.append(bytes("1"), to: "address:\(name)")
+                try await store.drained("address:\(name)", within: .seconds(60))
+            }
+            #expect(await eventually { endings.value.count >= 3 })
+            #expect(endings.value.allSatisfy { !$0.isComplete && $0.received == 1 }, "\(endings.value)")
+            let failures = try await hub.states().compactMap(\.failure)
+            #expect(failures.isEmpty, "\(failures)")
+            running.cancel()
+            #expect(await running.value?.code == .cancelled)
+            for (peer, listener, task) in peers {
+                listener.close()
+                try await task.value
+                await peer.close()
+            }
+            await store.close()
+        }
+
+        /// A link that takes nothing cannot carry a farewell, and holds its slot for 5 s more.
+        @Test func aFarewellHasFiveSeconds() async throws {
+            let (time, transport) = (VirtualTime(), DeafPeers())
+            let store = try RecordStore.open(folder.file("hub"), time: time)
+            var configuration = configuration
+            configuration.slots = 2
+            let hub = try RecordHub(store, over: transport, configuration: configuration)
+            let running = Task { await #expect(throws: FerryError.self) { try await hub.run() } }
+            try await store.append(bytes("1"), to: "address:a")
+            #expect(await eventually { transport.connected.value == ["a"] })
+            try await store.append(bytes("1"), to: "address:b")
+            // The turn is over, and then the farewell is.
+            #expect(await eventually { time.nextDeadline == .zero + configuration.turn })
+            time.advance(by: configuration.turn)
+            #expect(await eventually { time.nextDeadline == time.now + .seconds(5) })
+            time.advance(by: .milliseconds(4_999))
+            #expect(transport.closed.value == 0)
+            time.advance(by: .milliseconds(1))
+            #expect(await eventually { transport.connected.value == ["a", "b"] && transport.closed.value == 1 })
+            running.cancel()
+            #expect(await running.value?.code == .cancelled)
+            await store.close()
+        }
+
         @Test func configurationsOfHubsAreChecked() async throws {
             let store = try RecordStore.open(folder.file("hub"))
             let changes: [(inout RecordHub.Configuration) -> Void] = [
@@ -128,6 +193,36 @@
                 #expect(error?.code == .invalidConfiguration)
             }
             await store.close()
+        }
+    }
+
+    /// Everybody can be connected to, and no link takes anything.
+    private struct DeafPeers: Transport {
+        let connected = Shared<[String]>([])
+        let closed = Shared(0)
+
+        func listen() async throws(FerryError) -> LinkListener { LinkListener {} }
+
+        func connect(timeout: Duration) async throws(FerryError) -> any Link {
+            throw FerryError(.peerNotFound, "Say whom to connect to.")
+        }
+
+        func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+            connected.value.append(peer.name)
+            return DeafLink(peer: peer, closed: closed)
+        }
+
+        private final class DeafLink: Link {
+            let peer: PeerIdentity
+            let closed: Shared<Int>
+            var maximumChunkSize: Int { 20 }
+
+            init(peer: PeerIdentity, closed: Shared<Int>) { (self.peer, self.closed) = (peer, closed) }
+
+            func activate(_ receiver: any LinkReceiver) {}
+            func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool { false }
+            func setReceiving(_ isReceiving: Bool) {}
+            func close() { closed.value += 1 }
         }
     }
 #endif

@@ -52,8 +52,10 @@
             (news, tell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
-        /// Until the exchange has ended; returns why, and what went through.
-        func run() async -> (reason: FerryError, summary: RecordStore.Summary) {
+        /// Until the exchange has ended; returns what went through.
+        ///
+        /// - Throws: why it ended, where a side did not leave of itself.
+        func run() async throws(FerryError) -> RecordStore.Summary {
             await withTaskCancellationHandler {
                 await withTaskGroup { group in
                     group.addTask { await self.read() }
@@ -71,9 +73,9 @@
             }
             if let peer { store.watch.end(self, with: peer.number) }
             let reason = failure ?? FerryError(.closed, "The exchange has ended.")
-            let summary = RecordStore.Summary(
+            guard reason.code == .exchangeIdle || reason.code == .disconnected else { throw reason }
+            return RecordStore.Summary(
                 peer: peer?.name, committed: committed, received: received, isComplete: reason.code == .exchangeIdle)
-            return (reason, summary)
         }
 
         /// Ends it: what was to be said to the peer is said, and the channel closed.

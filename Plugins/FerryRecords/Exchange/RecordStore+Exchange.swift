@@ -36,9 +36,7 @@
             over channel: MessageChannel<[UInt8], [UInt8]>, with peer: String? = nil,
             endingWhenIdle idle: Duration? = nil
         ) async throws(FerryError) -> Summary {
-            let (reason, summary) = await Exchange(self, channel, peer, idleTimeout: idle).run()
-            guard reason.code == .exchangeIdle || reason.code == .disconnected else { throw reason }
-            return summary
+            try await Exchange(self, channel, peer, idleTimeout: idle).run()
         }
 
         /// Ends the exchange that runs with a peer, if one does, and tells the peer that there is nothing more to do, as being

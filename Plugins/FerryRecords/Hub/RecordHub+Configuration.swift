@@ -59,7 +59,7 @@
             public let bytes: Int
             /// What it is at.
             public let phase: Phase
-            /// Why the last visit of this side to it ended before its time; nil when it did not.
+            /// Why the last visit of this side to it failed; nil when it did not, or when its turn was over.
             public let failure: FerryError?
         }
     }

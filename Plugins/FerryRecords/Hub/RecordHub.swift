@@ -22,6 +22,16 @@
             var failure: FerryError?
         }
 
+        /// What takes a slot.
+        private struct Running {
+            let task: Task<Void, Never>
+            var exchange: Exchange?
+            /// The hub wants it to end, and it has done nothing wrong.
+            var isCalledOff = false
+            /// When its farewell has taken too long.
+            var limit: ScheduledTimer?
+        }
+
         private struct State {
             var plan: HubPlan
             var contacts: [Int64: Contact] = [:]
@@ -29,7 +39,7 @@
             /// Of whom to look up anew what waits; nil for all.
             var changed: Set<Int64>?
             var comers: [(visit: HubPlan.Visit, link: any Link)] = []
-            var tasks: [HubPlan.Visit: Task<Void, Never>] = [:]
+            var running: [HubPlan.Visit: Running] = [:]
             var isRunning = false
             var isClosed = false
             var interruption: FerryError?
@@ -117,7 +127,7 @@
                 for step in steps {
                     switch step {
                     case .connect(let visit, let peer): start(visit, &group) { await self.pay(visit, to: peer) }
-                    case .end(let visit): state.withLock { $0.tasks[visit] }?.cancel()
+                    case .end(let visit): callOff(visit)
                     }
                 }
                 let timer = deadline.map { deadline in time.schedule(at: deadline) { [tell] in tell.yield() } }
@@ -131,16 +141,34 @@
         private func start(
             _ visit: HubPlan.Visit, _ group: inout DiscardingTaskGroup, _ body: @escaping @Sendable () async -> Void
         ) {
-            let task = Task { await body() }
-            state.withLock { $0.tasks[visit] = task }
+            let task = state.withLock { state in
+                let task = Task { await body() }
+                state.running[visit] = Running(task: task)
+                return task
+            }
             group.addTask {
                 await withTaskCancellationHandler {
                     await task.value
                 } onCancel: {
                     task.cancel()
                 }
-                self.state.withLock { $0.tasks[visit] = nil }
+                self.state.withLock { $0.running.removeValue(forKey: visit) }?.limit?.cancel()
             }
+        }
+
+        /// Ends a visit whose turn is over, or that has become needless: an exchange says so to the peer, and has 5 s for that.
+        private func callOff(_ visit: HubPlan.Visit) {
+            let running = state.withLock { state in
+                state.running[visit]?.isCalledOff = true
+                return state.running[visit]
+            }
+            guard let running, let exchange = running.exchange else {
+                running?.task.cancel()
+                return
+            }
+            let limit = time.schedule(at: time.now + .seconds(5)) { running.task.cancel() }
+            state.withLock { $0.running[visit]?.limit = limit }
+            exchange.fail(FerryError(.disconnected, "The turn is over, for another peer needs the slot."))
         }
 
         // MARK: Links
@@ -153,21 +181,22 @@
                     let link = try await transport.connect(to: identity, timeout: configuration.connectTimeout)
                     state.withLock { $0.plan.connected(visit, at: time.now) }
                     tell.yield()
-                    failure = await exchange(link, with: contact.name)
+                    failure = await exchange(visit, link, with: contact.name)
                 } catch { failure = error }
             }
             await end(visit, id, failure)
         }
 
         private func receive(_ visit: HubPlan.Visit, _ link: any Link) async {
-            _ = await exchange(link, with: nil)
+            _ = await exchange(visit, link, with: nil)
             await end(visit, nil, nil)
         }
 
-        private func exchange(_ link: any Link, with name: String?) async -> FerryError? {
+        private func exchange(_ visit: HubPlan.Visit, _ link: any Link, with name: String?) async -> FerryError? {
             do throws(FerryError) {
-                let channel = try channel(link)
-                try await store.exchange(over: channel, with: name, endingWhenIdle: configuration.idle)
+                let exchange = Exchange(store, try channel(link), name, idleTimeout: configuration.idle)
+                state.withLock { $0.running[visit]?.exchange = exchange }
+                _ = try await exchange.run()
                 return nil
             } catch {
                 link.close()
@@ -180,7 +209,7 @@
             if let id { try? await look(at: [id]) }
             state.withLock { state in
                 state.plan.ended(visit, at: time.now, chance: .random(in: 0...1))
-                if let id { state.contacts[id]?.failure = failure }
+                if let id { state.contacts[id]?.failure = state.running[visit]?.isCalledOff == true ? nil : failure }
             }
             tell.yield()
         }
