@@ -71,6 +71,11 @@
         /// A peer's messages do not go on, for this reason. It is tried again.
         case heldUp(peer: String, FerryError)
 
+        // MARK: Peers
+
+        /// A visit is over: one that was begun, or, where a hub serves the peers, any (``/FerryRecords/RecordHub``).
+        case visitEnded(peer: String, Visit)
+
         // MARK: Peers of a fleet
 
         /// The bucket has answered a request for a peer's lease.
@@ -81,8 +86,6 @@
         case leaseEnded(peer: String, FencingToken?, isLate: Bool)
         /// A visit to a peer begins: it is connected to.
         case visitBegan(peer: String)
-        /// A visit to a peer is over.
-        case visitEnded(peer: String, Visit)
     }
 
     extension GatewayEvent {
@@ -127,7 +130,7 @@
             public let isHeld: Bool
         }
 
-        /// A visit to a peer.
+        /// A visit to a peer, or of one.
         public struct Visit: Sendable, Hashable {
             /// How long it took.
             public let duration: Duration

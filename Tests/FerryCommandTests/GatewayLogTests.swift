@@ -75,12 +75,14 @@
                     sender=$!
                     $PROGRAM gateway --transport unix:socket --store store --nats $NATS --name g1 --log-level trace >out 2>err &
                     gateway=$!
-                    for i in $(seq 600); do grep -q 'The stream has the record' err && wait $sender && break; sleep 0.1; done
+                    for i in $(seq 600); do grep -q 'The stream has the record' err && grep -q 'A visit is over' err && break; sleep 0.1; done
+                    wait $sender
                     kill $gateway; wait $gateway
                     grep -o 'info: Connected. gateway=g1 part=stream' err
                     grep -o 'debug: The link is open. peer=' err | head -n 1
                     grep -o 'trace: The record was read. gateway=g1' err
                     grep -o 'trace: The stream has the record. gateway=g1 .* place=1 ' err | grep -o 'place=1'
+                    grep -o 'debug: A visit is over. gateway=g1 peer=.* received=1 sent=0 ' err | grep -o 'received=1 sent=0'
                     grep -c 'connected, ' out | sed 's/[1-9].*/status/'
                     grep -c 'trace:' out
                     tail -n 1 err | grep -o 'info: The gateway ends.'
@@ -93,6 +95,7 @@
                         debug: The link is open. peer=
                         trace: The record was read. gateway=g1
                         place=1
+                        received=1 sent=0
                         status
                         0
                         info: The gateway ends.

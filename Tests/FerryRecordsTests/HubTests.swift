@@ -178,6 +178,46 @@
             await store.close()
         }
 
+        @Test func everyVisitIsTold() async throws {
+            let air = HubAir()
+            let store = try RecordStore.open(folder.file("hub"))
+            let hub = try RecordHub(store, over: air.transport(of: "hub"), configuration: configuration)
+            let visits = Shared<[RecordHub.Visit]>([])
+            hub.onVisit { visits.value.append($0) }
+            func first(_ isIt: (RecordHub.Visit) -> Bool) async -> RecordHub.Visit? {
+                _ = await eventually { visits.value.contains(where: isIt) }
+                return visits.value.first(where: isIt)
+            }
+            let running = Task { await #expect(throws: FerryError.self) { try await hub.run() } }
+            let members = try [true, false].map { try HubMember("\($0)", folder.file("\($0)"), air, comes: $0) }
+            try await store.append(bytes("1"), to: "address:false")
+            try await members[0].store.append(bytes("1"), to: "address:hub")
+            let paid = await first { $0.peer == "address:false" }
+            #expect(try paid?.hasCome == false && paid?.result.get().committed == 1)
+            let came = await first { $0.peer == "address:true" && (try? $0.result.get().received) == 1 }
+            #expect(came?.hasCome == true && came.map { $0.duration > .zero } == true)
+
+            try await store.append(bytes("1"), to: "address:nobody")
+            let absent = await first { $0.peer == "address:nobody" }
+            #expect(absent?.hasCome == false && absent?.identity.name == "nobody")
+            #expect(#expect(throws: FerryError.self) { try absent?.result.get() }?.code == .peerNotFound)
+
+            // Somebody who never says who it is, and speaks something else.
+            let link = try await air.connect("mallory", to: "hub")
+            let channel = try MessageChannel(over: link, codec: BytesCodec())
+            try await channel.send(bytes("GET / HTTP/1.1"))
+            let strange = await first { $0.identity.name == "mallory" }
+            #expect(strange?.hasCome == true && strange?.peer == nil)
+            #expect(#expect(throws: FerryError.self) { try strange?.result.get() }?.code == .misbehavingPeer)
+            channel.close()
+
+            running.cancel()
+            #expect(await running.value?.code == .cancelled)
+            #expect(visits.value.count { $0.identity.name == "mallory" } == 1)
+            for member in members { await member.end() }
+            await store.close()
+        }
+
         @Test func configurationsOfHubsAreChecked() async throws {
             let store = try RecordStore.open(folder.file("hub"))
             let changes: [(inout RecordHub.Configuration) -> Void] = [

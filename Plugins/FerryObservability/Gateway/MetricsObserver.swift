@@ -19,15 +19,15 @@
     /// | `ferry_gateway_failures_total` | connections that could not be made or have ended, and looks in vain, by `reason` |
     /// | `ferry_gateway_publishing_seconds` | how long a record's answer took: a timer |
     /// | `ferry_gateway_read_to_published_seconds` | how long a record took from the store to the stream: a timer |
+    /// | `ferry_gateway_visits_total` | visits, whoever connected, by `result`: `complete`, or the error's code |
+    /// | `ferry_gateway_visit_seconds` | how long visits took: a timer |
+    /// | `ferry_gateway_visit_records_total` | records of visits, by `direction`: `received`, `sent` |
     /// | `ferry_downlink_connected` | whether messages for peers can be read: a gauge |
     /// | `ferry_downlink_carried_total` | messages that have come to peers' disks |
     /// | `ferry_downlink_held_up_total` | times that a peer's messages did not go on, by `reason` |
     /// | `ferry_fleet_connected`, `ferry_fleet_owned_peers` | whether leases can be asked for, and peers whose lease this gateway has: gauges |
     /// | `ferry_fleet_tenures_total`, `ferry_fleet_late_stops_total` | leases that this gateway got; peers let go too late |
     /// | `ferry_fleet_requests_total` | requests to the bucket of leases, by `result`: `stored`, `refused`, `unanswered` |
-    /// | `ferry_fleet_visits_total` | visits to peers, by `result`: `complete`, or the error's code |
-    /// | `ferry_fleet_visit_seconds` | how long visits took: a timer |
-    /// | `ferry_fleet_visit_records_total` | records of visits, by `direction`: `received`, `sent` |
     ///
     /// No figure has a dimension that grows with peers or records.
     public final class MetricsObserver: GatewayObserver {
@@ -84,9 +84,9 @@
             tenures = counter("fleet_tenures_total")
             lateStops = counter("fleet_late_stops_total")
             requests = counters("fleet_requests_total", by: "result")
-            visits = counters("fleet_visits_total", by: "result")
-            visiting = timer("fleet_visit_seconds")
-            visitRecords = counters("fleet_visit_records_total", by: "direction")
+            visits = counters("gateway_visits_total", by: "result")
+            visiting = timer("gateway_visit_seconds")
+            visitRecords = counters("gateway_visit_records_total", by: "direction")
             kept = gauge("gateway_kept_records")
             stored = gauge("gateway_store_records")
         }

@@ -52,6 +52,9 @@
             (news, tell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
+        /// The peer's name, once it has said who it is.
+        var peerName: String? { state.withLock { $0.peer?.name } }
+
         /// Until the exchange has ended; returns what went through.
         ///
         /// - Throws: why it ended, where a side did not leave of itself.

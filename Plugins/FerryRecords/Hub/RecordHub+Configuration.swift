@@ -64,6 +64,22 @@
         }
     }
 
+    extension RecordHub {
+        /// A visit that is over: a link, or an attempt to have one, and what became of it.
+        public struct Visit: Sendable {
+            /// The peer's name; nil for one that came, and left before it said who it is.
+            public let peer: String?
+            /// Who was connected to, or who the link said had come.
+            public let identity: PeerIdentity
+            /// Whether the peer came; otherwise this side connected to it.
+            public let hasCome: Bool
+            /// How long it took, with the time to connect.
+            public let duration: Duration
+            /// What went through, or why the visit failed. A turn that was over is no failure.
+            public let result: Result<RecordStore.Summary, FerryError>
+        }
+    }
+
     extension RecordHub.Configuration {
         func check() throws(FerryError) {
             func require(_ holds: Bool, _ name: String, _ value: some Any, _ range: String) throws(FerryError) {

@@ -26,7 +26,7 @@
         private struct Running {
             let task: Task<Void, Never>
             var exchange: Exchange?
-            /// The hub wants it to end, and it has done nothing wrong.
+            /// The hub wants it to end: that an attempt is given up then is no failure.
             var isCalledOff = false
             /// When its farewell has taken too long.
             var limit: ScheduledTimer?
@@ -44,6 +44,7 @@
             var isClosed = false
             var interruption: FerryError?
             var onInterruption: (@Sendable (FerryError?) -> Void)?
+            var onVisit: (@Sendable (Visit) -> Void)?
         }
 
         private let store: RecordStore
@@ -174,33 +175,46 @@
         // MARK: Links
 
         private func pay(_ visit: HubPlan.Visit, to id: Int64) async {
-            let contact = state.withLock { $0.contacts[id] }
             var failure: FerryError?
-            if let contact, let identity = contact.identity {
+            if let contact = state.withLock({ $0.contacts[id] }), let identity = contact.identity {
+                let began = time.now
                 do throws(FerryError) {
                     let link = try await transport.connect(to: identity, timeout: configuration.connectTimeout)
                     state.withLock { $0.plan.connected(visit, at: time.now) }
                     tell.yield()
-                    failure = await exchange(visit, link, with: contact.name)
-                } catch { failure = error }
+                    failure = await exchange(visit, link, with: contact.name, since: began)
+                } catch  where state.withLock({ $0.running[visit]?.isCalledOff }) != true {
+                    failure = error
+                    told(contact.name, identity, hasCome: false, since: began, .failure(error))
+                } catch {}
             }
             await end(visit, id, failure)
         }
 
         private func receive(_ visit: HubPlan.Visit, _ link: any Link) async {
-            _ = await exchange(visit, link, with: nil)
+            _ = await exchange(visit, link, with: nil, since: time.now)
             await end(visit, nil, nil)
         }
 
-        private func exchange(_ visit: HubPlan.Visit, _ link: any Link, with name: String?) async -> FerryError? {
+        /// - Parameter name: nil for a peer that has come.
+        private func exchange(
+            _ visit: HubPlan.Visit, _ link: any Link, with name: String?, since began: Timestamp
+        ) async -> FerryError? {
+            var exchange: Exchange?
+            let result: Result<RecordStore.Summary, FerryError>
             do throws(FerryError) {
-                let exchange = Exchange(store, try channel(link), name, idleTimeout: configuration.idle)
-                state.withLock { $0.running[visit]?.exchange = exchange }
-                _ = try await exchange.run()
-                return nil
+                let begun = Exchange(store, try channel(link), name, idleTimeout: configuration.idle)
+                exchange = begun
+                state.withLock { $0.running[visit]?.exchange = begun }
+                result = .success(try await begun.run())
             } catch {
                 link.close()
-                return error
+                result = .failure(error)
+            }
+            told(exchange?.peerName ?? name, link.peer, hasCome: name == nil, since: began, result)
+            return switch result {
+            case .success: nil
+            case .failure(let error): error
             }
         }
 
@@ -209,7 +223,7 @@
             if let id { try? await look(at: [id]) }
             state.withLock { state in
                 state.plan.ended(visit, at: time.now, chance: .random(in: 0...1))
-                if let id { state.contacts[id]?.failure = state.running[visit]?.isCalledOff == true ? nil : failure }
+                if let id { state.contacts[id]?.failure = failure }
             }
             tell.yield()
         }
@@ -278,6 +292,25 @@
                 return state.onInterruption
             }
             told?(reason)
+        }
+
+        // MARK: Visits
+
+        /// Names who is told of each visit that is over, whoever paid it. There is one at a time; the next takes its place. Not told
+        /// are those that end with ``run()``, and attempts that became needless because the peer came.
+        ///
+        /// - Parameter body: called with the visit. It must not block.
+        public func onVisit(_ body: @escaping @Sendable (Visit) -> Void) { state.withLock { $0.onVisit = body } }
+
+        private func told(
+            _ peer: String?, _ identity: PeerIdentity, hasCome: Bool, since began: Timestamp,
+            _ result: Result<RecordStore.Summary, FerryError>
+        ) {
+            if case .failure(let error) = result, error.code == .cancelled { return }
+            guard let onVisit = state.withLock(\.onVisit) else { return }
+            onVisit(
+                Visit(
+                    peer: peer, identity: identity, hasCome: hasCome, duration: time.now - began, result: result))
         }
 
         // MARK: The store

@@ -86,6 +86,7 @@
                     channel: { [log] link throws(FerryError) in
                         try MessageChannel(over: log.watch(link), codec: BytesCodec())
                     })
+                if let observer = log.observer { hub.tellOfVisits(observer) }
                 hub.onInterruption { say($0?.message ?? "Peers can come again.") }
                 try await run(try Gateway(store, gateway, observer: log.observer), nil, downlink, say) {
                     try await hub.run()
