@@ -229,7 +229,7 @@
                 try await allow(2, pagesMoreIn: b)
                 try await a.append([UInt8](repeating: 65, count: 30_000 * round), to: "b")
                 for number in 0..<5 { try await a.append(bytes("\(number)"), to: "b") }
-                await #expect(throws: FerryError.self) { try await meet(a, b, times: 1) }
+                await #expect(throws: FerryError.self) { try await meet(a, b) }
                 try await allow(100_000, pagesMoreIn: b)
                 try await meet(a, b)
                 try #require(try await leftOver(b) == 6)
@@ -264,7 +264,7 @@
                         """)
             }
             try await a.append([UInt8](repeating: 65, count: 5000), to: "b")
-            let meeting = Task { try await meet(a, b, times: 1) }
+            let meeting = Task { try await meet(a, b) }
             #expect(await eventually { isStoring.load(ordering: .acquiring) })
             for number in 0..<3 { try await a.append(bytes("\(number)"), to: "b") }
             await #expect(throws: FerryError.self) { try await meeting.value }
@@ -272,6 +272,45 @@
             try await b.read { database, _ in try database.execute(sql: "DROP TRIGGER full") }
             try await meet(a, b)
             #expect(try await take(4, from: b).map(\.count) == [5000, 1, 1, 1])
+            await a.close()
+            await b.close()
+        }
+
+        /// A disk that takes longer than the exchange: what it was told to do by then is done, and counts.
+        @Test func aSlowDiskIsCountedToo() async throws {
+            let (a, b) = (try open("a"), try open("b"))
+            let isStoring = Atomic(false)
+            func slow(_ store: RecordStore, _ event: String) async throws {
+                try await store.read { database, _ in
+                    let wait = DatabaseFunction("wait", argumentCount: 0) { _ in
+                        isStoring.store(true, ordering: .releasing)
+                        Thread.sleep(forTimeInterval: 0.5)
+                        return nil
+                    }
+                    database.add(function: wait)
+                    try database.execute(
+                        sql: "CREATE TEMP TRIGGER slow BEFORE \(event) BEGIN SELECT wait(); END")
+                }
+            }
+            // The peer has it, and both are idle before it is forgotten here.
+            try await slow(a, "DELETE ON ferry_waiting")
+            try await a.append(bytes("1"), to: "b")
+            let (first, second) = try await meet(a, b, idle: .milliseconds(100))
+            #expect(first.committed == 1 && second.received == 1)
+
+            // The link is gone before it is on the disk.
+            try await slow(b, "INSERT ON ferry_arrived")
+            isStoring.store(false, ordering: .releasing)
+            try await a.append(bytes("2"), to: "b")
+            let (near, far) = PacketLink.pair()
+            let channels = try [near, far].map { try MessageChannel(over: $0, codec: BytesCodec()) }
+            async let sent = a.exchange(over: channels[0], with: "b")
+            async let received = b.exchange(over: channels[1], with: "a")
+            #expect(await eventually { isStoring.load(ordering: .acquiring) })
+            near.close()
+            #expect(try await received.received == 1)
+            _ = try? await sent
+            #expect(try await take(2, from: b) == ["1", "2"])
             await a.close()
             await b.close()
         }

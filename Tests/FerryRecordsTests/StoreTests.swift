@@ -208,6 +208,23 @@
             await store.close()
         }
 
+        #if os(Linux)
+            /// A process that is being started has all files of this one until it runs its program.
+            @Test func aFileThatSomebodyInheritedHoldsNoLock() async throws {
+                let store = try open()
+                let names = try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+                let lock = try #require(
+                    names.compactMap(Int32.init).first {
+                        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)"))
+                            == store.path + "-lock"
+                    })
+                let inherited = dup(lock)
+                defer { close(inherited) }
+                await store.close()
+                await (try open()).close()
+            }
+        #endif
+
         /// A second time, it would be whatever another thread had opened meanwhile.
         @Test func whoFindsAStoreInUseClosesItsDescriptorOnce() async throws {
             let store = try open()

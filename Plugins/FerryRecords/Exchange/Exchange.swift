@@ -18,9 +18,8 @@
             var idleSince: Timestamp?
             var committed = 0
             var received = 0
-            /// Whether others have been told that it began; whether it is over.
+            /// Whether others have been told that it began.
             var isTold = false
-            var isOver = false
         }
 
         private let store: RecordStore
@@ -68,13 +67,14 @@
             } onCancel: {
                 fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
             }
-            let (peer, failure, committed, received) = state.withLock { state in
-                state.isOver = true
-                let (peer, records) = (state.peer, state.committed + state.received)
-                if let peer, state.isTold { store.watch.tell(.parted(peer.number, records: records)) }
-                return (peer, state.failure, state.committed, state.received)
+            // What the store was asked for comes to its end, and counts; nothing more is asked of it.
+            _ = try? await store.committer.perform { _, _ in }
+            let (peer, isTold, failure) = state.withLock { ($0.peer, $0.isTold, $0.failure) }
+            let (committed, received) = state.withLock { ($0.committed, $0.received) }
+            if let peer {
+                if isTold { store.watch.tell(.parted(peer.number, records: committed + received)) }
+                store.watch.end(self, with: peer.number)
             }
-            if let peer { store.watch.end(self, with: peer.number) }
             let reason = failure ?? FerryError(.closed, "The exchange has ended.")
             guard reason.code == .exchangeIdle || reason.code == .disconnected else { throw reason }
             return RecordStore.Summary(
@@ -258,8 +258,8 @@
                     return try store.store(items, epoch, in: number, database, &book)
                 } finish: { [self] result in
                     let cost = items.reduce(0) { $0 + RecordsMessage.cost(of: $1.bytes.count) }
+                    if case .success = result { self.state.withLock { $0.received += items.count } }
                     conclude(result) { state, kept in
-                        state.received += items.count
                         state.session.stored(index, through: last, cost: cost, kept: kept)
                     }
                     if case .success(1...) = result { store.desk.arrive(in: number) }
@@ -288,11 +288,8 @@
 
         private func met(_ result: Result<RecordStore.Meeting, any Error>) {
             if case .success(let meeting) = result {
-                state.withLock { state in
-                    guard !state.isOver else { return }
-                    state.isTold = true
-                    store.watch.tell(.met(meeting.peer))
-                }
+                state.withLock { $0.isTold = true }
+                store.watch.tell(.met(meeting.peer))
                 store.watch.begin(self, with: meeting.peer)
             }
             conclude(result) { state, meeting in
@@ -305,8 +302,9 @@
         }
 
         private func forgotten(_ result: Result<[RecordStore.Part], any Error>) {
-            conclude(result) { state, parts in state.committed += parts.reduce(0) { $0 + $1.count } }
+            conclude(result) { _, _ in }
             guard case .success(let parts) = result else { return }
+            state.withLock { $0.committed += parts.reduce(0) { $0 + $1.count } }
             store.leave(parts)
         }
 

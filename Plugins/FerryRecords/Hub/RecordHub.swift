@@ -183,10 +183,11 @@
                     state.withLock { $0.plan.connected(visit, at: time.now) }
                     tell.yield()
                     failure = await exchange(visit, link, with: contact.name, since: began)
-                } catch  where state.withLock({ $0.running[visit]?.isCalledOff }) != true {
-                    failure = error
-                    told(contact.name, identity, hasCome: false, since: began, .failure(error))
-                } catch {}
+                } catch {
+                    let isCalledOff = state.withLock { $0.running[visit]?.isCalledOff } == true
+                    failure = isCalledOff ? nil : error
+                    if !isCalledOff { told(contact.name, identity, hasCome: false, since: began, .failure(error)) }
+                }
             }
             await end(visit, id, failure)
         }

@@ -32,7 +32,11 @@
             self.descriptor = descriptor
         }
 
-        deinit { Foundation.close(descriptor) }
+        /// Unlocked by name: a process that is being started meanwhile still has the file open too.
+        deinit {
+            flock(descriptor, LOCK_UN)
+            Foundation.close(descriptor)
+        }
 
         private static func holder(_ descriptor: Int32) -> String {
             var bytes = [UInt8](repeating: 0, count: 200)
