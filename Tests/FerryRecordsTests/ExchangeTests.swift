@@ -11,7 +11,9 @@
     @testable import RecordsWorker
 
     func + (a: RecordStore.Summary, b: RecordStore.Summary) -> RecordStore.Summary {
-        .init(peer: a.peer ?? b.peer, committed: a.committed + b.committed, received: a.received + b.received)
+        .init(
+            peer: a.peer ?? b.peer, committed: a.committed + b.committed, received: a.received + b.received,
+            isComplete: b.isComplete)
     }
 
     /// Two stores in one process, with a channel over a socket between them.
@@ -272,6 +274,21 @@
             try await b.read { database, _ in try database.execute(sql: "DROP TRIGGER full") }
             try await meet(a, b)
             #expect(try await take(4, from: b).map(\.count) == [5000, 1, 1, 1])
+            await a.close()
+            await b.close()
+        }
+
+        /// Whoever ends an exchange says whether there may be more to do.
+        @Test(arguments: [nil, "The turn is over."]) func anExchangeIsEnded(because reason: String?) async throws {
+            let (a, b) = (try open("a"), try open("b"))
+            try await a.append(bytes("1"), to: "b")
+            async let met = meet(a, b, idle: .seconds(30), times: 1)
+            #expect(try await take(1, from: b) == ["1"])
+            try await a.drained("b", within: .seconds(60))
+            try await a.endExchange(with: "b", because: reason)
+            let (first, second) = try await met
+            #expect(first.isComplete == (reason == nil) && second.isComplete == (reason == nil))
+            #expect(second.received == 1)
             await a.close()
             await b.close()
         }

@@ -39,13 +39,17 @@
             try await Exchange(self, channel, peer, idleTimeout: idle).run()
         }
 
-        /// Ends the exchange that runs with a peer, if one does, and tells the peer that there is nothing more to do, as being
-        /// idle does. What waits by then waits on.
+        /// Ends the exchange that runs with a peer, if one does. What waits by then waits on.
         ///
+        /// - Parameters:
+        ///   - peer: its name.
+        ///   - reason: what the peer is told where there may be more to do, such as that its turn is over. Unless given it is told
+        ///     that there is nothing more to do, as being idle does.
         /// - Throws: `closed`, `storeFailed`.
-        public func endExchange(with peer: String) async throws(FerryError) {
+        public func endExchange(with peer: String, because reason: String? = nil) async throws(FerryError) {
             guard let id = try await read({ _, book in book.peerNames[peer] }) else { return }
-            watch.exchange(with: id)?.fail(FerryError(.exchangeIdle, "There is nothing more to exchange."))
+            let error = reason.map { FerryError(.disconnected, $0) }
+            watch.exchange(with: id)?.fail(error ?? FerryError(.exchangeIdle, "There is nothing more to exchange."))
         }
 
         /// Waits until nothing waits for a peer any more.

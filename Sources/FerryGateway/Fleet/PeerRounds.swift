@@ -201,7 +201,7 @@
                 do { try await time.sleep(for: .seconds(1)) } catch { return }
                 keeper.met(peer)
                 guard time.now >= end, places.hasWaiters else { continue }
-                try? await store.endExchange(with: peer)
+                try? await store.endExchange(with: peer, because: "The turn is over, for another peer needs the link.")
             }
         }
     }
