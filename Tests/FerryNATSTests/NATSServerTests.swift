@@ -285,30 +285,28 @@
                 await code { try await NATSBucket.open("leases", expiry: .seconds(3601), on: connection) }
                     == .natsWrongShape)
             // A bucket is a stream, and this one keeps what it has.
-            let shape = """
-                {"name":"KV_forever","subjects":["$KV.forever.>"],"max_msgs_per_subject":1,"discard":"new","storage":"file",
-                "retention":"limits","num_replicas":1,"max_age":0,"max_msgs":-1,"max_bytes":-1,"max_consumers":-1,
-                "allow_rollup_hdrs":true,"deny_delete":true}
-                """
-            try await connection.publish(NATSMessage("$JS.API.STREAM.CREATE.KV_forever", bytes: Array(shape.utf8)))
-            while await code({ try await connection.state(of: "KV_forever") }) == .natsNotFound {}
+            try await makePlainBucket("forever", nanoseconds: 0, on: connection)
             #expect(
                 await code { try await NATSBucket.open("forever", expiry: .seconds(2), on: connection) }
                     == .natsWrongShape)
         }
 
-        /// One that a tool has made which knows nothing of direct reading.
+        /// A bucket as a tool makes it that knows nothing of direct reading, whose entries last so long; 0 for always.
+        private func makePlainBucket(_ name: String, nanoseconds: Int, on connection: NATSConnection) async throws {
+            let shape = """
+                {"name":"KV_\(name)","subjects":["$KV.\(name).>"],"max_msgs_per_subject":1,"discard":"new","storage":"file",
+                "retention":"limits","num_replicas":1,"max_age":\(nanoseconds),"max_msgs":-1,"max_bytes":-1,"max_consumers":-1,
+                "allow_rollup_hdrs":true,"deny_delete":true}
+                """
+            try await connection.publish(NATSMessage("$JS.API.STREAM.CREATE.KV_\(name)", bytes: Array(shape.utf8)))
+            while await code({ try await connection.state(of: "KV_\(name)") }) == .natsNotFound {}
+        }
+
         @Test func aBucketMayBeReadByItsLeaderOnly() async throws {
             let server = try NATSServer()
             try await server.start()
             let connection = try await connect(server)
-            let shape = """
-                {"name":"KV_old","subjects":["$KV.old.>"],"max_msgs_per_subject":1,"discard":"new","storage":"file",
-                "retention":"limits","num_replicas":1,"max_age":3600000000000,"max_msgs":-1,"max_bytes":-1,"max_consumers":-1,
-                "allow_rollup_hdrs":true,"deny_delete":true}
-                """
-            try await connection.publish(NATSMessage("$JS.API.STREAM.CREATE.KV_old", bytes: Array(shape.utf8)))
-            while await code({ try await connection.state(of: "KV_old") }) == .natsNotFound {}
+            try await makePlainBucket("old", nanoseconds: 3_600_000_000_000, on: connection)
             let bucket = try await NATSBucket.open("old", expiry: .seconds(3600), on: connection)
             let first = try await bucket.create("a", Array("one".utf8))
             #expect(try await bucket.entry("a")?.revision == first)

@@ -69,8 +69,9 @@
             }
             // What the store was asked for comes to its end, and counts; nothing more is asked of it.
             _ = try? await store.committer.perform { _, _ in }
-            let (peer, isTold, failure) = state.withLock { ($0.peer, $0.isTold, $0.failure) }
-            let (committed, received) = state.withLock { ($0.committed, $0.received) }
+            let (peer, isTold, failure, committed, received) = state.withLock {
+                ($0.peer, $0.isTold, $0.failure, $0.committed, $0.received)
+            }
             if let peer {
                 if isTold { store.watch.tell(.parted(peer.number, records: committed + received)) }
                 store.watch.end(self, with: peer.number)
