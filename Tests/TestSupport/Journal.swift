@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What happened, in order, as text: easy to compare and to print. Whoever waits for a line is woken by it.
+/// What happened, in order, as text: easy to compare and to print. A line wakes the tests that wait for it.
 package final class Journal: Sendable {
     private let state = Mutex(State())
 
@@ -16,11 +16,6 @@ package final class Journal: Sendable {
         init(_ isMet: @escaping @Sendable ([String]) -> Bool) { self.isMet = isMet }
 
         func resume(_ isMet: Bool) { continuation.withLock { $0.take() }?.resume(returning: isMet) }
-    }
-
-    /// A line that has not come in time, with the last of those that have.
-    package struct NotInTime: Error, CustomStringConvertible {
-        package let description: String
     }
 
     package init() {}
@@ -39,32 +34,32 @@ package final class Journal: Sendable {
         for waiter in met { waiter.resume(true) }
     }
 
-    /// Waits until lines with this beginning have come so many times.
-    /// - Throws: ``NotInTime`` after 30 seconds.
+    /// Waits until `times` lines with this beginning have come.
+    /// - Throws: ``NotYet`` when the test is cancelled, by its suite's time limit for instance: there is no other limit.
     package func wait(for prefix: String, _ times: Int = 1) async throws {
         try await wait(for: "\(times) x \(prefix)") { $0.count { $0.hasPrefix(prefix) } >= times }
     }
 
-    /// Waits until the lines are as they should be.
-    /// - Throws: ``NotInTime`` after 30 seconds.
+    /// Waits until the lines meet `isMet`.
+    /// - Throws: ``NotYet`` when the test is cancelled, by its suite's time limit for instance: there is no other limit.
     package func wait(for what: String, until isMet: @escaping @Sendable ([String]) -> Bool) async throws {
         let waiter = Waiter(isMet)
-        let deadline = Task {
-            try await Task.sleep(for: .seconds(30))
-            waiter.resume(false)
-        }
-        defer { deadline.cancel() }
-        let hasCome = await withCheckedContinuation { continuation in
-            waiter.continuation.withLock { $0 = continuation }
-            let isMetNow = state.withLock { state in
-                if isMet(state.lines) { return true }
-                state.waiters.append(waiter)
-                return false
+        let hasCome = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                waiter.continuation.withLock { $0 = continuation }
+                let isMetNow = state.withLock { state in
+                    if isMet(state.lines) { return true }
+                    state.waiters.append(waiter)
+                    return false
+                }
+                // A cancellation before the continuation was there has found none to resume.
+                if isMetNow || Task.isCancelled { waiter.resume(isMetNow) }
             }
-            if isMetNow { waiter.resume(true) }
+        } onCancel: {
+            waiter.resume(false)
         }
         if hasCome { return }
         state.withLock { state in state.waiters.removeAll { $0 === waiter } }
-        throw NotInTime(description: "\(what) is missing among \(all.suffix(20))")
+        throw NotYet("\(what) is missing among \(all.suffix(20))")
     }
 }

@@ -1,0 +1,24 @@
+/// A condition that a test waited for in vain.
+package struct NotYet: Error, CustomStringConvertible {
+    package let description: String
+
+    package init(_ description: String) { self.description = description }
+}
+
+/// Waits until `condition` holds, and looks again each millisecond.
+///
+/// It has no limit of its own, so that no result depends on how busy the machine is: the time limit of the suite ends a test
+/// that waits in vain, by cancelling it.
+/// - Throws: ``NotYet`` with `what` when the test is cancelled; whatever `condition` throws.
+package func until(
+    _ what: @autoclosure () -> String = "the condition", _ condition: () async throws -> Bool
+) async throws {
+    while try await !condition() {
+        do { try await Task.sleep(for: .milliseconds(1)) } catch { throw NotYet("\(what()) has not come about") }
+    }
+}
+
+extension Duration {
+    /// A timeout that a success has to beat: longer than any time limit of a suite, which ends a test that hangs.
+    package static let unreached = Duration.seconds(3600)
+}
