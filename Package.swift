@@ -12,6 +12,9 @@ func observing(_ products: (String, String)...) -> [Target.Dependency] {
 let observability = observing(
     ("Logging", "swift-log"), ("CoreMetrics", "swift-metrics"), ("Tracing", "swift-distributed-tracing"))
 
+// For `ArraySpan.swift`, which lends an array's bytes where Apple's systems lack `Array.span`. swift-collections needs it too.
+let lifetimes = [SwiftSetting.enableExperimentalFeature("Lifetimes")]
+
 // One table of targets; arrows run inward only (see Documentation/Design.md).
 //
 //     plugin -> FerryBluetooth -> Ferry
@@ -75,7 +78,8 @@ let package = Package(
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
         .target(
             name: "Ferry",
-            dependencies: [.product(name: "DequeModule", package: "swift-collections")]
+            dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+            swiftSettings: lifetimes
         ),
 
         // Bluetooth's vocabulary, the adapter seam, and the GATT link and transport over it.
@@ -86,7 +90,8 @@ let package = Package(
 
         // A Bluetooth LE host as protocol logic: no I/O, no clock, nothing of Ferry's.
         .target(
-            name: "BluetoothHost", dependencies: [.product(name: "DequeModule", package: "swift-collections")]),
+            name: "BluetoothHost", dependencies: [.product(name: "DequeModule", package: "swift-collections")],
+            swiftSettings: lifetimes),
 
         // Conformance kits that any plugin can run.
         .target(

@@ -5,7 +5,7 @@ import PackageDescription
 // A package of its own, so that nobody who uses Ferry builds what it is measured beside.
 let package = Package(
     name: "ferry-benchmarks",
-    platforms: [.macOS(.v15)],
+    platforms: [.macOS(.v26)],
     dependencies: [
         .package(name: "ferry", path: ".."),
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),

@@ -119,5 +119,5 @@ extension RawSpan {
 
 extension Data {
     /// Lends the bytes for the length of a call.
-    func lend<Result>(_ body: (RawSpan) -> Result) -> Result { body(bytes) }
+    func lend<Result>(_ body: (RawSpan) -> Result) -> Result { withUnsafeBytes { body($0.bytes) } }
 }

@@ -39,11 +39,9 @@ struct JSONSyntaxCheck {
     /// Foundation would also read UTF-16 and UTF-32; RFC 8259 allows neither between systems, and this check reads
     /// single bytes. A byte 0 is never legal in JSON and always present in those two.
     private mutating func checkEncoding() throws(FerryError) {
-        do {
-            _ = try UTF8Span(validating: bytes.span)
-        } catch {
-            position = error.byteOffsets.lowerBound
-            throw failure("bytes that are not UTF-8 (\(error.kind))")
+        if let offset = UTF8Text.firstInvalidOffset(in: bytes) {
+            position = offset
+            throw failure("bytes that are not UTF-8")
         }
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { position = 3 }
     }

@@ -54,11 +54,9 @@ struct XMLPropertyListCheck {
 
     /// Foundation would also read UTF-16 and UTF-32, which hide elements from a check of single bytes.
     private mutating func checkEncoding() throws(FerryError) {
-        do {
-            _ = try UTF8Span(validating: bytes.span)
-        } catch {
-            position = error.byteOffsets.lowerBound
-            throw failure("bytes that are not UTF-8 (\(error.kind))")
+        if let offset = UTF8Text.firstInvalidOffset(in: bytes) {
+            position = offset
+            throw failure("bytes that are not UTF-8")
         }
         position = bytes.firstIndex(of: 0) ?? 0
         guard position == 0, bytes.first != 0 else { throw failure("a byte 0, which XML does not allow") }

@@ -5,7 +5,7 @@ import PackageDescription
 // A package of its own, as it only links with `-sanitize=fuzzer`. scripts/fuzz builds and runs it.
 let package = Package(
     name: "ferry-fuzzing",
-    platforms: [.macOS(.v15)],
+    platforms: [.macOS(.v26)],
     dependencies: [.package(name: "ferry", path: "../..")],
     targets: [
         .executableTarget(

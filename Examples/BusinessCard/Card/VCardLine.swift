@@ -1,3 +1,5 @@
+import Ferry
+
 /// One content line of a vCard, unfolded: `[group.]NAME[;PARAMETER=value]:value` (RFC 6350, 3.3).
 struct VCardLine {
     /// The line of the file it begins in, counted from 1.
@@ -92,9 +94,9 @@ extension VCardLine {
 
         func finish() throws(CardError) {
             guard pending.contains(where: { $0 != 0x20 && $0 != 0x09 }) else { return }
-            let text: String
-            do { text = String(copying: try UTF8Span(validating: pending.span)) } catch {
-                throw CardError("line \(start): byte \(error.byteOffsets.lowerBound) of the line is not UTF-8 text")
+            guard let text = String(validating: pending, as: UTF8.self) else {
+                let offset = UTF8Text.firstInvalidOffset(in: pending) ?? pending.count
+                throw CardError("line \(start): byte \(offset) of the line is not UTF-8 text")
             }
             lines.append(try VCardLine(text, number: start))
         }

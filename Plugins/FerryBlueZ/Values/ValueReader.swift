@@ -1,5 +1,6 @@
 #if BlueZ
     import DequeModule
+    import Ferry
     import Glibc
     import Synchronization
 

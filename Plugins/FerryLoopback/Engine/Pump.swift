@@ -46,14 +46,13 @@ enum Step {
 /// Values of one characteristic that are delivered one after the other without the lock in between, which is what makes
 /// the radio quick.
 struct ValueRun: @unchecked Sendable {
-    private static var capacity: Int { 8 }
     private let ring: ValueRing
-    private var values = InlineArray<8, UnsafeRawBufferPointer>(repeating: UnsafeRawBufferPointer(start: nil, count: 0))
+    private var values: EightValues
     private(set) var count = 1
 
     init(_ first: UnsafeBytes) {
         ring = first.ring
-        values[0] = first.bytes
+        values = EightValues(first.bytes)
         ring.isInterrupted.store(false, ordering: .relaxed)
     }
 
@@ -61,7 +60,7 @@ struct ValueRun: @unchecked Sendable {
     /// queued before `order`.
     mutating func extend(to limit: Int, before order: UInt64) {
         let first = ring.first
-        let limit = min(limit, Self.capacity, ring.count)
+        let limit = min(limit, EightValues.capacity, ring.count)
         while count < limit {
             let next = ring.entry(at: count)
             guard next.order < order, next.attribute == first.attribute, !next.isIndication else { return }
@@ -77,6 +76,51 @@ struct ValueRun: @unchecked Sendable {
             if ring.isInterrupted.load(ordering: .relaxed) { return index + 1 }
         }
         return count
+    }
+}
+
+/// Values in place. `InlineArray` is the same, and Apple's systems have it from 26 on.
+private struct EightValues {
+    static let capacity = 8
+
+    private var first: UnsafeRawBufferPointer
+    private var second = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var third = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var fourth = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var fifth = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var sixth = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var seventh = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var eighth = UnsafeRawBufferPointer(start: nil, count: 0)
+
+    init(_ first: UnsafeRawBufferPointer) { self.first = first }
+
+    subscript(index: Int) -> UnsafeRawBufferPointer {
+        @inline(__always) get {
+            switch index {
+            case 0: first
+            case 1: second
+            case 2: third
+            case 3: fourth
+            case 4: fifth
+            case 5: sixth
+            case 6: seventh
+            case 7: eighth
+            default: preconditionFailure("A run has eight values.")
+            }
+        }
+        @inline(__always) set {
+            switch index {
+            case 0: first = newValue
+            case 1: second = newValue
+            case 2: third = newValue
+            case 3: fourth = newValue
+            case 4: fifth = newValue
+            case 5: sixth = newValue
+            case 6: seventh = newValue
+            case 7: eighth = newValue
+            default: preconditionFailure("A run has eight values.")
+            }
+        }
     }
 }
 

@@ -159,10 +159,10 @@
                     throw reader.failure("a stream's name has \(count) bytes; at most \(Self.longestName) are allowed")
                 }
                 let text = try reader.take(Int(count), "the name")
-                guard let span = try? UTF8Span(validating: text.span) else {
+                guard let name = String(validating: text, as: UTF8.self) else {
                     throw reader.failure("a stream's name is not UTF-8")
                 }
-                self = .open(index: index, name: String(copying: span), acknowledged: try reader.optionalPosition())
+                self = .open(index: index, name: name, acknowledged: try reader.optionalPosition())
             case 0x04:
                 reader.kind = "POSITION"
                 self = .position(index: try reader.index(), try reader.optionalPosition())

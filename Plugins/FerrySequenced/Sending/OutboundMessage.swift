@@ -77,6 +77,37 @@ struct Segment: Hashable {
     var kind = Kind.goOn
 }
 
+/// The segments of a chunk, in place. `InlineArray` is the same, and Apple's systems have it from 26 on.
+struct Segments {
+    static let capacity = 4
+
+    private var first = Segment()
+    private var second = Segment()
+    private var third = Segment()
+    private var fourth = Segment()
+
+    subscript(index: Int) -> Segment {
+        @inline(__always) get {
+            switch index {
+            case 0: first
+            case 1: second
+            case 2: third
+            case 3: fourth
+            default: preconditionFailure("A chunk has four segments.")
+            }
+        }
+        @inline(__always) set {
+            switch index {
+            case 0: first = newValue
+            case 1: second = newValue
+            case 2: third = newValue
+            case 3: fourth = newValue
+            default: preconditionFailure("A chunk has four segments.")
+            }
+        }
+    }
+}
+
 /// A chunk that has a sequence number: what it says, so that it can be said again.
 struct OutboundChunk {
     enum Form: UInt8 { case plain, slot, flagged }
@@ -84,7 +115,7 @@ struct OutboundChunk {
     var form = Form.plain
     var flags: DataFlags = []
     var setsFullSize = false
-    var segments = InlineArray<4, Segment>(repeating: Segment())
+    var segments = Segments()
     var segmentCount = 0
     /// Bytes of the body: the segments and their records.
     var bodyCount = 0
@@ -103,7 +134,7 @@ struct OutboundChunk {
     var serial: UInt64 = 0
     var sentAt = Timestamp.zero
 
-    static let maximumSegments = 4
+    static let maximumSegments = Segments.capacity
 
     /// Becomes a full chunk that holds a part of one message and nothing else.
     mutating func setRun(_ segment: Segment, chunkCount: Int, current: Int32, charged: UInt64) {

@@ -1,4 +1,5 @@
 import DequeModule
+import Ferry
 import FerryBluetooth
 import Foundation
 

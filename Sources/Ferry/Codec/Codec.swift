@@ -65,13 +65,11 @@ public struct TextCodec: Codec {
     ///
     /// - Throws: ``FerryError`` with `notText` and the place of the first wrong byte.
     public func decode(_ payload: [UInt8]) throws(FerryError) -> String {
-        do {
-            return String(copying: try UTF8Span(validating: payload.span))
-        } catch {
-            throw FerryError(
-                .notText,
-                "The message is not UTF-8: \(error.kind) at byte \(error.byteOffsets.lowerBound) of \(payload.count). "
-                    + "Use BytesCodec on both sides for binary messages.")
-        }
+        if let text = String(validating: payload, as: UTF8.self) { return text }
+        let offset = UTF8Text.firstInvalidOffset(in: payload) ?? payload.count
+        throw FerryError(
+            .notText,
+            "The message is not UTF-8 at byte \(offset) of \(payload.count). "
+                + "Use BytesCodec on both sides for binary messages.")
     }
 }

@@ -1,7 +1,7 @@
-/// UTF-8 as the text mode of ``EndOfMessageFraming`` needs it.
-enum UTF8Text {
+/// UTF-8 for codecs and for the text mode of ``EndOfMessageFraming``, on systems without `UTF8Span` (Apple's before 26) too.
+package enum UTF8Text {
     /// The offset of the first byte that is not part of a well-formed scalar (The Unicode Standard, table 3-7), or nil.
-    static func firstInvalidOffset(in bytes: [UInt8]) -> Int? {
+    package static func firstInvalidOffset(in bytes: [UInt8]) -> Int? {
         bytes.withUnsafeBytes { bytes in
             var parser = Unicode.UTF8.ForwardParser()
             var offset = 0

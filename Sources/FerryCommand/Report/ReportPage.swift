@@ -1,3 +1,4 @@
+import Ferry
 import FerryZlib
 
 /// A sweep's results as one self-contained page: no script, nothing to load.
