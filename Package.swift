@@ -23,6 +23,7 @@ let lifetimes = [SwiftSetting.enableExperimentalFeature("Lifetimes")]
 // `--explicit-target-dependency-import-check error`.
 let package = Package(
     name: "ferry",
+    // The libraries compile for these; Mutex and UInt128 need them. On tvOS and watchOS FerryCoreBluetooth is a central only.
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Ferry", targets: ["Ferry"]),
