@@ -410,7 +410,18 @@ let package = Package(
     ]
 )
 
-#if !canImport(Darwin)
+// Whether the package has the module CoreBluetooth, for systems that lack Apple's. SwiftPM cannot ask for the target here, only
+// for the host, and a module of this name must not exist in a build for Apple's systems: the compiler would take it for Apple's
+// framework, whose place in the search path is behind. So it exists where the manifest is read on another system than Apple's.
+// FERRY_CORE_BLUETOOTH=1 has it on a Mac that compiles for Linux; FERRY_CORE_BLUETOOTH=0 leaves it out on a Linux machine that
+// compiles for iOS. In Xcode it stays out.
+#if canImport(Darwin)
+    let hostLacksCoreBluetooth = false
+#else
+    let hostLacksCoreBluetooth = true
+#endif
+let hasCoreBluetooth = Context.environment["FERRY_CORE_BLUETOOTH"].map { $0 == "1" } ?? hostLacksCoreBluetooth
+if hasCoreBluetooth {
     // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
     package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
     package.targets += [
@@ -437,7 +448,8 @@ let package = Package(
             path: "Tests/CoreBluetoothSwift6Programs", swiftSettings: [.swiftLanguageMode(.v6)]
         ),
     ]
-    package.targets.first { $0.name == "FerryCoreBluetooth" }?.dependencies.append("CoreBluetooth")
+    package.targets.first { $0.name == "FerryCoreBluetooth" }?.dependencies.append(
+        .target(name: "CoreBluetooth", condition: .when(platforms: [.linux, .android, .windows])))
     package.targets += [
         // The adapter for apps over another adapter, as the tests of both need it.
         .target(
@@ -457,7 +469,7 @@ let package = Package(
         "FerryLoopback",
     ]
     package.targets.first { $0.name == "MixedTransportTests" }?.dependencies.append("CoreBluetoothRig")
-#endif
+}
 
 // A plugin with nothing but the seams below it: a folder with its sources, its tests in the folder Tests of it, and one line.
 extension Package {
