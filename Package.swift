@@ -12,6 +12,7 @@ func observing(_ products: (String, String)...) -> [Target.Dependency] {
 let observability = observing(
     ("Logging", "swift-log"), ("CoreMetrics", "swift-metrics"), ("Tracing", "swift-distributed-tracing"))
 
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 // For `ArraySpan.swift`, which lends an array's bytes where Apple's systems lack `Array.span`. swift-collections needs it too.
 let lifetimes = [SwiftSetting.enableExperimentalFeature("Lifetimes")]
 
@@ -77,46 +78,29 @@ let package = Package(
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
-        .target(
-            name: "Ferry",
-            dependencies: [.product(name: "DequeModule", package: "swift-collections")],
-            swiftSettings: lifetimes
-        ),
+        .target(name: "Ferry", dependencies: [deque], swiftSettings: lifetimes),
 
         // Bluetooth's vocabulary, the adapter seam, and the GATT link and transport over it.
-        .target(
-            name: "FerryBluetooth",
-            dependencies: ["Ferry", .product(name: "DequeModule", package: "swift-collections")]
-        ),
+        .target(name: "FerryBluetooth", dependencies: ["Ferry", deque]),
 
         // A Bluetooth LE host as protocol logic: no I/O, no clock, nothing of Ferry's.
-        .target(
-            name: "BluetoothHost", dependencies: [.product(name: "DequeModule", package: "swift-collections")],
-            swiftSettings: lifetimes),
+        .target(name: "BluetoothHost", dependencies: [deque], swiftSettings: lifetimes),
 
         // Conformance kits that any plugin can run.
-        .target(
-            name: "FerryTesting",
-            dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
-        ),
+        .target(name: "FerryTesting", dependencies: ["Ferry", "FerryBluetooth", deque]),
 
         // A model of the radio in virtual time.
-        .target(
-            name: "FerrySimulator",
-            dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")]
-        ),
+        .target(name: "FerrySimulator", dependencies: ["Ferry", "FerryBluetooth", deque]),
 
         // Who owns a peer among many gateways, as values.
         .target(
-            name: "FerryFleet",
-            dependencies: ["Ferry", .product(name: "HeapModule", package: "swift-collections")]
-        ),
+            name: "FerryFleet", dependencies: ["Ferry", .product(name: "HeapModule", package: "swift-collections")]),
 
         // Plugins: each depends on seams, never on another plugin.
         .target(name: "CFerryChecksum", path: "Plugins/CFerryChecksum"),
         .target(
             name: "FerrySequenced",
-            dependencies: ["Ferry", "CFerryChecksum", .product(name: "DequeModule", package: "swift-collections")],
+            dependencies: ["Ferry", "CFerryChecksum", deque],
             path: "Plugins/FerrySequenced"
         ),
         .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),
@@ -128,7 +112,7 @@ let package = Package(
         .target(name: "FerryZlib", dependencies: ["Ferry", "CZlib"], path: "Plugins/FerryZlib"),
         .target(
             name: "FerryLoopback",
-            dependencies: ["Ferry", "FerryBluetooth", .product(name: "DequeModule", package: "swift-collections")],
+            dependencies: ["Ferry", "FerryBluetooth", deque],
             path: "Plugins/FerryLoopback"
         ),
         .target(
@@ -192,7 +176,7 @@ let package = Package(
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "DequeModule", package: "swift-collections"),
+                deque,
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ] + gateway + observing(("Logging", "swift-log"))
         ),
@@ -410,26 +394,21 @@ let package = Package(
     ]
 )
 
-// Whether the package has the module CoreBluetooth, for systems that lack Apple's. SwiftPM cannot ask for the target here, only
-// for the host, and a module of this name must not exist in a build for Apple's systems: the compiler would take it for Apple's
-// framework, whose place in the search path is behind. So it exists where the manifest is read on another system than Apple's.
-// FERRY_CORE_BLUETOOTH=1 has it on a Mac that compiles for Linux; FERRY_CORE_BLUETOOTH=0 leaves it out on a Linux machine that
-// compiles for iOS. In Xcode it stays out.
+// The module CoreBluetooth must not exist in a build for Apple's systems: the compiler finds it before Apple's framework. SwiftPM
+// knows the host here and not the target, so the host decides. FERRY_CORE_BLUETOOTH=1 adds it on a Mac that compiles for Linux;
+// FERRY_CORE_BLUETOOTH=0 removes it on a Linux machine that compiles for iOS.
 #if canImport(Darwin)
-    let hostLacksCoreBluetooth = false
+    let hasCoreBluetooth = Context.environment["FERRY_CORE_BLUETOOTH"] == "1"
 #else
-    let hostLacksCoreBluetooth = true
+    let hasCoreBluetooth = Context.environment["FERRY_CORE_BLUETOOTH"] != "0"
 #endif
-let hasCoreBluetooth = Context.environment["FERRY_CORE_BLUETOOTH"].map { $0 == "1" } ?? hostLacksCoreBluetooth
 if hasCoreBluetooth {
     // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
     package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
     package.targets += [
         .target(
             name: "CoreBluetooth",
-            dependencies: [
-                "Ferry", "FerryBluetooth", "FerryLoopback", .product(name: "DequeModule", package: "swift-collections"),
-            ]
+            dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", deque]
         ),
         .testTarget(
             name: "CoreBluetoothTests",
