@@ -21,7 +21,8 @@ import Testing
             $0.attMTU = device.attMTU
             $0.profile = device.profile
         }
-        return Adviser(sizes: sizes, peer: device, base: base, deadline: within)
+        return Adviser(
+            sizes: sizes, peer: device, base: base, deadline: within, seconds: Effort.of(5, full: 20))
     }
 
     /// Writes sample messages to files, and removes them when done.

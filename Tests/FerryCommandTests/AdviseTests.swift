@@ -17,7 +17,8 @@ import Testing
             $0.profile = device.profile
         }
         return try Adviser(
-            sizes: MessageSizes(distribution: sizes), peer: device, base: base, deadline: within
+            sizes: MessageSizes(distribution: sizes), peer: device, base: base, deadline: within,
+            seconds: Effort.of(3, full: 20)
         ).advise()
     }
 
@@ -69,7 +70,7 @@ import Testing
 
     @Test("Every profile that advice leans on meets its published figure") func figures() throws {
         for figure in PublishedFigure.all {
-            let simulated = try figure.simulated()
+            let simulated = try figure.simulated(events: Effort.of(4, full: 20))
             #expect(abs(simulated - figure.published) / figure.published < 0.02, "\(figure.source)")
         }
     }

@@ -11,7 +11,7 @@ struct Adviser {
     let deadline: Double?
 
     /// Simulated seconds per candidate.
-    private static let seconds = 20.0
+    var seconds = 20.0
     /// Candidates within this much of the best count as equal; then the one that is kinder to batteries is taken.
     private static let tolerance = 0.1
 
@@ -150,7 +150,7 @@ struct Adviser {
         candidate.messageSize = size
         candidate.pace = .spaced
         candidate.compression = .none
-        candidate.seconds = Self.seconds
+        candidate.seconds = seconds
         return try BenchRun.simulate(candidate).result
     }
 
@@ -161,7 +161,7 @@ struct Adviser {
         var stream = settings
         stream.messageSize = sent
         stream.compression = .none
-        stream.seconds = Self.seconds
+        stream.seconds = seconds
         let saturated = try BenchRun.simulate(stream).result
         return Advice.Prediction(
             name: name, size: size, chunks: single.messages > 0 ? single.chunks / single.messages : 0,

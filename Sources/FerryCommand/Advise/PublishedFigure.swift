@@ -41,7 +41,9 @@ struct PublishedFigure {
     }
 
     /// What the model gives under the figure's conditions, in kbit/s.
-    func simulated() throws(FerryError) -> Double {
+    ///
+    /// - Parameter events: connection events to simulate.
+    func simulated(events: Int = 20) throws(FerryError) -> Double {
         var parameters = LinkParameters()
         parameters.attMTU = attMTU
         parameters.connectionInterval = .microseconds(Int64(interval * 1_000))
@@ -50,7 +52,7 @@ struct PublishedFigure {
         parameters.dataLength = dataLength
         parameters.isEncrypted = false
         let run = try FerrySimulator.measure(
-            .notifications(valueLength: attMTU - 3), on: parameters, profile: profile, events: 20)
+            .notifications(valueLength: attMTU - 3), on: parameters, profile: profile, events: events)
         return run.goodput(bytesPerUnit: attMTU - 3) / 1_000
     }
 }
