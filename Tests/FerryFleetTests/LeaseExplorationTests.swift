@@ -23,6 +23,8 @@ struct LeaseExplorer {
     let maximumStates: Int
     /// How many states of the last level are followed to the end.
     var maximumSettled = 200
+    /// Whether it ends as soon as that many states have been seen, and with the level otherwise.
+    var endsWithinALevel = false
     var visited: Set<Int> = []
     var depth = 0
     var settled = 0
@@ -32,7 +34,8 @@ struct LeaseExplorer {
         var level = [start]
         while visited.count < maximumStates, !level.isEmpty {
             var next: [Node] = []
-            for node in level {
+            for node in endsWithinALevel ? spread(level) : level {
+                if endsWithinALevel, visited.count >= maximumStates { break }
                 for action in actions(node) {
                     var following = node
                     following.path.append(action)
@@ -53,6 +56,11 @@ struct LeaseExplorer {
             if let what = level[index].fleet.settle() { return "\(what): \(level[index].path)" }
         }
         return nil
+    }
+
+    /// The same nodes, in an order of which each beginning has some of everywhere.
+    private func spread(_ level: [Node]) -> [Node] {
+        (0..<16).flatMap { offset in Swift.stride(from: offset, to: level.count, by: 16).map { level[$0] } }
     }
 
     func actions(_ node: Node) -> [Action] {
@@ -138,7 +146,7 @@ struct LeaseExplorer {
     ]
 
     static var states: Int {
-        ProcessInfo.processInfo.environment["FERRY_FLEET_STATES"].flatMap(Int.init) ?? 10_000
+        ProcessInfo.processInfo.environment["FERRY_FLEET_STATES"].flatMap(Int.init) ?? Effort.of(4_000, full: 10_000)
     }
 
     @Test(arguments: cases) func neverTwoOwners(_ example: Case) throws {
@@ -149,6 +157,7 @@ struct LeaseExplorer {
         fleet.signals = example.later
         if example.lead > 0 { #expect(fleet.names.allSatisfy { fleet.owners($0).count == 1 }) }
         var explorer = LeaseExplorer(maximumStates: Self.states)
+        explorer.endsWithinALevel = Self.states < 10_000
         let broken = explorer.explore(.init(fleet: fleet, faults: example.faults))
         #expect(broken == nil)
         print(

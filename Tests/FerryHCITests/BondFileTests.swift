@@ -11,7 +11,7 @@
     @Suite(.tags(.adapter)) struct BondFileTests {
         private static let path = ProcessInfo.processInfo.environment["FERRY_BOND_WRITER"]
         /// 1 000 in the long tier.
-        private static let kills = ProcessInfo.processInfo.environment["FERRY_BOND_KILLS"].flatMap(Int.init) ?? 20
+        private static let kills = ProcessInfo.processInfo.environment["FERRY_BOND_KILLS"].flatMap(Int.init) ?? 10
 
         private static func content(_ count: Int) -> BondFile.Content {
             let bonds = (0..<count).map { number in

@@ -37,9 +37,11 @@
         /// Each way; FERRY_MESSAGES asks for more.
         private static let count = ProcessInfo.processInfo.environment["FERRY_MESSAGES"].flatMap(Int.init) ?? 50
 
-        /// The last of each fifty has 100 KiB.
+        /// The last of each fifty has 25 KiB, or 100 KiB with `FERRY_FULL` or `FERRY_MESSAGES`.
+        private static let largest = Effort.of(count > 50 ? 102_400 : 25_600, full: 102_400)
+
         private static func message(_ number: Int) -> [UInt8] {
-            let length = number % 50 == 49 ? 102_400 : number % 50 < 10 ? number * 199 % 2000 : number * 37 % 200
+            let length = number % 50 == 49 ? largest : number % 50 < 10 ? number * 199 % 2000 : number * 37 % 200
             return (0..<length).map { UInt8(truncatingIfNeeded: $0 &+ number) }
         }
 

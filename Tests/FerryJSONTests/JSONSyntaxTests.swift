@@ -134,7 +134,7 @@ import Testing
 
     /// Two megabytes of zeros, which compress to two kilobytes, are refused before Foundation makes values of them.
     @Test func aSmallMessageDoesNotBecomeALargeOne() throws {
-        let zeros = [UInt8(ascii: "[")] + (0..<1 << 20).flatMap { _ in [UInt8(ascii: "0"), UInt8(ascii: ",")] }
+        let zeros = [UInt8]("[".utf8) + [UInt8](String(repeating: "0,", count: 1 << 20).utf8)
         let error = #expect(throws: FerryError.self) {
             try JSONCodec<[Int]>().decode(zeros + [UInt8(ascii: "0"), UInt8(ascii: "]")])
         }

@@ -106,7 +106,7 @@
 
         /// `FERRY_RECORD_KILLS` for more.
         @Test func processesThatAreKilled() async throws {
-            let kills = Self.environment["FERRY_RECORD_KILLS"].flatMap(Int.init) ?? 40
+            let kills = Self.environment["FERRY_RECORD_KILLS"].flatMap(Int.init) ?? 16
             let seed = UInt64.random(in: 0...UInt64.max)
             var random = SplitMix64(seed: seed)
             let (paths, socket) = ([folder.file("a"), folder.file("b")], folder.file("socket"))

@@ -127,7 +127,8 @@
                 }
                 isSending.toggle()
             }
-            let deeper = ProcessInfo.processInfo.environment["FERRY_DEEPER"].flatMap(Int.init) ?? 0
+            let deeper =
+                ProcessInfo.processInfo.environment["FERRY_DEEPER"].flatMap(Int.init) ?? Effort.of(-2, full: 0)
             var explorer = RecordsExplorer(depth: example.depth + deeper)
             let broken = explorer.explore(.init(pair: pair, faults: example.faults, appends: example.appends))
             #expect(broken == nil)
@@ -137,7 +138,7 @@
         }
 
         /// The same with long random runs: crashes at any step, many records.
-        @Test(arguments: 0..<100) func randomRuns(_ seed: UInt64) throws {
+        @Test(arguments: 0..<Effort.of(25 as UInt64, full: 100)) func randomRuns(_ seed: UInt64) throws {
             var random = SplitMix64(seed: seed)
             var pair = ModelPair(capacity: RecordsMessage.cost(of: 1) * Int.random(in: 1...5, using: &random))
             var appended: [UInt8] = [0, 0]

@@ -132,12 +132,15 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
         var ended = 0
     }
 
+    /// Links for each framing and fault, with ten messages each.
+    private static let links = Effort.of(60, full: 200)
+
     /// One message after the other over a link with faults; a link whose session ends is replaced, as an app would.
     private func run(
         _ framing: some Framing, loss: Int, doubling: Int, reordering: Int, cutting: Int
     ) throws -> Outcome {
         var outcome = Outcome()
-        for seed in 0..<200 {
+        for seed in 0..<Self.links {
             var random = SplitMix64(seed: UInt64(seed))
             var sender = framing.makeSession(limits: Limits())
             var receiver = framing.makeSession(limits: Limits())
@@ -219,7 +222,10 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
             ("none", 0, 0, 0, 0), ("2 % lost", 20, 0, 0, 0), ("2 % doubled", 0, 20, 0, 0),
             ("2 % overtaken", 0, 0, 20, 0), ("2 % cut", 0, 0, 0, 20), ("2 % of each", 20, 20, 20, 20),
         ]
-        print("of 2000 messages: faults, framing, delivered, lost, damaged, doubled, links stalled, ended of 200")
+        let messages = 10 * Self.links
+        print(
+            "of \(messages) messages: faults, framing, delivered, lost, damaged, doubled, links stalled, ended of \(Self.links)"
+        )
         for fault in faults {
             func row(_ framing: some Framing) throws -> Outcome {
                 let outcome = try run(
@@ -233,10 +239,10 @@ struct LEExchanges<Sender: FramingSession, Receiver: FramingSession> {
             let marker = try row(EndOfMessageFraming())
             let length = try row(LengthPrefixFraming())
             let sequenced = try row(SequencedFraming())
-            #expect(sequenced == Outcome(delivered: 2000))
+            #expect(sequenced == Outcome(delivered: messages))
             if fault.name != "none" {
-                #expect(marker.delivered < 2000 || marker.damaged > 0)
-                #expect(length.delivered < 2000 || length.damaged > 0)
+                #expect(marker.delivered < messages || marker.damaged > 0)
+                #expect(length.delivered < messages || length.damaged > 0)
             }
         }
     }

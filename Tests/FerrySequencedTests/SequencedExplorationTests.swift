@@ -179,7 +179,8 @@ extension SequencedFraming.Session {
         for count in example.replies { pair.send(from: 1, count: count) }
         pair.open()
         // `scripts/sanitize sequenced` goes deeper.
-        let deeper = ProcessInfo.processInfo.environment["FERRY_DEEPER"].flatMap(Int.init) ?? 0
+        let deeper =
+            ProcessInfo.processInfo.environment["FERRY_DEEPER"].flatMap(Int.init) ?? Effort.of(-1, full: 0)
         let depth = example.depth + deeper
         var explorer = SequencedExplorer(reach: example.reach, depth: depth, configuration: configuration)
         let broken = explorer.explore(

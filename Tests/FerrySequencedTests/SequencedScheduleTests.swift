@@ -129,7 +129,7 @@ struct SequencedSchedule {
     }
 
     @Test func everyMessageArrivesOnceOrIsTold() async {
-        let count = UInt64(ProcessInfo.processInfo.environment["FERRY_SCHEDULES"].flatMap(UInt64.init) ?? 4_000)
+        let count = UInt64(ProcessInfo.processInfo.environment["FERRY_SCHEDULES"].flatMap(UInt64.init) ?? 2_000)
         let (failure, totals) = await withTaskGroup(of: (String?, SequencedStatistics).self) { group in
             for part in 0..<UInt64(2) {
                 group.addTask { Self.run(part * count / 2..<(part + 1) * count / 2) }
