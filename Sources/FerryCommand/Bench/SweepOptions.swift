@@ -59,7 +59,8 @@ struct SweepOptions: ParsableArguments {
     func points(defaultSeconds: Double, defaultMTUs: [Int]) throws(FerryError) -> [BenchSettings] {
         let mtus = mtu?.elements ?? defaultMTUs
         let directions = direction?.elements ?? [DirectionChoice.notify.rawValue]
-        let counts = [
+        // With explicit types, here and below: the type checker needs half a minute for this function without them.
+        let counts: [(String, Int)] = [
             ("mtu", mtus.count), ("interval", interval.elements.count), ("phy", phy.elements.count),
             ("data-length", dataLength.elements.count), ("framing", framing.elements.count),
             ("compression", compression.elements.count), ("message-size", messageSize.elements.count),
@@ -80,29 +81,32 @@ struct SweepOptions: ParsableArguments {
             }
         }
         let profile = try controller.settings()
+        let measuredSeconds: Double = seconds ?? defaultSeconds
         var points: [BenchSettings] = []
         for phy in phy.elements {
             for interval in interval.elements {
                 for mtu in mtus {
                     for length in dataLength.elements {
                         for framing in framing.elements {
+                            let chosenFraming: FramingChoice = try Self.choice(framing, "framing")
                             for compression in compression.elements {
+                                let chosenCompression: CompressionChoice = try Self.choice(compression, "compression")
                                 for size in messageSize.elements {
                                     for depth in queueDepth.elements {
                                         for count in centrals.elements {
                                             for direction in directions {
+                                                let chosenDirection: DirectionChoice = try Self.choice(
+                                                    direction, "direction")
                                                 for rate in errorRate.elements {
                                                     points.append(
                                                         BenchSettings(
                                                             attMTU: mtu, interval: interval, phy: phy,
                                                             dataLength: length, isEncrypted: !isPlain,
-                                                            framing: try Self.choice(framing, "framing"),
-                                                            compression: try Self.choice(compression, "compression"),
-                                                            messageSize: size,
-                                                            queueDepth: depth,
-                                                            direction: try Self.choice(direction, "direction"),
-                                                            centrals: count, packetErrorRate: rate, profile: profile,
-                                                            seconds: seconds ?? defaultSeconds, seed: seed))
+                                                            framing: chosenFraming, compression: chosenCompression,
+                                                            messageSize: size, queueDepth: depth,
+                                                            direction: chosenDirection, centrals: count,
+                                                            packetErrorRate: rate, profile: profile,
+                                                            seconds: measuredSeconds, seed: seed))
                                                 }
                                             }
                                         }
