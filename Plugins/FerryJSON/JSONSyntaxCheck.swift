@@ -1,18 +1,29 @@
 import Ferry
 
-/// Whether bytes are one JSON text (RFC 8259) that nests no deeper and holds no more values than allowed.
+/// Whether bytes are one JSON text (RFC 8259) that nests no deeper and holds no more values than allowed, and whose objects
+/// have each name once.
 ///
 /// Written without recursion: the open containers are a list, so no input can exhaust the stack.
 struct JSONSyntaxCheck {
+    /// Who made the bytes.
+    enum Origin {
+        case peer
+        /// This side's coder, from a value of the type. It writes each name once.
+        case coder(String)
+    }
+
     private let bytes: [UInt8]
+    private let origin: Origin
     private let maximumDepth: Int
     private let maximumValues: Int
     private var valueCount = 0
     private var position = 0
     private var closersAwaited: [UInt8] = []
+    private var names = MemberNames()
 
-    init(_ bytes: [UInt8], maximumDepth: Int, maximumValues: Int = .max) {
+    init(_ bytes: [UInt8], origin: Origin = .peer, maximumDepth: Int, maximumValues: Int = .max) {
         self.bytes = bytes
+        self.origin = origin
         self.maximumDepth = maximumDepth
         self.maximumValues = maximumValues
     }
@@ -89,19 +100,25 @@ struct JSONSyntaxCheck {
             throw failure("nesting deeper than \(maximumDepth) (JSONCodec.maximumDepth)")
         }
         closersAwaited.append(closer)
+        if closer == UInt8(ascii: "}") { names.open() }
         position += 1
         skipWhitespace()
     }
 
     private mutating func close() -> Bool {
-        closersAwaited.removeLast()
+        if closersAwaited.removeLast() == UInt8(ascii: "}") { names.close() }
         position += 1
         return false
     }
 
     private mutating func key() throws(FerryError) {
         guard peek == UInt8(ascii: "\"") else { throw unexpected("a key in quotes") }
+        let start = position
         try string()
+        if case .peer = origin, let name = names.insertTwice(bytes[start + 1..<position - 1]) {
+            position = start
+            throw failure("the name \(name.debugDescription) twice in one object")
+        }
         skipWhitespace()
         guard peek == UInt8(ascii: ":") else { throw unexpected("':'") }
         position += 1
@@ -203,9 +220,17 @@ struct JSONSyntaxCheck {
     }
 
     private func failure(_ what: String) -> FerryError {
-        FerryError(
-            .decodingFailed,
-            "The received message is not the JSON this channel reads: it has \(what), "
-                + "\(TextPlace(position, in: bytes)). Check that the peer uses JSON too.")
+        switch origin {
+        case .peer:
+            FerryError(
+                .decodingFailed,
+                "The received message is not the JSON this channel reads: it has \(what), "
+                    + "\(TextPlace(position, in: bytes)). Check that the peer uses JSON too.")
+        case .coder(let type):
+            FerryError(
+                .encodingFailed,
+                "This \(type) cannot be written as JSON that this codec reads: it has \(what), "
+                    + "\(TextPlace(position, in: bytes)). Send less in one message, or raise the limit on both sides.")
+        }
     }
 }
