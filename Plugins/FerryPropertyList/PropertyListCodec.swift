@@ -12,10 +12,18 @@ public import Ferry
 ///
 /// Either format is read, whichever is written. XML must be UTF-8, and the OpenStep format is not read. A received
 /// message's structure is checked before Foundation sees it: Foundation's scanners can be brought down by deep nesting,
-/// by impossible counts and by objects that contain themselves.
+/// by impossible counts and by objects that contain themselves. They also make other values of some: data that is not
+/// base64 with padding, days and times that do not exist, dates outside Foundation's calendars (4713 BCE to 506 713 CE),
+/// numbers too large for a real, references to no character and keys that occur twice are refused instead.
 ///
-/// A property list has a dictionary or an array at its top: other messages cannot be encoded. Foundation's coders use the
-/// text `$null` for nil, so a message cannot have it as a string, nor, in XML, a string that begins with it.
+/// What `encode` accepts, an equal codec decodes to an equal value. So these are refused when encoding:
+///
+/// - A message with neither a dictionary nor an array at its top, or above `maximumDepth` or `maximumExpandedSize`.
+/// - The string and the key `$null`, for Foundation's coders use it for nil. In XML also strings and keys that begin with it,
+///   and a dictionary with the key `CF$UID` alone.
+/// - In XML, U+0000 in a string.
+/// - A date outside Foundation's calendars; in XML also one outside the years 1 to 9999, or with a fraction of a second:
+///   round dates first, or write the binary format.
 public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
     /// The two formats that are written.
     public enum Format: Sendable, Hashable {
@@ -31,8 +39,8 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
     /// The format that is written; both are read.
     public let format: Format
 
-    /// The deepest nesting of arrays and dictionaries that is read. Deeper messages are refused, so that a peer cannot
-    /// exhaust the stack.
+    /// The deepest nesting of arrays and dictionaries that is read and written. Deeper messages are refused, so that a peer
+    /// cannot exhaust the stack.
     public let maximumDepth: Int
 
     /// The most that a binary property list may stand for, in bytes, each value counted as often as it is referred to
@@ -45,7 +53,7 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
     /// - Parameters:
     ///   - type: the app's message type; usually inferred.
     ///   - format: the format that is written; both are read.
-    ///   - maximumDepth: the deepest nesting that is read, held to 1...256.
+    ///   - maximumDepth: the deepest nesting that is read and written, held to 1...256.
     ///   - maximumExpandedSize: the most that a binary property list may stand for, in bytes, held to 0...Int.max / 2.
     public init(
         _ type: Message.Type = Message.self, format: Format = .binary, maximumDepth: Int = 64,
@@ -58,18 +66,36 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
 
     /// The message as a property list.
     ///
-    /// - Throws: `FerryError` with `encodingFailed`, naming the coding path; the coder's error is its cause.
+    /// - Throws: `FerryError` with `encodingFailed`: the coding path of the value, with the coder's error as its cause, or what
+    ///   is wrong with the property list and where.
     public func encode(_ message: Message) throws(FerryError) -> [UInt8] {
         let encoder = PropertyListEncoder()
         switch format {
         case .binary: encoder.outputFormat = .binary
         case .xml: encoder.outputFormat = .xml
         }
-        do {
-            return Array(try encoder.encode(message))
-        } catch {
-            throw .encodingFailed(error, format: "property list", type: Message.self)
+        let payload: [UInt8]
+        do { payload = Array(try encoder.encode(message)) } catch { throw refusal(error) }
+        if try check(payload, .coder("\(Message.self)")) {
+            do { try ValueWalk(format: format == .xml ? .xml : .binary).visit(message) } catch { throw refusal(error) }
         }
+        return payload
+    }
+
+    private func refusal(_ error: any Error) -> FerryError {
+        .encodingFailed(error, format: "property list", type: Message.self)
+    }
+
+    /// Checks a property list in either format. Returns whether it has values that do not tell what they were made from.
+    private func check(_ payload: [UInt8], _ origin: PropertyListOrigin) throws(FerryError) -> Bool {
+        if payload.starts(with: "bplist0".utf8) {
+            var check = try BinaryPropertyListCheck(payload, origin: origin)
+            try check.run(maximumDepth: maximumDepth, maximumExpandedSize: maximumExpandedSize)
+            return check.isAmbiguous
+        }
+        var check = XMLPropertyListCheck(payload, origin: origin, maximumDepth: maximumDepth)
+        try check.run()
+        return check.isAmbiguous
     }
 
     /// The message in `payload`, which is in either format.
@@ -77,13 +103,7 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
     /// - Throws: `FerryError` with `decodingFailed`: for a malformed property list what is wrong and where; for one of
     ///   another shape the coding path, with the coder's error as its cause.
     public func decode(_ payload: [UInt8]) throws(FerryError) -> Message {
-        if payload.starts(with: "bplist0".utf8) {
-            let check = try BinaryPropertyListCheck(payload)
-            try check.run(maximumDepth: maximumDepth, maximumExpandedSize: maximumExpandedSize)
-        } else {
-            var check = XMLPropertyListCheck(payload, maximumDepth: maximumDepth)
-            try check.run()
-        }
+        _ = try check(payload, .peer)
         do {
             return try PropertyListDecoder().decode(Message.self, from: Data(payload))
         } catch {

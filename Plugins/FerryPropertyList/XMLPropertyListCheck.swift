@@ -1,25 +1,33 @@
 import Ferry
 
-/// Whether bytes are an XML property list in UTF-8 whose elements are known, properly nested, and no deeper than allowed.
+/// Whether bytes are an XML property list in UTF-8 whose elements are known, properly nested, no deeper than allowed, and
+/// whose values Foundation reads as they are. Of base64 without padding it reads fewer bytes, of 30 February another day,
+/// and of 1e999 infinity: the check refuses those.
 ///
-/// Written without recursion: the open elements are a list, so no input can exhaust the stack. What stands inside the
-/// elements is Foundation's to judge. Whatever this check takes for a comment, an instruction or character data,
-/// Foundation's scanner takes for the same, so nothing can be hidden from it there.
+/// Written without recursion: the open elements are a list, so no input can exhaust the stack. Foundation's scanner
+/// takes the same bytes for comments, instructions and character data as this check, so they hide nothing from it.
 struct XMLPropertyListCheck {
     private enum Element: String {
         case plist, array, dict, key, string, data, date, real, integer
         case `true`, `false`
 
+        var isText: Bool { self == .string || self == .key }
         var isContainer: Bool { self == .plist || self == .array || self == .dict }
     }
 
     private let bytes: [UInt8]
+    private let origin: PropertyListOrigin
     private let maximumDepth: Int
     private var position = 0
     private var open: [Element] = []
+    private var keys: [DictionaryKeys] = []
 
-    init(_ bytes: [UInt8], maximumDepth: Int) {
+    /// Whether the property list has values that do not tell what they were made from: dates, and the text `$null`.
+    private(set) var isAmbiguous = false
+
+    init(_ bytes: [UInt8], origin: PropertyListOrigin = .peer, maximumDepth: Int) {
         self.bytes = bytes
+        self.origin = origin
         self.maximumDepth = maximumDepth
     }
 
@@ -44,6 +52,10 @@ struct XMLPropertyListCheck {
                     throw failure("a closing tag that matches no open element")
                 }
                 try closeAngle(of: element)
+                guard element == .dict, let keys = keys.popLast() else { continue }
+                guard keys.isSole("CF$UID") else { continue }
+                throw failure(
+                    "a dictionary with the key \"CF$UID\" alone, which Foundation takes for another kind of value")
             } else {
                 guard !(hasRoot && open.isEmpty) else { throw failure("a second element at the top") }
                 hasRoot = true
@@ -77,25 +89,119 @@ struct XMLPropertyListCheck {
         }
         while let byte = peek, byte != UInt8(ascii: ">"), byte != UInt8(ascii: "<") { position += 1 }
         guard take(">") else { throw unexpected("'>'") }
-        guard bytes[position - 2] != UInt8(ascii: "/") else { return }
+        guard bytes[position - 2] != UInt8(ascii: "/") else {
+            return element == .key ? try key(position..<position) : ()
+        }
         guard element.isContainer else { return try content(of: element) }
         guard element != .plist || open.isEmpty else { throw failure("a <plist> inside another element") }
         guard open.count < maximumDepth + (open.first == .plist ? 1 : 0) else {
             throw failure("nesting deeper than \(maximumDepth) (PropertyListCodec.maximumDepth)")
         }
         open.append(element)
+        if element == .dict { keys.append(DictionaryKeys()) }
     }
 
     private mutating func content(of element: Element) throws(FerryError) {
+        let start = position
         while true {
-            while let byte = peek, byte != UInt8(ascii: "<") { position += 1 }
-            if element == .string || element == .key, take("<![CDATA[") {
+            while let byte = peek, byte != UInt8(ascii: "<") {
+                if byte == UInt8(ascii: "&"), element.isText { try reference() } else { position += 1 }
+            }
+            if element.isText, take("<![CDATA[") {
                 try skip(through: "]]>", in: "character data")
             } else {
+                let end = position
                 guard take("</" + element.rawValue) else { throw unexpected("'</\(element.rawValue)>'") }
-                return try closeAngle(of: element)
+                try closeAngle(of: element)
+                return try judge(element, start..<end)
             }
         }
+    }
+
+    /// A reference to a character by its number is one that there is; Foundation reads `&#;` as U+0000. The others are
+    /// Foundation's to judge.
+    private mutating func reference() throws(FerryError) {
+        let start = position
+        position += 1
+        guard take("#") else { return }
+        let isHex = take("x") || take("X")
+        guard peek != UInt8(ascii: "+"), let end = bytes[position...].firstIndex(of: UInt8(ascii: ";")),
+            end - position <= 8,
+            let number = UInt32(String(decoding: bytes[position..<end], as: UTF8.self), radix: isHex ? 16 : 10),
+            number > 0, UnicodeScalar(number) != nil
+        else {
+            position = start
+            throw failure("a reference to no character")
+        }
+        position = end + 1
+    }
+
+    // MARK: Values
+
+    private mutating func judge(_ element: Element, _ range: Range<Int>) throws(FerryError) {
+        let after = position
+        position = range.lowerBound
+        let text = bytes[range]
+        switch element {
+        case .string:
+            // Foundation looks at the first bytes only, before references and character data.
+            guard text.starts(with: "$null".utf8) else { break }
+            guard text.count == 5 else {
+                throw failure("a string that begins with \"$null\", which Foundation cannot read")
+            }
+            isAmbiguous = true
+        case .key: try key(range)
+        case .data:
+            guard isBase64(text) else { throw failure("data that is not base64 with padding") }
+        case .date:
+            isAmbiguous = true
+            // A coder's dates are compared with the message.
+            guard case .peer = origin, !CodedDate.isText(text, isInternet: false) else { break }
+            throw failure("a date that is no day and time as in 2026-11-21T09:30:00Z, from the year 1 to 9999")
+        case .real:
+            guard text.contains(UInt8(ascii: "e")) || text.contains(UInt8(ascii: "E")) || text.count > 300 else {
+                break
+            }
+            let digits = text.drop { $0 <= 0x20 }
+            guard let number = Double(String(decoding: digits, as: UTF8.self)), number.isInfinite else { break }
+            throw failure("a number that is too large for a real")
+        default: break
+        }
+        position = after
+    }
+
+    private mutating func key(_ range: Range<Int>) throws(FerryError) {
+        let after = position
+        position = range.lowerBound
+        guard !bytes[range].starts(with: "$null".utf8) else {
+            throw failure("a key that begins with \"$null\", which Foundation cannot read")
+        }
+        let name = XMLText.string(bytes[range])
+        if !keys.isEmpty, !keys[keys.count - 1].insert(name) {
+            throw failure("the key \(name.debugDescription) twice in one dictionary")
+        }
+        position = after
+    }
+
+    /// Whole groups of four, white space between them, padding at the very end: Foundation passes over everything else.
+    private func isBase64(_ text: ArraySlice<UInt8>) -> Bool {
+        var count = 0
+        var padding = 0
+        for byte in text {
+            switch byte {
+            case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+                guard padding == 0 else { return false }
+                count += 1
+            case UInt8(ascii: "="):
+                padding += 1
+                count += 1
+            default:
+                // Foundation counts padding anew after white space.
+                guard isWhitespace(byte), padding == 0 || count.isMultiple(of: 4) else { return false }
+            }
+        }
+        return padding <= 2 && count.isMultiple(of: 4)
     }
 
     private mutating func closeAngle(of element: Element) throws(FerryError) {
@@ -156,10 +262,13 @@ struct XMLPropertyListCheck {
     }
 
     private func failure(_ what: String) -> FerryError {
-        FerryError(
-            .decodingFailed,
-            "The received message is not a property list this channel reads (binary, or XML in UTF-8): it has \(what), "
-                + "\(TextPlace(position, in: bytes)). "
-                + "Check that the peer uses property lists too.")
+        switch origin {
+        case .peer:
+            FerryError(
+                .decodingFailed,
+                "The received message is not a property list this channel reads (binary, or XML in UTF-8): it has "
+                    + "\(what), \(TextPlace(position, in: bytes)). Check that the peer uses property lists too.")
+        case .coder: origin.failure("it has \(what), \(TextPlace(position, in: bytes))")
+        }
     }
 }

@@ -24,7 +24,8 @@ import Testing
 
     private func refusal(_ bytes: [UInt8], depth: Int = 64, size: Int = 1 << 20) -> String? {
         do {
-            try BinaryPropertyListCheck(bytes).run(maximumDepth: depth, maximumExpandedSize: size)
+            var check = try BinaryPropertyListCheck(bytes)
+            try check.run(maximumDepth: depth, maximumExpandedSize: size)
             return nil
         } catch {
             return error.message

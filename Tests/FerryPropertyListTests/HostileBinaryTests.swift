@@ -3,6 +3,12 @@ import FerryPropertyList
 import TestSupport
 import Testing
 
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
 /// Binary property lists that no honest encoder writes.
 @Suite(.tags(.codec, .hostility)) struct HostileBinaryTests {
     /// Header, objects one after the other, a table of two-byte offsets, trailer.
@@ -126,5 +132,76 @@ import Testing
                 _ = try? codec.decode(damaged)
             }
         }
+    }
+
+    /// A date that is not a number ends the process that prints it.
+    @Test(
+        arguments: [
+            0x7FF8_0000_0000_0000, 0xFFF8_0000_0000_0000, 0x7FF0_0000_0000_0001, 0x7FF0_0000_0000_0000,
+            0xFFF0_0000_0000_0000, 0x42AC_F8AB_468F_0200, 0xC248_A979_98E0_8000, 0x7FEF_FFFF_FFFF_FFFF,
+        ] as [UInt64]) func datesThatAreNone(bits: UInt64) throws
+    {
+        struct Reading: Codable, Sendable {
+            var at: Date
+            var other: Date?
+        }
+        func payload(_ bits: UInt64) -> [UInt8] {
+            let date = [0x33] + (0..<8).map { UInt8(truncatingIfNeeded: bits >> (56 - 8 * $0)) }
+            return propertyList([[0xD1, 1, 2], [0x52, 0x61, 0x74], date])
+        }
+        let message = try refusal(payload(bits), PropertyListCodec<Reading>())
+        #expect(message.contains("has a date that is none at byte 14. The date is"), "\(message)")
+        for seconds in [15_927_175_497_600, -211_845_067_200, 0, 0.5] as [Double] {
+            let reading = try PropertyListCodec<Reading>().decode(payload(seconds.bitPattern))
+            #expect(reading.at.timeIntervalSinceReferenceDate == seconds)
+        }
+    }
+
+    /// Foundation keeps one of two values under one key, by another object or in another encoding too.
+    @Test func keysThatOccurTwice() throws {
+        let codec = PropertyListCodec<[String: Int]>()
+        let numbers: [[UInt8]] = [[0x10, 1], [0x10, 2]]
+        let keys: [([UInt8], [UInt8])] = [
+            ([0x51, 0x61], [0x51, 0x61]), ([0x51, 0x61], [0x61, 0, 0x61]), ([0x50], [0x60]), ([0x50], [0x5F, 0x10, 0]),
+            ([0x61, 0, 0xE9], [0x62, 0, 0x65, 0x03, 0x01]),
+        ]
+        for (first, second) in keys {
+            let message = try refusal(propertyList([[0xD2, 1, 2, 3, 4], first, second] + numbers), codec)
+            #expect(message.contains("twice in one dictionary"), "\(message)")
+        }
+        #expect(
+            try refusal(propertyList([[0xD2, 1, 1, 2, 3], [0x51, 0x61]] + numbers), codec).contains("\"a\" twice"))
+        let different = propertyList([[0xD2, 1, 2, 3, 4], [0x51, 0x61], [0x51, 0x62]] + numbers)
+        #expect(try codec.decode(different) == ["a": 1, "b": 2])
+        // One key in several dictionaries is the rule.
+        let shared = propertyList([[0xA2, 1, 2], [0xD1, 3, 4], [0xD1, 3, 4], [0x51, 0x61], [0x10, 1]])
+        #expect(try PropertyListCodec<[[String: Int]]>().decode(shared) == [["a": 1], ["a": 1]])
+    }
+
+    @Test func theKeyThatStandsForNil() throws {
+        let key = [0x55] + Array("$null".utf8)
+        for list in [[[0xD1, 1, 2], key, [0x10, 1]], [[0xD2, 2, 1, 3, 3], key, [0x51, 0x61], [0x10, 1]]] as [[[UInt8]]]
+        {
+            #expect(try refusal(propertyList(list), PropertyListCodec<[String: Int]>()).contains("the key \"$null\""))
+        }
+    }
+
+    /// Strings may overlap, so a short message can have long keys: `maximumExpandedSize` bounds their comparison.
+    @Test func overlappingKeysAreBounded() throws {
+        let count = 200
+        let dictionary = [0xDF, 0x10, UInt8(count)] + (1...count).map(UInt8.init) + [UInt8](repeating: 0, count: count)
+        // 200 strings of about 1000 bytes in 1800 bytes: each begins with a marker and a count within the one before it.
+        let body = (0..<450).flatMap { [0x5F, 0x11, 0x03, UInt8(max(0xE8 - $0, 1))] as [UInt8] }
+        var file = Array("bplist00".utf8) + dictionary
+        let bodyStart = file.count
+        file += body
+        let table = [8] + (0..<count).map { bodyStart + 4 * $0 }
+        let tableOffset = file.count
+        file += table.flatMap { [UInt8($0 >> 8), UInt8($0 & 0xFF)] } + [0, 0, 0, 0, 0, 0, 2, 1]
+        for value in [table.count, 0, tableOffset] {
+            file += (0..<8).map { UInt8(truncatingIfNeeded: value >> (56 - 8 * $0)) }
+        }
+        let codec = PropertyListCodec<[String: Int]>(maximumExpandedSize: 150_000)
+        #expect(try refusal(file, codec).contains("maximumExpandedSize"))
     }
 }

@@ -191,7 +191,7 @@ struct Rich: Codable, Equatable, Sendable {
     /// Apple's secondary threads. And what is much deeper, in either format.
     @Test func theDeepestFitsASmallStack() throws {
         @Sendable func nested(_ depth: Int) -> Nested { (1..<depth).reduce(.list([])) { item, _ in .list([item]) } }
-        let binary = try PropertyListCodec<Nested>(format: .binary).encode(nested(256))
+        let binary = try PropertyListCodec<Nested>(format: .binary, maximumDepth: 256).encode(nested(256))
         let xml =
             "<plist>" + String(repeating: "<array>", count: 256) + String(repeating: "</array>", count: 256)
             + "</plist>"
