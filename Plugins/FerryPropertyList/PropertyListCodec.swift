@@ -14,7 +14,7 @@ public import Ferry
 /// message's structure is checked before Foundation sees it: Foundation's scanners can be brought down by deep nesting,
 /// by impossible counts and by objects that contain themselves. They also make other values of some: data that is not
 /// base64 with padding, days and times that do not exist, dates outside Foundation's calendars (4713 BCE to 506 713 CE),
-/// numbers too large for a real, references to no character and keys that occur twice are refused instead.
+/// numbers too large for a real or for the type of 32 bits, references to no character and keys that occur twice are refused instead.
 ///
 /// What `encode` accepts, an equal codec decodes to an equal value. So these are refused when encoding:
 ///
@@ -76,7 +76,7 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
         }
         let payload: [UInt8]
         do { payload = Array(try encoder.encode(message)) } catch { throw refusal(error) }
-        if try check(payload, .coder("\(Message.self)")) {
+        if try check(payload, .coder("\(Message.self)")).isAmbiguous {
             do { try ValueWalk(format: format == .xml ? .xml : .binary).visit(message) } catch { throw refusal(error) }
         }
         return payload
@@ -86,16 +86,19 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
         .encodingFailed(error, format: "property list", type: Message.self)
     }
 
-    /// Checks a property list in either format. Returns whether it has values that do not tell what they were made from.
-    private func check(_ payload: [UInt8], _ origin: PropertyListOrigin) throws(FerryError) -> Bool {
+    /// Checks a property list in either format. Returns whether it has values that do not tell what they were made from, and
+    /// how many infinities a message may have where some are too many.
+    private func check(
+        _ payload: [UInt8], _ origin: PropertyListOrigin
+    ) throws(FerryError) -> (isAmbiguous: Bool, maximumInfinities: Int?) {
         if payload.starts(with: "bplist0".utf8) {
             var check = try BinaryPropertyListCheck(payload, origin: origin)
             try check.run(maximumDepth: maximumDepth, maximumExpandedSize: maximumExpandedSize)
-            return check.isAmbiguous
+            return (check.isAmbiguous, nil)
         }
         var check = XMLPropertyListCheck(payload, origin: origin, maximumDepth: maximumDepth)
         try check.run()
-        return check.isAmbiguous
+        return (check.isAmbiguous, check.hasLargeReal ? check.infinityCount : nil)
     }
 
     /// The message in `payload`, which is in either format.
@@ -103,11 +106,25 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
     /// - Throws: `FerryError` with `decodingFailed`: for a malformed property list what is wrong and where; for one of
     ///   another shape the coding path, with the coder's error as its cause.
     public func decode(_ payload: [UInt8]) throws(FerryError) -> Message {
-        _ = try check(payload, .peer)
+        let maximumInfinities = try check(payload, .peer).maximumInfinities
         do {
-            return try PropertyListDecoder().decode(Message.self, from: Data(payload))
+            let message = try PropertyListDecoder().decode(Message.self, from: Data(payload))
+            if let maximumInfinities { try refuseInfinities(in: message, above: maximumInfinities) }
+            return message
         } catch {
             throw .decodingFailed(error, format: "property list", type: Message.self)
+        }
+    }
+
+    /// Foundation reads `1e300` as an infinite `Float`.
+    private func refuseInfinities(in message: Message, above count: Int) throws {
+        do {
+            try ValueWalk(format: .xml, infinities: .init(count)).visit(message)
+        } catch EncodingError.invalidValue(_, let context) where context.debugDescription == ValueWalk.tooLarge {
+            throw DecodingError.dataCorrupted(
+                .init(codingPath: context.codingPath, debugDescription: context.debugDescription))
+        } catch {
+            // The walk says why a message cannot be sent on; it can be read.
         }
     }
 }

@@ -11,7 +11,17 @@ import Ferry
 struct ValueWalk: Encoder {
     enum Format { case binary, xml }
 
+    static let tooLarge = "A number is too large for the type's 32 bits"
+
+    /// How many infinite numbers a message may have; the next one is refused.
+    final class Infinities {
+        var left: Int
+
+        init(_ left: Int) { self.left = left }
+    }
+
     let format: Format
+    var infinities: Infinities?
     var codingPath: [any CodingKey] = []
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
@@ -28,18 +38,30 @@ struct ValueWalk: Encoder {
             let obstacle = format == .xml ? CodedDate.obstacleAsText(seconds) : CodedDate.obstacle(seconds)
             // Not the date itself: printing one that is not a number ends the process.
             if let obstacle { throw refusal(seconds, obstacle) }
+        case let real as Float:
+            try count(real.isInfinite, real)
+        case let real as Double:
+            try count(real.isInfinite, real)
         case is Data, is Bool, is Int, is Int8, is Int16, is Int32, is Int64, is UInt, is UInt8, is UInt16, is UInt32,
-            is UInt64, is Float, is Double:
+            is UInt64:
             return
         default: try value.encode(to: self)
         }
+    }
+
+    private func count(_ isInfinite: Bool, _ value: Any) throws {
+        guard isInfinite, let infinities else { return }
+        guard infinities.left > 0 else { throw refusal(value, Self.tooLarge) }
+        infinities.left -= 1
     }
 
     private func refusal(_ value: Any, _ reason: String) -> EncodingError {
         .invalidValue(value, .init(codingPath: codingPath, debugDescription: reason))
     }
 
-    private func at(_ key: any CodingKey) -> ValueWalk { ValueWalk(format: format, codingPath: codingPath + [key]) }
+    private func at(_ key: any CodingKey) -> ValueWalk {
+        ValueWalk(format: format, infinities: infinities, codingPath: codingPath + [key])
+    }
 
     // MARK: Encoder
 

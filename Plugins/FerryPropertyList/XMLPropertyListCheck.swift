@@ -25,6 +25,11 @@ struct XMLPropertyListCheck {
     /// Whether the property list has values that do not tell what they were made from: dates, and the text `$null`.
     private(set) var isAmbiguous = false
 
+    /// Whether there is a real above the numbers of 32 bits, which Foundation reads as infinity where a type has a `Float`.
+    private(set) var hasLargeReal = false
+    /// How many reals stand for infinity.
+    private(set) var infinityCount = 0
+
     init(_ bytes: [UInt8], origin: PropertyListOrigin = .peer, maximumDepth: Int) {
         self.bytes = bytes
         self.origin = origin
@@ -159,12 +164,12 @@ struct XMLPropertyListCheck {
             guard case .peer = origin, !CodedDate.isText(text, isInternet: false) else { break }
             throw failure("a date that is no day and time as in 2026-11-21T09:30:00Z, from the year 1 to 9999")
         case .real:
-            guard text.contains(UInt8(ascii: "e")) || text.contains(UInt8(ascii: "E")) || text.count > 300 else {
-                break
-            }
             let digits = text.drop { $0 <= 0x20 }
-            guard let number = Double(String(decoding: digits, as: UTF8.self)), number.isInfinite else { break }
-            throw failure("a number that is too large for a real")
+            if digits.contains(where: { $0 | 0x20 == UInt8(ascii: "f") }) { infinityCount += 1 }
+            guard digits.count > 38 || digits.contains(where: { $0 | 0x20 == UInt8(ascii: "e") }) else { break }
+            guard let number = Double(String(decoding: digits, as: UTF8.self)) else { break }
+            guard number.isFinite else { throw failure("a number that is too large for a real") }
+            if Float(number).isInfinite { hasLargeReal = true }
         default: break
         }
         position = after

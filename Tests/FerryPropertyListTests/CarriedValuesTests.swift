@@ -190,6 +190,25 @@ import Testing
         #expect(try refusal("<real>\(text)</real>", as: Double.self).contains("too large for a real"))
     }
 
+    /// Foundation reads a `Float` as infinity.
+    @Test(arguments: ["1e39", "-1e300", "3.5e38", String(repeating: "9", count: 39)])
+    func realsThatAreTooLargeForTheirType(text: String) throws {
+        let message = try refusal("<array><real>inf</real><real>\(text)</real></array>", as: [Float].self)
+        #expect(message.contains("at k[1]: A number is too large for the type's 32 bits"), "\(message)")
+        let doubles = try read("<array><real>inf</real><real>\(text)</real></array>", as: [Double].self)
+        #expect(doubles?.last == Double(text))
+    }
+
+    @Test func largeNumbersBesideInfinity() throws {
+        struct Numbers: Codable, Equatable, Sendable {
+            var single: Float = -.infinity
+            var real = 1e300
+            var other = Double.infinity
+        }
+        #expect(try Kind.xml.codec().decode(Kind.xml.codec().encode(Numbers())) == Numbers())
+        #expect(try read("<real>3.4028235e38</real>", as: Float.self) == .greatestFiniteMagnitude)
+    }
+
     @Test func realsThatAreNot() throws {
         #expect(try read("<real>1e308</real>", as: Double.self) == 1e308)
         #expect(try read("<real>+infinity</real>", as: Double.self) == .infinity)

@@ -189,7 +189,9 @@ import Testing
     /// Strings may overlap, so a short message can have long keys: `maximumExpandedSize` bounds their comparison.
     @Test func overlappingKeysAreBounded() throws {
         let count = 200
-        let dictionary = [0xDF, 0x10, UInt8(count)] + (1...count).map(UInt8.init) + [UInt8](repeating: 0, count: count)
+        let dictionary =
+            [0xDF, 0x10, UInt8(count)] + (1..<count).map(UInt8.init) + [1] + [UInt8](repeating: 0, count: count)
+        // The last key is the first again, which comes after the limit.
         // 200 strings of about 1000 bytes in 1800 bytes: each begins with a marker and a count within the one before it.
         let body = (0..<450).flatMap { [0x5F, 0x11, 0x03, UInt8(max(0xE8 - $0, 1))] as [UInt8] }
         var file = Array("bplist00".utf8) + dictionary
