@@ -24,6 +24,10 @@ enum JSONDates {
     static func writeSecondsSince1970(_ date: Date, _ encoder: any Encoder) throws {
         let seconds = date.timeIntervalSinceReferenceDate
         try refuse(date, CodedDate.obstacle(seconds), encoder)
+        if seconds == seconds.rounded() {
+            var container = encoder.singleValueContainer()
+            return try container.encode(Int64(seconds) + 978_307_200)
+        }
         guard let exact = Decimal(string: "\(seconds)").map({ $0 + referenceDate }), self.date(exact) == date else {
             let reason = "The date is \(seconds) seconds from 2001-01-01T00:00:00Z, which seconds since 1970 cannot say"
             return try refuse(date, reason, encoder)

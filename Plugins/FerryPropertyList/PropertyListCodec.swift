@@ -14,7 +14,8 @@ public import Ferry
 /// message's structure is checked before Foundation sees it: Foundation's scanners can be brought down by deep nesting,
 /// by impossible counts and by objects that contain themselves. They also make other values of some: data that is not
 /// base64 with padding, days and times that do not exist, dates outside Foundation's calendars (4713 BCE to 506 713 CE),
-/// numbers too large for a real or for the type of 32 bits, references to no character and keys that occur twice are refused instead.
+/// numbers too large for a real, or for the type of 32 bits that reads them, references to no character and keys that occur
+/// twice are refused instead.
 ///
 /// What `encode` accepts, an equal codec decodes to an equal value. So these are refused when encoding:
 ///

@@ -21,6 +21,7 @@ enum PropertyListOrigin {
 struct DictionaryKeys {
     private var first: String?
     private var others: Set<String> = []
+    private var hasUncomparedOthers = false
 
     /// Returns whether the key is new.
     mutating func insert(_ key: String) -> Bool {
@@ -31,8 +32,13 @@ struct DictionaryKeys {
         return key != first && others.insert(key).inserted
     }
 
+    /// Adds a key of a coder's dictionary, which is new.
+    mutating func insertNew(_ key: @autoclosure () -> String) {
+        if first == nil { first = key() } else { hasUncomparedOthers = true }
+    }
+
     /// Whether there is no other key.
-    func isSole(_ key: String) -> Bool { first == key && others.isEmpty }
+    func isSole(_ key: String) -> Bool { first == key && others.isEmpty && !hasUncomparedOthers }
 }
 
 /// The text of an element of XML.

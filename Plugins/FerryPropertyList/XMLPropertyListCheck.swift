@@ -181,11 +181,13 @@ struct XMLPropertyListCheck {
         guard !bytes[range].starts(with: "$null".utf8) else {
             throw failure("a key that begins with \"$null\", which Foundation cannot read")
         }
+        defer { position = after }
+        guard !keys.isEmpty else { return }
+        guard case .peer = origin else { return keys[keys.count - 1].insertNew(XMLText.string(bytes[range])) }
         let name = XMLText.string(bytes[range])
-        if !keys.isEmpty, !keys[keys.count - 1].insert(name) {
+        guard keys[keys.count - 1].insert(name) else {
             throw failure("the key \(name.debugDescription) twice in one dictionary")
         }
-        position = after
     }
 
     /// Whole groups of four, white space between them, padding at the very end: Foundation passes over everything else.
