@@ -86,7 +86,10 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
             throw .encodingFailed(error, format: "JSON", type: Message.self)
         }
         // Each level takes two bytes, each value one and a comma: a short message is within the limits.
-        guard payload.count / 2 > min(maximumDepth, maximumValues - 1) else { return payload }
+        guard payload.count / 2 > min(maximumDepth, maximumValues - 1),
+            !JSONSyntaxCheck.isWithin(maximumDepth: maximumDepth, maximumValues: maximumValues, payload)
+        else { return payload }
+        // The check says what is above a limit, and where.
         var check = JSONSyntaxCheck(
             payload, origin: .coder("\(Message.self)"), maximumDepth: maximumDepth, maximumValues: maximumValues)
         try check.run()

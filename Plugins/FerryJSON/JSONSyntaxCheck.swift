@@ -28,6 +28,37 @@ struct JSONSyntaxCheck {
         self.maximumValues = maximumValues
     }
 
+    /// Whether sound JSON is within the limits, at the cost of a look at each byte: a container that is not empty has one
+    /// value more than commas.
+    static func isWithin(maximumDepth: Int, maximumValues: Int, _ bytes: [UInt8]) -> Bool {
+        var (depth, values) = (0, 1)
+        var isString = false
+        var isEscape = false
+        var isOpening = false
+        for byte in bytes {
+            if isString {
+                if isEscape {
+                    isEscape = false
+                } else if byte == UInt8(ascii: "\\") {
+                    isEscape = true
+                } else if byte == UInt8(ascii: "\"") {
+                    isString = false
+                }
+                continue
+            }
+            guard byte > 0x20 else { continue }
+            let isClosing = byte == UInt8(ascii: "]") || byte == UInt8(ascii: "}")
+            if isOpening, !isClosing { values += 1 }
+            isOpening = byte == UInt8(ascii: "[") || byte == UInt8(ascii: "{")
+            if isOpening { depth += 1 }
+            if isClosing { depth -= 1 }
+            if byte == UInt8(ascii: ",") { values += 1 }
+            isString = byte == UInt8(ascii: "\"")
+            guard depth <= maximumDepth, values <= maximumValues else { return false }
+        }
+        return true
+    }
+
     /// Reads the whole text.
     ///
     /// - Throws: `decodingFailed` with what was expected, what was found, and where.

@@ -132,6 +132,25 @@ import Testing
         #expect(JSONCodec<[Int]>().maximumValues == 1 << 20)
     }
 
+    /// The quick look at JSON that this side wrote agrees with the check, at each limit.
+    @Test(arguments: [
+        "1", "\"a\"", "[]", "{}", "[1]", "[[],[]]", "[[[]],[1,2],3]", "{\"a\":[1,{\"b\":{}}],\"c\":\"[[,{\"}",
+        "[ 1 ,\n[ ] ]",
+        "[\"\\\\\",\"\\\"[,\",[{\"[\":[]}]]", "[[\"]\"],[\"\\\\\\\"}\"],{}]", "[-1.5e3,true,null,[false]]",
+    ]) func theQuickLookAgrees(text: String) {
+        let bytes = Array(text.utf8)
+        for depth in 1...6 {
+            for values in 1...10 {
+                var check = JSONSyntaxCheck(bytes, maximumDepth: depth, maximumValues: values)
+                var isSound = true
+                do { try check.run() } catch { isSound = false }
+                #expect(
+                    JSONSyntaxCheck.isWithin(maximumDepth: depth, maximumValues: values, bytes) == isSound,
+                    "depth \(depth), values \(values)")
+            }
+        }
+    }
+
     /// Two megabytes of zeros, which compress to two kilobytes, are refused before Foundation makes values of them.
     @Test func aSmallMessageDoesNotBecomeALargeOne() throws {
         let zeros = [UInt8]("[".utf8) + [UInt8](String(repeating: "0,", count: 1 << 20).utf8)
