@@ -18,6 +18,14 @@ package func until(
     }
 }
 
+/// Calls `body` with pauses until the task is cancelled: for what happens beside a test all the time, as a peer that is heard.
+package func repeatedly(every pause: Duration = .milliseconds(50), _ body: () async throws -> Void) async rethrows {
+    while !Task.isCancelled {
+        try await body()
+        try? await Task.sleep(for: pause)
+    }
+}
+
 extension Duration {
     /// A timeout that a success has to beat: longer than any time limit of a suite, which ends a test that hangs.
     package static let unreached = Duration.seconds(3600)
