@@ -433,7 +433,7 @@ if hasCoreBluetooth {
         // The adapter for apps over another adapter, as the tests of both need it.
         .target(
             name: "CoreBluetoothRig",
-            dependencies: ["CoreBluetooth", "FerryBluetooth", "FerryCoreBluetooth", "FerryTesting"],
+            dependencies: ["CoreBluetooth", "FerryBluetooth", "FerryCoreBluetooth", "FerryTesting", "TestSupport"],
             path: "Tests/CoreBluetoothRig"),
         .testTarget(
             name: "FerryCoreBluetoothTests",

@@ -2,6 +2,7 @@ package import CoreBluetooth
 package import FerryBluetooth
 package import FerryCoreBluetooth
 package import FerryTesting
+import TestSupport
 
 /// An adapter for apps, over Core Bluetooth over another adapter.
 package func overCoreBluetooth(
@@ -20,5 +21,5 @@ package func conformance(
 ) -> AdapterConformance {
     AdapterConformance(
         peripheral: overCoreBluetooth(peripheral, quirks), central: overCoreBluetooth(central, quirks),
-        deviations: [.cannotPause, .centralsBySubscription, .writesAreCommands], time: .system)
+        deviations: [.cannotPause, .centralsBySubscription, .writesAreCommands], time: .unhurried)
 }

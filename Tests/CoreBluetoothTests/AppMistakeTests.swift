@@ -43,18 +43,22 @@ import Testing
         }
     }
 
-    private static func wrapped() async throws -> (Wrapper, CentralSide) {
-        let pair = try Pair {
+    /// On a radio whose queue fills while its time stands still.
+    private static func wrapped() async throws -> (Wrapper, CentralSide, VirtualTime) {
+        let time = VirtualTime()
+        let pair = try Pair(time: time) {
             $0.transmitQueueDepth = 4
             $0.connectionInterval = .milliseconds(5)
         }
         let side = PeripheralSide(on: pair.near)
         let wrapper = Wrapper(side)
-        try await side.begin()
         let central = CentralSide(on: pair.far)
-        _ = try await central.subscribe()
-        try await side.journal.wait(for: "subscribed")
-        return (wrapper, central)
+        try await time.passing {
+            try await side.begin()
+            _ = try await central.subscribe()
+            try await side.journal.wait(for: "subscribed")
+        }
+        return (wrapper, central, time)
     }
 
     /// Fills the queue; gives how many values went in.
@@ -66,38 +70,42 @@ import Testing
 
     /// The ready signal comes before the waiter is there: it waits for good.
     @Test func aWaiterThatComesLateWaitsForGood() async throws {
-        let (wrapper, central) = try await Self.wrapped()
+        let (wrapper, central, time) = try await Self.wrapped()
         let sent = Self.fill(wrapper)
-        try await wrapper.side.journal.wait(for: "ready")
+        try await time.passing { try await wrapper.side.journal.wait(for: "ready") }
         wrapper.whenReady {}
-        try await central.journal.wait(for: "value", sent)
+        try await time.passing { try await central.journal.wait(for: "value", sent) }
         #expect(wrapper.side.journal.count("ready") == 1, "one refusal, one signal, and it is gone")
         #expect(wrapper.resumed == 0)
     }
 
     /// Two writers and one place for a waiter: the first is forgotten.
     @Test func aSecondWriterTakesTheFirstOnesPlace() async throws {
-        let (wrapper, central) = try await Self.wrapped()
+        let (wrapper, central, time) = try await Self.wrapped()
         let woken = Mutex<[Int]>([])
         wrapper.whenReady { woken.withLock { $0.append(1) } }
         wrapper.whenReady { woken.withLock { $0.append(2) } }
         let sent = Self.fill(wrapper)
-        try await central.journal.wait(for: "value", sent)
-        try await wrapper.side.journal.wait(for: "ready")
+        try await time.passing {
+            try await central.journal.wait(for: "value", sent)
+            try await wrapper.side.journal.wait(for: "ready")
+        }
         #expect(woken.withLock { $0 } == [2])
     }
 
     /// Chunks wait in the wrapper for the ready signal; a new send does not look at them, and goes first.
     @Test func aNewSendOvertakesWhatWaits() async throws {
-        let (wrapper, central) = try await Self.wrapped()
+        let (wrapper, central, time) = try await Self.wrapped()
         let sent = Self.fill(wrapper)
         let isThrough = Mutex<[Bool]>([])
         wrapper.whenReady {
             // What was refused is `sent`; the app's next message is 99.
             for byte in [99, UInt8(sent)] { isThrough.withLock { $0.append(wrapper.update(byte)) } }
         }
-        try await wrapper.side.journal.wait(for: "ready")
-        try await central.journal.wait(for: "value", sent + 1)
+        try await time.passing {
+            try await wrapper.side.journal.wait(for: "ready")
+            try await central.journal.wait(for: "value", sent + 1)
+        }
         let first = central.values.withLock { Array($0.prefix(sent + 1)) }
         #expect(first == (0..<sent).map { Data([UInt8($0)]) } + [Data([99])])
         #expect(isThrough.withLock { $0.first } == true)
@@ -105,7 +113,7 @@ import Testing
 
     /// The characteristic's value, read later than in the callback, is the last one each time.
     @Test func aValueReadLateIsTheLastOne() async throws {
-        let (wrapper, central) = try await Self.wrapped()
+        let (wrapper, central, time) = try await Self.wrapped()
         let characteristic = try #require(
             central.found.withLock { $0.peripheral }?.services?.first?.characteristics?.first)
         let later = DispatchQueue(label: "later")
@@ -115,7 +123,7 @@ import Testing
             later.async { read.withLock { $0.append(characteristic.value ?? Data()) } }
         }
         for byte in 1...3 { #expect(wrapper.update(UInt8(byte))) }
-        try await central.journal.wait(for: "value", 3)
+        try await time.passing { try await central.journal.wait(for: "value", 3) }
         later.resume()
         later.sync {}
         #expect(read.withLock { $0 } == [Data([3]), Data([3]), Data([3])])
@@ -128,7 +136,7 @@ import Testing
         let layout = try GATTConfiguration(service: BluetoothUUID("FE01"), characteristic: BluetoothUUID("FE02"))
         let listener = try await GATTTransport(adapter: pair.near, configuration: layout).listen()
         let near = try MessageChannel(
-            over: try await GATTTransport(adapter: pair.far, configuration: layout).connect(timeout: .seconds(30)),
+            over: try await GATTTransport(adapter: pair.far, configuration: layout).connect(timeout: .unreached),
             codec: BytesCodec())
         var links = listener.links.makeAsyncIterator()
         let far = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())

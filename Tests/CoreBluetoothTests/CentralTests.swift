@@ -1,4 +1,5 @@
 import CoreBluetooth
+import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Foundation
@@ -66,18 +67,29 @@ import Testing
 
     /// A pending connection does not expire, and is made when the peripheral is heard again.
     @Test func waitsForAPeripheralThatIsAway() async throws {
-        let pair = try Pair()
+        let time = VirtualTime()
+        let pair = try Pair(time: time)
         let peripheral = PeripheralSide(on: pair.near)
-        try await peripheral.begin()
         let central = CentralSide(on: pair.far)
-        let peer = try await central.find()
+        let peer = try await time.passing {
+            try await peripheral.begin()
+            return try await central.find()
+        }
         pair.radio.setInRange(false, between: pair.near, and: pair.far)
         central.manager.connect(peer)
         #expect(peer.state == .connecting)
-        try await Task.sleep(for: .milliseconds(50))
+        // Another central of the same adapter connects to another peripheral meanwhile.
+        let others = (PeripheralSide(on: pair.radio.makeAdapter()), CentralSide(on: pair.far))
+        try await time.passing {
+            try await others.0.begin()
+            _ = try await others.1.connect()
+        }
+        time.advance(by: .seconds(60))
+        central.checked.queue.sync {}
         #expect(peer.state == .connecting)
+        #expect(central.journal.all == ["state poweredOn", "discovered side"])
         pair.radio.setInRange(true, between: pair.near, and: pair.far)
-        try await central.journal.wait(for: "connected")
+        try await time.passing { try await central.journal.wait(for: "connected") }
         #expect(peer.state == .connected)
     }
 
@@ -213,9 +225,7 @@ import Testing
             try await side.begin()
             manager = side.manager
         }
-        let deadline = ContinuousClock.now + .seconds(10)
-        while manager != nil, ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(1)) }
-        #expect(manager == nil)
+        try await until("the end of the manager") { manager == nil }
     }
 
     /// On a concurrent queue callbacks still come one at a time and in order.
@@ -226,9 +236,10 @@ import Testing
         let central = CentralSide(on: pair.far, queue: CheckedQueue("many", concurrent: true))
         _ = try await central.subscribe()
         for byte in 0..<200 {
-            while !peripheral.manager.updateValue(
-                Data([UInt8(byte)]), for: peripheral.characteristic, onSubscribedCentrals: nil)
-            { try await Task.sleep(for: .milliseconds(1)) }
+            try await until("room for \(byte)") {
+                peripheral.manager.updateValue(
+                    Data([UInt8(byte)]), for: peripheral.characteristic, onSubscribedCentrals: nil)
+            }
         }
         try await central.journal.wait(for: "value", 200)
         #expect(central.values.withLock { $0 } == (0..<200).map { Data([UInt8($0)]) })

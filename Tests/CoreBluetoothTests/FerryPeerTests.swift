@@ -60,7 +60,7 @@ import Testing
         var isDone = false
         sender.onDone = { isDone = true }
         let link = try await GATTTransport(adapter: radio.makeAdapter(), configuration: layout)
-            .connect(timeout: .seconds(30))
+            .connect(timeout: .unreached)
         let channel = try channel(link)
         var messages = channel.messages.makeAsyncIterator()
         let received = try await messages.next()
@@ -107,7 +107,7 @@ import Testing
         }
         try await side.begin()
         let link = try await GATTTransport(adapter: radio.makeAdapter(), configuration: plainLayout)
-            .connect(timeout: .seconds(30))
+            .connect(timeout: .unreached)
         let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: EndOfMessageFraming())
         var messages = channel.messages.makeAsyncIterator()
         for message in [Array(text.utf8), [1], [UInt8](repeating: 7, count: 20), Array("xEOM".utf8)] {
@@ -133,7 +133,7 @@ import Testing
         let (peer, characteristic) = try await side.subscribe()
         let message = Data(text.utf8)
         for start in stride(from: 0, to: message.count, by: 20) {
-            while !peer.canSendWriteWithoutResponse { try await Task.sleep(for: .milliseconds(1)) }
+            try await until("room at \(start)") { peer.canSendWriteWithoutResponse }
             peer.writeValue(
                 message.subdata(in: start..<min(start + 20, message.count)), for: characteristic,
                 type: .withoutResponse)

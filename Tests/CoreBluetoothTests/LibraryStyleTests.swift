@@ -1,4 +1,3 @@
-import CoreBluetooth
 import CoreBluetoothSwift5Programs
 import CoreBluetoothSwift6Programs
 import FerryBluetooth
@@ -6,6 +5,8 @@ import FerryLoopback
 import Foundation
 import TestSupport
 import Testing
+
+@testable import CoreBluetooth
 
 // One after another with the other programs, because the choice of adapters is the process's.
 extension ProgramTests {
@@ -91,17 +92,26 @@ extension ProgramTests {
             withExtendedLifetime(peripheral) {}
         }
 
+        /// A manager whose first update waits for a delegate longer than any test.
+        private static func patient<Manager: CBManager>(_ make: (DispatchQueue) -> Manager) -> Manager {
+            let queue = DispatchQueue(label: "late")
+            queue.suspend()
+            defer { queue.resume() }
+            let manager = make(queue)
+            manager.longestWait = 3600
+            return manager
+        }
+
         /// The first update waits for whom it is for.
         @Test func lateDelegatesAreTold() async throws {
             var told = 0
             for round in 0..<200 {
-                let (pair, birth) = (try Pair(), ContinuousClock.now)
-                let manager = CBCentralManager(
-                    delegate: nil, queue: DispatchQueue(label: "late"), options: nil, adapter: pair.near)
-                if round % 2 == 0 { usleep(3000) }
-                let state = manager.state
-                // After a second it would be shown.
-                #expect(state == .unknown || ContinuousClock.now > birth + .milliseconds(900), "nobody has been told")
+                let pair = try Pair()
+                let manager = Self.patient {
+                    CBCentralManager(delegate: nil, queue: $0, options: nil, adapter: pair.near)
+                }
+                if round % 2 == 0 { try await until("the first update") { manager.hasUntoldState } }
+                #expect(manager.state == .unknown, "nobody has been told")
                 let delegate = LateDelegate()
                 manager.delegate = delegate
                 try await until { delegate.states.all == ["poweredOn"] }
@@ -112,12 +122,12 @@ extension ProgramTests {
 
         @Test func latePeripheralDelegatesAreTold() async throws {
             for _ in 0..<20 {
-                let (pair, birth) = (try Pair(), ContinuousClock.now)
-                let manager = CBPeripheralManager(
-                    delegate: nil, queue: DispatchQueue(label: "late"), options: nil, adapter: pair.near)
-                usleep(3000)
-                let state = manager.state
-                #expect(state == .unknown || ContinuousClock.now > birth + .milliseconds(900))
+                let pair = try Pair()
+                let manager = Self.patient {
+                    CBPeripheralManager(delegate: nil, queue: $0, options: nil, adapter: pair.near)
+                }
+                try await until("the first update") { manager.hasUntoldState }
+                #expect(manager.state == .unknown)
                 let delegate = LateDelegate()
                 manager.delegate = delegate
                 try await until { delegate.states.all == ["poweredOn"] }

@@ -1,6 +1,7 @@
 import CoreBluetooth
 import CoreBluetoothSwift5Programs
 import CoreBluetoothSwift6Programs
+import Ferry
 import FerryLoopback
 import Foundation
 import TestSupport
@@ -9,17 +10,20 @@ import Testing
 /// Programs written as tutorials write them, on the main queue, over the process-wide radio.
 @Suite(.tags(.coreBluetooth), .serialized, .exclusive, .timeLimit(.minutes(5))) @MainActor struct ProgramTests {
     @Test func transfersTextUntilEOM() async throws {
-        // Slow enough for the sender to fill the queue.
-        let pair = try Pair { $0.connectionInterval = .milliseconds(1) }
+        // No time passes while the sender fills the queue: it does that on the main queue, in one piece.
+        let time = VirtualTime()
+        let pair = try Pair(time: time) { $0.connectionInterval = .milliseconds(1) }
         CBAdapters.use { pair.radio.makeAdapter() }
         defer { CBAdapters.use(nil) }
         let text = (0..<400).map { "Line \($0): the quick brown fox.\n" }.joined()
         let sender = TransferPeripheral(text: text)
         let receiver = TransferCentral()
-        let received: String = await withCheckedContinuation { continuation in
-            var received = ""
-            receiver.onText = { received = $0 }
-            receiver.onDisconnect = { continuation.resume(returning: received) }
+        var (received, hasEnded) = ("", false)
+        receiver.onText = { received = $0 }
+        receiver.onDisconnect = { hasEnded = true }
+        try await until("the end of the connection") {
+            time.advance(by: .milliseconds(1))
+            return hasEnded
         }
         sender.stop()
         #expect(received == text)

@@ -33,11 +33,7 @@ import Testing
         pair.radio.setInRange(true, between: pair.near, and: pair.far)
         for adapter in [pair.near, pair.far] { adapter.setState(.poweredOn) }
         try pair.radio.setFaults(.init(), between: pair.near, and: pair.far)
-        let deadline = ContinuousClock.now + .seconds(60)
-        while peripheral.manager.state != .poweredOn {
-            try #require(ContinuousClock.now < deadline, "the power has not come back")
-            try await Task.sleep(for: .milliseconds(1))
-        }
+        try await until("power again") { peripheral.manager.state == .poweredOn }
         peripheral.manager.removeAllServices()
         peripheral.manager.add(CBMutableService(type: CBUUID(string: "180F"), primary: true))
         try await peripheral.journal.wait(for: "added Battery ok")

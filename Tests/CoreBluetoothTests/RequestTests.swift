@@ -1,4 +1,5 @@
 import CoreBluetooth
+import Ferry
 import FerryLoopback
 import Foundation
 import Synchronization
@@ -101,16 +102,19 @@ import Testing
 
     /// Writes without response: the queue fills, says so, and says when it is ready; a value too long is dropped.
     @Test func writesWithoutResponse() async throws {
-        let pair = try Pair {
+        let time = VirtualTime()
+        let pair = try Pair(time: time) {
             $0.transmitQueueDepth = 4
-            $0.connectionInterval = .milliseconds(10)
+            $0.connectionInterval = .milliseconds(5)
         }
         let peripheral = PeripheralSide(on: pair.near, properties: [.writeWithoutResponse])
         let received = Mutex<[Data]>([])
         peripheral.onWrite = { requests in received.withLock { $0 += requests.compactMap(\.value) } }
-        try await peripheral.begin()
         let central = CentralSide(on: pair.far, quirks: .readyOnlyAfterFullQueue)
-        let (peer, characteristic) = try await central.connect()
+        let (peer, characteristic) = try await time.passing {
+            try await peripheral.begin()
+            return try await central.connect()
+        }
         #expect(peer.maximumWriteValueLength(for: .withoutResponse) == 182)
         #expect(peer.canSendWriteWithoutResponse)
 
@@ -118,14 +122,14 @@ import Testing
         for byte in 0..<40 {
             if !peer.canSendWriteWithoutResponse {
                 refusals += 1
-                try await central.journal.wait(for: "ready", refusals)
+                try await time.passing { try await central.journal.wait(for: "ready", refusals) }
             }
             #expect(peer.canSendWriteWithoutResponse)
             peer.writeValue(Data([UInt8(byte)]), for: characteristic, type: .withoutResponse)
         }
-        try await peripheral.journal.wait(for: "write", 40)
+        try await time.passing { try await peripheral.journal.wait(for: "write", 40) }
         #expect(received.withLock { $0 } == (0..<40).map { Data([UInt8($0)]) })
-        #expect(refusals > 0)
+        #expect(refusals == 9)
 
         let lines = MisuseLog.count("more than maximumWriteValueLength") {
             peer.writeValue(Data(count: 183), for: characteristic, type: .withoutResponse)
@@ -137,7 +141,7 @@ import Testing
     @Test func dropsWritesThatOverflowTheQueue() async throws {
         let pair = try Pair {
             $0.transmitQueueDepth = 4
-            $0.supervisionTimeout = .seconds(30)
+            $0.supervisionTimeout = .seconds(32)
         }
         let peripheral = PeripheralSide(on: pair.near, properties: [.writeWithoutResponse])
         let received = Mutex<[Data]>([])

@@ -1,4 +1,5 @@
 import CoreBluetooth
+import Ferry
 import FerryBluetooth
 import FerryLoopback
 import Foundation
@@ -269,11 +270,18 @@ struct Pair: Sendable {
     let near: LoopbackAdapter
     let far: LoopbackAdapter
 
-    init(_ configure: (inout LoopbackRadio.Configuration) -> Void = { _ in }) throws {
+    /// - Parameter time: the radio's, where a test has to stop it; nil for the system's.
+    init(time: VirtualTime? = nil, _ configure: (inout LoopbackRadio.Configuration) -> Void = { _ in }) throws {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(2)
+        configuration.requestTimeout = .unreached
         configure(&configuration)
-        radio = try LoopbackRadio(configuration: configuration)
+        radio =
+            if let time {
+                try LoopbackRadio(time: time, configuration: configuration)
+            } else {
+                try LoopbackRadio(configuration: configuration)
+            }
         near = radio.makeAdapter(name: "near")
         far = radio.makeAdapter(name: "far")
     }

@@ -1,4 +1,5 @@
 import CoreBluetooth
+import Ferry
 import FerryLoopback
 import Foundation
 import Synchronization
@@ -15,28 +16,34 @@ import Testing
     /// by a ready signal; every callback is on its queue.
     @Test(arguments: [1, 100]) func everybodyReceivesItsOwn(centralCount: Int) async throws {
         let count = Self.updates / (centralCount == 1 ? 1 : centralCount)
-        let pair = try Pair {
-            // The queue must fill before it is emptied, on a slow machine too. A million updates do that by themselves.
-            $0.transmitQueueDepth = Self.updates > 10_000 ? 100 : 20
-            $0.connectionInterval = Self.updates > 10_000 ? .zero : .milliseconds(10)
+        let time = VirtualTime()
+        let pair = try Pair(time: time) {
+            $0.transmitQueueDepth = Self.updates > 10_000 ? 1000 : 100
+            $0.connectionInterval = .milliseconds(1)
             $0.attMTU = 185
         }
         let peripheral = PeripheralSide(on: pair.near)
         let sender = Sender(peripheral, centralCount: centralCount, count: count)
         peripheral.onReady = { [weak sender] in sender?.ready() }
-        try await peripheral.begin()
-
-        var receivers: [Receiver] = []
         let queue = CheckedQueue("centrals", concurrent: true)
-        for _ in 0..<centralCount {
-            let central = CentralSide(on: pair.radio.makeAdapter(), queue: queue)
-            let receiver = Receiver(central)
-            receivers.append(receiver)
-            _ = try await central.subscribe()
+        let receivers = (0..<centralCount).map { _ in
+            Receiver(CentralSide(on: pair.radio.makeAdapter(), queue: queue))
         }
-        try await peripheral.journal.wait(for: "subscribed", centralCount)
+        try await time.passing {
+            try await peripheral.begin()
+            for receiver in receivers { _ = try await receiver.central.subscribe() }
+            try await peripheral.journal.wait(for: "subscribed", centralCount)
+        }
+        // Time stands still until the queue is full.
         sender.start()
-        try await finish(sender, receivers, count)
+        try await until("a refusal") { sender.counts.refusals > 0 }
+        var sum = 0
+        try await time.passing {
+            try await until("\(sum) of \(count * centralCount) values, sender \(sender.counts)") {
+                sum = receivers.reduce(0) { $0 + $1.state.received }
+                return sum >= count * centralCount
+            }
+        }
 
         #expect(Set(receivers.map(\.state.number)).count == centralCount, "nobody hears another's")
         for receiver in receivers {
@@ -48,22 +55,6 @@ import Testing
         #expect(refusals == readies, "one ready signal for each refusal")
         #expect(peripheral.journal.count("WRONG QUEUE") == 0)
         #expect(receivers.allSatisfy { $0.central.journal.count("WRONG QUEUE") == 0 })
-    }
-
-    /// Waits as long as something moves: twenty seconds without a value is a hang.
-    private func finish(_ sender: Sender, _ receivers: [Receiver], _ count: Int) async throws {
-        var last = -1
-        var deadline = ContinuousClock.now + .seconds(20)
-        while true {
-            let sum = receivers.reduce(0) { $0 + $1.state.received }
-            guard sum < count * receivers.count else { return }
-            if sum > last { deadline = ContinuousClock.now + .seconds(20) }
-            last = sum
-            guard ContinuousClock.now < deadline else {
-                throw NotInTime(what: "\(sum) of \(count * receivers.count) values, sender \(sender.counts)")
-            }
-            try await Task.sleep(for: .milliseconds(5))
-        }
     }
 }
 

@@ -6,27 +6,13 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Waits for something that happens on another queue or the main one; throws when it has not after half a minute.
-@MainActor func until(_ what: String = "the condition", _ condition: @MainActor () -> Bool) async throws {
-    let deadline = ContinuousClock.now + .seconds(30)
-    while !condition() {
-        guard ContinuousClock.now < deadline else { throw NotInTime(what: what) }
-        try await Task.sleep(for: .milliseconds(1))
-    }
-}
-
 /// A request's callback comes from within it: what is written before it has ended waits for it, and is counted as waiting.
 func requestHasEnded(_ peripheral: CBPeripheral) async throws {
     try await until("the request has ended") { peripheral.contents.current.session?.isIdle != false }
 }
 
-struct NotInTime: Error { let what: String }
-
 /// What is there; throws when it is not.
-func some<Value>(_ value: Value?) throws -> Value {
-    guard let value else { throw NotInTime(what: "a \(Value.self)") }
-    return value
-}
+func some<Value>(_ value: Value?) throws -> Value { try #require(value) }
 
 /// A queue that knows whether it is the current one.
 struct CheckedQueue: Sendable {

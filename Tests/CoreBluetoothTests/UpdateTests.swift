@@ -1,4 +1,5 @@
 import CoreBluetooth
+import Ferry
 import FerryLoopback
 import Foundation
 import Synchronization
@@ -9,15 +10,18 @@ import Testing
 @Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct UpdateTests {
     /// Fills the queue, waits for the ready signal, and has everything arrive once and in order.
     @Test func refusesWhenTheQueueIsFullAndSaysWhenItIsReady() async throws {
-        let pair = try Pair {
+        let time = VirtualTime()
+        let pair = try Pair(time: time) {
             $0.transmitQueueDepth = 4
-            $0.connectionInterval = .milliseconds(20)
+            $0.connectionInterval = .milliseconds(5)
         }
         let peripheral = PeripheralSide(on: pair.near)
-        try await peripheral.begin()
         let central = CentralSide(on: pair.far)
-        _ = try await central.subscribe()
-        try await peripheral.journal.wait(for: "subscribed")
+        try await time.passing {
+            try await peripheral.begin()
+            _ = try await central.subscribe()
+            try await peripheral.journal.wait(for: "subscribed")
+        }
 
         var sent = 0
         var refusals = 0
@@ -28,12 +32,11 @@ import Testing
                 continue
             }
             refusals += 1
-            try await peripheral.journal.wait(for: "ready", refusals)
+            try await time.passing { try await peripheral.journal.wait(for: "ready", refusals) }
         }
-        try await central.journal.wait(for: "value", 40)
+        try await time.passing { try await central.journal.wait(for: "value", 40) }
         #expect(central.values.withLock { $0 } == (0..<40).map { Data([UInt8($0)]) })
-        // Nine, where the machine does not stand still between two values.
-        #expect(refusals > 0)
+        #expect(refusals == 9)
         #expect(peripheral.journal.count("ready") == refusals, "one ready signal for each refusal")
     }
 
@@ -56,7 +59,7 @@ import Testing
 
     /// An indication keeps its central's place until it is confirmed.
     @Test func indicatesOneByOne() async throws {
-        let pair = try Pair { $0.supervisionTimeout = .seconds(30) }
+        let pair = try Pair { $0.supervisionTimeout = .seconds(32) }
         let peripheral = PeripheralSide(on: pair.near, properties: [.indicate])
         try await peripheral.begin()
         let central = CentralSide(on: pair.far)

@@ -70,7 +70,7 @@ import Testing
             let notebook = Notebook(file: file)
             let app = RecordApp(bluetooth: overCoreBluetooth(phone, quirks), notebook: notebook)
             let running = Task { try await app.run() }
-            try await waitUntil("\(wanted) readings") { await notebook.readings.count >= wanted }
+            try await until("\(wanted) readings") { await notebook.readings.count >= wanted }
             running.cancel()
             _ = await running.result
             rounds += 1
@@ -89,7 +89,7 @@ import Testing
         ] {
             let adapter = overCoreBluetooth(radio.makeAdapter(name: "\(state)", state: state))
             let role = adapter.openCentral(Nothing())
-            try await waitUntil("the state") { adapter.state == state }
+            try await until("the state") { adapter.state == state }
             do {
                 try role.startScan(ScanRequest())
                 Issue.record("a scan began")

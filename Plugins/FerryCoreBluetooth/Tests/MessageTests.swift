@@ -54,7 +54,7 @@ import Testing
     ) async throws {
         let listener = try await GATTTransport(adapter: near, configuration: try Self.layout()).listen()
         let link = try await GATTTransport(adapter: far, configuration: try Self.layout()).connect(
-            timeout: .seconds(20))
+            timeout: .unreached)
         let one = try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
         var links = listener.links.makeAsyncIterator()
         let accepted = try #require(await links.next())

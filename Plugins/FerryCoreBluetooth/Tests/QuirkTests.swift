@@ -42,7 +42,7 @@ import Testing
             _ = try await peripheral.startAdvertising(Advertisement(services: [first]))
             try central.startScan(ScanRequest(services: [first]))
             let here = here
-            try await waitUntil("the peripheral") { here.found.withLock { $0 != nil } }
+            try await until("the peripheral") { here.found.withLock { $0 != nil } }
             peer = try #require(here.found.withLock { $0 })
             central.stopScan()
         }
@@ -113,7 +113,7 @@ import Testing
             #expect(try channel.trySend([UInt8(channel.psm.rawValue)].span.bytes))
         }
         for ((psm, channel), bytes) in zip(opened, bytes) {
-            try await waitUntil("a byte") { bytes.received.withLock { !$0.isEmpty } }
+            try await until("a byte") { bytes.received.withLock { !$0.isEmpty } }
             #expect(bytes.received.withLock { $0 } == [UInt8(psm.rawValue)])
             #expect(channel.psm == psm)
         }
@@ -168,11 +168,11 @@ import Testing
         #expect(connection.maximumWriteLength(.withoutResponse) == 20)
         #expect(world.peripheral.maximumUpdateValueLength(for: central) == 20)
         for _ in 0..<3 {
-            try await waitUntil("a write") {
+            try await until("a write") {
                 (try? connection.tryWriteValue(([1] as [UInt8]).span.bytes, to: characteristic, type: .withoutResponse))
                     == true
             }
-            try await waitUntil("an update") {
+            try await until("an update") {
                 (try? world.peripheral.tryUpdateValue(
                     ([1] as [UInt8]).span.bytes, of: world.offered.characteristics[0], for: .one(central))) == true
             }
@@ -194,7 +194,7 @@ import Testing
         let layout = GATTConfiguration(service: Self.first, characteristic: Self.value)
         let app = overCoreBluetooth(radio.makeAdapter(), [.silentInBackground, .shallowWriteQueue])
         let listener = try await GATTTransport(adapter: radio.makeAdapter(), configuration: layout).listen()
-        let link = try await GATTTransport(adapter: app, configuration: layout).connect(timeout: .seconds(30))
+        let link = try await GATTTransport(adapter: app, configuration: layout).connect(timeout: .unreached)
         let near = try MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
         var links = listener.links.makeAsyncIterator()
         let far = try MessageChannel(

@@ -14,10 +14,16 @@ open class CBManager: NSObject {
         var isTold = false
         var waiting: CBManagerState?
         var isLate = false
+        var longestWait = 1.0
     }
 
     /// How long ``state`` stays unknown where no delegate comes, in seconds.
-    static let longestWait = 1.0
+    final var longestWait: Double {
+        get { first { $0.longestWait } }
+        set { first { $0.longestWait = newValue } }
+    }
+    /// Whether the first update is there, and waits for a delegate.
+    final var hasUntoldState: Bool { first { $0.waiting != nil } }
 
     /// Whether Bluetooth can be used now: `unknown` until the first callback, which waits for a delegate; where none comes,
     /// for a second.
@@ -43,7 +49,7 @@ open class CBManager: NSObject {
             return (false, first.waiting == nil, first.isLate)
         }
         if isLate { setState(state) }
-        if isFirst { callbacks.run(after: Self.longestWait) { [weak self] in self?.goOnUntold() } }
+        if isFirst { callbacks.run(after: longestWait) { [weak self] in self?.goOnUntold() } }
         return isDue
     }
 
