@@ -49,7 +49,7 @@
                         .example, over: link)
                 }()
                 let link = try await GATTTransport(adapter: asking, configuration: layout).connect(
-                    timeout: .seconds(30))
+                    timeout: .unreached)
                 let arrival = try await Party(role: "client", recipe: recipe, console: console).receive(over: link)
                 #expect(arrival.card == .example, "\(framing)")
                 #expect(try await delivery.messageBytes > 0)

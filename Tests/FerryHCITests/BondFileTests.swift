@@ -60,19 +60,15 @@
                 // The first write shows that it has begun.
                 let before = modified(file)
                 try child.run()
-                let patience = Date(timeIntervalSinceNow: 60)
-                while modified(file) == before, child.isRunning, Date() < patience {
-                    try await Task.sleep(for: .microseconds(200))
-                }
+                try await until("a write, kill \(kill)") { modified(file) != before || !child.isRunning }
                 try #require(modified(file) != before, "the writer wrote nothing, kill \(kill)")
-                let end = Date(timeIntervalSinceNow: Double.random(in: 0...0.02, using: &generator))
-                repeat {
+                for _ in 0...Int.random(in: 0...4000, using: &generator) {
                     for name in [file, file + ".new"] {
                         if let status = Status(name) {
                             #expect(status.mode & 0o077 == 0, "\(name) has mode \(String(status.mode, radix: 8))")
                         }
                     }
-                } while Date() < end
+                }
                 Foundation.kill(child.processIdentifier, SIGKILL)
                 await child.ended()
                 let content = try #require(try BondFile(path: file).read())

@@ -93,7 +93,7 @@
             var error = await #expect(throws: BluetoothError.self) { try await readSecret(client, again) }
             if error?.code == .notConnected {
                 // The host knew of the end before the owner was told why.
-                #expect(await eventually { client.journal.all.count { $0.hasPrefix("disconnected") } == 2 })
+                try await client.journal.wait(for: "disconnected", 2)
                 error = await #expect(throws: BluetoothError.self) { try await readSecret(client, again) }
             }
             #expect(

@@ -9,14 +9,6 @@
     /// Programs written against Core Bluetooth, over controllers and against a host stack that nobody here wrote.
     @Suite(.tags(.coreBluetooth, .adapter), .serialized, .exclusive, .timeLimit(.minutes(5)))
     @MainActor struct CoreBluetoothTests {
-        private func until(_ what: String, _ condition: () -> Bool) async throws {
-            let deadline = ContinuousClock.now + .seconds(30)
-            while !condition() {
-                try #require(ContinuousClock.now < deadline, "\(what) has not happened")
-                try await Task.sleep(for: .milliseconds(5))
-            }
-        }
-
         /// The well-known transfer sample on both sides, unchanged.
         @Test(arguments: RadioKind.here([.bumble(acl: 251)]))
         func theTransferSampleRunsOverTwoControllers(kind: RadioKind) async throws {

@@ -41,8 +41,8 @@
                     state.host.connections.first?.channels.first { $0.psm == 0x27 && $0.state == .open }?.id
                 }
             }
-            for _ in 0..<1500 where bearer() == nil { try await Task.sleep(for: .milliseconds(20)) }
-            let channel = try #require(bearer(), "\(peripheral.output)")
+            try await until("a bearer: \(peripheral.output)") { bearer() != nil }
+            let channel = try #require(bearer())
             let (id, secret) = try await client.discover(connection)
             #expect(try await connection.readValue(of: id) == Layout.pattern(400))
             let used = client.adapter.engine.state.withLock { $0.host.connections.first?.requestBearer }

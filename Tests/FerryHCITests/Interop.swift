@@ -55,10 +55,14 @@
             private let state = Mutex(State())
 
             private struct Waiter {
-                let id = UUID()
+                let id: UUID
                 let isMet: @Sendable (String, Int32?) -> Bool
                 let continuation: CheckedContinuation<Void, Never>
             }
+
+            /// Ends what a process has written: this process puts it behind that. A child that another test has started meanwhile
+            /// may hold the pipe open, so that its own end can go unreported.
+            private static let endOfOutput: UInt8 = 4
 
             private struct State {
                 var output = ""
@@ -84,17 +88,19 @@
                 process.standardError = pipe
                 pipe.readOnThread { [weak self] data in
                     self?.change { state in
-                        if data.isEmpty { state.hasAllOutput = true }
+                        let last = data.firstIndex(of: Self.endOfOutput)
+                        if data.isEmpty || last != nil { state.hasAllOutput = true }
                         if let end, state.output.contains(end) { return }
-                        state.output += String(decoding: data, as: UTF8.self)
+                        state.output += String(decoding: data[..<(last ?? data.endIndex)], as: UTF8.self)
                     }
                 }
+                let ending = FileHandle(
+                    fileDescriptor: fcntl(pipe.fileHandleForWriting.fileDescriptor, F_DUPFD_CLOEXEC, 0),
+                    closeOnDealloc: true)
                 process.terminationHandler = { [weak self] process in
                     self?.change { $0.status = process.terminationStatus }
-                    // The end of its output can go unreported.
-                    DispatchQueue.global().asyncAfter(deadline: .now() + 2) { [weak self] in
-                        self?.change { $0.hasAllOutput = true }
-                    }
+                    try? ending.write(contentsOf: Data([Self.endOfOutput]))
+                    try? ending.close()
                 }
                 try process.run()
             }
@@ -115,25 +121,30 @@
                 for waiter in met { waiter.continuation.resume() }
             }
 
-            private func giveUp(_ id: UUID) {
+            private func cancel(_ id: UUID) {
                 let waiter = state.withLock { state in
                     state.waiters.firstIndex { $0.id == id }.map { state.waiters.remove(at: $0) }
                 }
                 waiter?.continuation.resume()
             }
 
-            /// Waits, for 50 s at most: what is expected afterwards then fails.
+            /// Waits, or until the test is cancelled: what is expected afterwards then fails.
             private func wait(until isMet: @escaping @Sendable (String, Int32?) -> Bool) async {
-                await withCheckedContinuation { continuation in
-                    let waiter = Waiter(isMet: isMet, continuation: continuation)
-                    let isMetNow = state.withLock { state in
-                        if isMet(state.output, state.exit) { return true }
-                        state.waiters.append(waiter)
-                        return false
+                let id = UUID()
+                await withTaskCancellationHandler {
+                    await withCheckedContinuation { continuation in
+                        let waiter = Waiter(id: id, isMet: isMet, continuation: continuation)
+                        let isMetNow = state.withLock { state in
+                            if isMet(state.output, state.exit) { return true }
+                            state.waiters.append(waiter)
+                            return false
+                        }
+                        if isMetNow { continuation.resume() }
+                        // A cancellation before the waiter was there has found none to resume.
+                        if Task.isCancelled { cancel(id) }
                     }
-                    guard !isMetNow else { return continuation.resume() }
-                    let id = waiter.id
-                    DispatchQueue.global().asyncAfter(deadline: .now() + 50) { [weak self] in self?.giveUp(id) }
+                } onCancel: {
+                    cancel(id)
                 }
             }
 
@@ -160,6 +171,9 @@
                 await wait { $1 != nil }
                 return state.withLock { $0.exit } ?? -1
             }
+
+            /// As Ctrl-C does.
+            func interrupt() { if process.isRunning { kill(process.processIdentifier, SIGINT) } }
 
             /// At once: children inherit this process's signal mask, which may block SIGTERM.
             func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }

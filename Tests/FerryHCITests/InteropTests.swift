@@ -138,7 +138,7 @@
                 service: Self.service, characteristic: Self.characteristic)
             let listener = try await GATTTransport(adapter: serving, configuration: configuration).listen()
             let link = try await GATTTransport(adapter: asking, configuration: configuration).connect(
-                timeout: .seconds(20))
+                timeout: .unreached)
             var incoming: (any Link)?
             for await accepted in listener.links {
                 incoming = accepted

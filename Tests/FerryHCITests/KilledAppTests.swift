@@ -59,9 +59,9 @@
             let known = folder + "/logger"
             let link: any Link
             if let text = try? String(contentsOfFile: known, encoding: .utf8), let logger = PeerIdentity(text) {
-                link = try await transport.connect(to: logger, timeout: .seconds(60))
+                link = try await transport.connect(to: logger, timeout: .unreached)
             } else {
-                link = try await transport.connect(timeout: .seconds(60))
+                link = try await transport.connect(timeout: .unreached)
                 try Data(link.peer.description.utf8).write(to: URL(filePath: known), options: .atomic)
             }
             let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())

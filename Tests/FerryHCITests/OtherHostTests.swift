@@ -39,7 +39,7 @@
             backoff.maximum = .milliseconds(50)
             backoff.attempt = .seconds(3)
             let client = try Self.channel(
-                try await ReconnectingTransport(over: watched, backoff: backoff).connect(timeout: .seconds(20)))
+                try await ReconnectingTransport(over: watched, backoff: backoff).connect(timeout: .unreached))
             var incoming = listener.links.makeAsyncIterator()
             let server = try Self.channel(try #require(await incoming.next()))
             try await client.send([1])
@@ -53,7 +53,7 @@
             let strangers = try await GATTTransport(adapter: stranger, configuration: Self.layout).listen()
             let visits = Mutex(0)
             let accepting = Task { for await _ in strangers.links { visits.withLock { $0 += 1 } } }
-            async let sending: Void = client.send([2], timeout: .seconds(60))
+            async let sending: Void = client.send([2], timeout: .unreached)
             try await watched.journal.wait(for: "failed", 3)
             #expect(visits.withLock { $0 } == 0)
             #expect(client.closeReason == nil)

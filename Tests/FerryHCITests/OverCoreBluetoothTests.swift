@@ -65,7 +65,7 @@
             let serving: any BluetoothAdapter = sides == .central ? near : overCoreBluetooth(near)
             let asking: any BluetoothAdapter = sides == .peripheral ? far : overCoreBluetooth(far)
             let listener = try await GATTTransport(adapter: serving, configuration: layout).listen()
-            let link = try await GATTTransport(adapter: asking, configuration: layout).connect(timeout: .seconds(30))
+            let link = try await GATTTransport(adapter: asking, configuration: layout).connect(timeout: .unreached)
             let one = try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
             var links = listener.links.makeAsyncIterator()
             let accepted = try #require(await links.next())

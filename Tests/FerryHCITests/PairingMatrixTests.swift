@@ -117,9 +117,7 @@
                 #expect(await central.hasPrinted("C: tried", times: number + 1), "\(way): \(central.output)")
                 let peer = try #require(adapter.connectedPeer)
                 // The peer has its keys first.
-                for _ in 0..<250 where !way.isRefused && adapter.bondedPeers.isEmpty {
-                    try await Task.sleep(for: .milliseconds(20))
-                }
+                if !way.isRefused { try await until("the keys of \(way)") { !adapter.bondedPeers.isEmpty } }
                 check(way, adapter.security(of: peer), person, central.output)
                 if !way.isRefused { try adapter.forget(peer) }
                 central.say("on")
