@@ -57,7 +57,7 @@
             #expect(error?.code == .timedOut)
             // The first link is as it was; its end is the second one's turn.
             try await Traffic.cross(links, Traffic.sizes(0..<20), BytesCodec(), SequencedFraming())
-            async let coming = second.connect(timeout: .seconds(60))
+            async let coming = second.connect(timeout: .unreached)
             var incoming = listener.links.makeAsyncIterator()
             let central = try await coming
             let again = Links(
@@ -78,7 +78,7 @@
             backoff.attempt = .seconds(5)
             backoff.maximum = .seconds(1)
             let client = try Self.channel(
-                try await ReconnectingTransport(over: watched, backoff: backoff).connect(timeout: .seconds(60)))
+                try await ReconnectingTransport(over: watched, backoff: backoff).connect(timeout: .unreached))
             var incoming = listener.links.makeAsyncIterator()
             let server = try Self.channel(try #require(await incoming.next()))
             var received = server.messages.makeAsyncIterator()
@@ -91,7 +91,7 @@
             let stranger = try await GATTTransport(adapter: third, configuration: Links.layout).listen()
             let visits = Mutex(0)
             let accepting = Task { for await _ in stranger.links { visits.withLock { $0 += 1 } } }
-            async let sending: Void = client.send([2], timeout: .seconds(120))
+            async let sending: Void = client.send([2], timeout: .unreached)
             try await Machine.time.wait("stranger", for: "attempts while the stranger is there") {
                 watched.journal.count("failed") >= 3
             }

@@ -15,7 +15,7 @@
     @Suite(
         .tags(.adapter, .records, .recovery),
         .enabled(if: Machine.isHere, "runs in the virtual machine: scripts/interop bluez"), .serialized,
-        .timeLimit(.minutes(4)))
+        .timeLimit(.minutes(5)))
     struct DiaryTests {
         @Test func eachReadingReachesTheCollectorOnceThoughBluetoothdIsKilled() async throws {
             let (serving, asking) = try await Machine.adapters()
@@ -45,8 +45,8 @@
             }
             measuring.cancel()
             _ = await measuring.result
-            try await sensor.drained("collector", within: .seconds(120))
-            while try await collector.undone() > 0 { try await Task.sleep(for: .milliseconds(20)) }
+            try await sensor.drained("collector", within: .unreached)
+            try await until("an empty inbox") { try await collector.undone() == 0 }
             let readings = taken.withLock { $0 }
             #expect(readings.count > 40 && readings == (1...readings.count).map { "reading \($0)" })
             for task in [delivering, collecting] {

@@ -4,6 +4,7 @@
     import FerryBluetooth
     import FerryTesting
     import Foundation
+    import TestSupport
     import Testing
 
     /// The virtual machine that these tests run in: two LE controllers that hear each other, one bluetoothd.
@@ -11,7 +12,7 @@
         static var isHere: Bool { getenv("FERRY_VIRTUAL_MACHINE") != nil }
 
         /// The kit's waits, for a processor that is emulated.
-        static let time = ConformanceTime(timeout: .seconds(30)) { try? await Task.sleep(for: $0) }
+        static let time = ConformanceTime.unhurried
 
         /// The same two for all tests, so that what one test ends has ended when the next one begins.
         private static let shared = Task { try await open() }

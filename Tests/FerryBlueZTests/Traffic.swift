@@ -4,6 +4,7 @@
     import FerryBluetooth
     import FerryTesting
     import Glibc
+    import TestSupport
     import Testing
 
     /// Messages for both ways of a link, each different from every other.
@@ -36,11 +37,10 @@
                 over: links.peripheral, codec: codec, framing: framing, compression: compression)
             let central = try MessageChannel(
                 over: links.central, codec: codec, framing: framing, compression: compression)
-            let began = SystemTime().now
             async let down: Void = send(sizes, "notified", from: peripheral, to: central)
             async let up: Void = send(sizes, "written", from: central, to: peripheral)
             _ = try await (down, up)
-            print("\(sizes.count) messages, \(sizes.reduce(0, +)) bytes, each way in \(SystemTime().now - began)")
+            print("\(sizes.count) messages, \(sizes.reduce(0, +)) bytes, each way")
             central.close()
             peripheral.close()
         }
@@ -51,7 +51,7 @@
         ) async throws {
             async let sent: Void = {
                 for (index, size) in sizes.enumerated() {
-                    try await sender.send(.sample(index, size), timeout: .seconds(120))
+                    try await sender.send(.sample(index, size), timeout: .unreached)
                 }
             }()
             var messages = receiver.messages.makeAsyncIterator()
@@ -116,7 +116,7 @@
 
         private static func next(on listener: LinkListener, by asking: BlueZAdapter) async throws -> Links {
             let central = try await GATTTransport(adapter: asking, configuration: layout).connect(
-                timeout: .seconds(90))
+                timeout: .unreached)
             var incoming = listener.links.makeAsyncIterator()
             return Links(listener: listener, peripheral: try #require(await incoming.next()), central: central)
         }
@@ -133,12 +133,10 @@
             let (_, asking) = try await Machine.adapters()
             let role = asking.openCentral(Nobody())
             defer { role.close() }
-            for _ in 0..<300 {
+            try await until("the end of the connection") {
                 let isSilent = role.retrieveConnectedPeripherals(offering: [layout.service]).isEmpty
-                if isSilent, await asking.engine.connecting.isEmpty { return }
-                try await Task.sleep(for: .milliseconds(100))
+                return isSilent ? await asking.engine.connecting.isEmpty : false
             }
-            Issue.record("the connection is not gone after 30 s")
         }
     }
 

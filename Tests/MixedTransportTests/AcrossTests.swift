@@ -35,7 +35,7 @@
                 transport = GATTTransport(adapter: try await Guest.bluez(), configuration: layout)
             }
             guard (way == .hostServes) == (Side.own == .outside) else {
-                let link = try await transport.connect(timeout: .seconds(60))
+                let link = try await transport.connect(timeout: .unreached)
                 return try await mix.exchange(over: link, isCentral: true)
             }
             let listener = try await transport.listen()

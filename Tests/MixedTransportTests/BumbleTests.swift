@@ -4,6 +4,7 @@
     import FerryBluetooth
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     extension MixedTests {
@@ -42,15 +43,8 @@
         static func isDone(_ peripheral: Program) async throws { try await end(peripheral, "P: disconnected") }
 
         private static func end(_ program: Program, _ text: String) async throws {
-            try await wait(for: "Bumble to end") { !program.isRunning || program.text.contains("Error") }
+            try await until("Bumble to end") { !program.isRunning || program.text.contains("Error") }
             #expect(program.text.contains(text), "\(program.text)")
-        }
-
-        /// Python takes its time in an emulated machine.
-        private static func wait(for what: String, until condition: () -> Bool) async throws {
-            do { try await Guest.wait(for: what, until: condition) } catch {
-                try await Guest.wait(for: what, until: condition)
-            }
         }
 
         /// Hands the card to one central, and sees it leave.
@@ -65,12 +59,12 @@
                         CharacteristicDefinition(characteristic, properties: [.notify, .read], permissions: .readable)
                     ]))
             _ = try await role.startAdvertising(Advertisement(services: [service]))
-            try await wait(for: "Bumble to subscribe") { server.isSubscribed }
+            try await until("Bumble to subscribe") { server.isSubscribed }
             let pieces = stride(from: 0, to: card.count, by: 20).map { Array(card[$0...].prefix(20)) }
             for piece in pieces + [Array("EOM".utf8)] {
                 #expect(try role.tryUpdateValue(piece.span.bytes, of: published.characteristics[0], for: .all))
             }
-            try await wait(for: "Bumble to leave") { server.isAlone }
+            try await until("Bumble to leave") { server.isAlone }
         }
 
         /// Fetches the card from one peripheral.
@@ -79,17 +73,17 @@
             let role = adapter.openCentral(reader)
             defer { role.close() }
             try role.startScan(ScanRequest(services: [service]))
-            try await wait(for: "Bumble to be found") { reader.found != nil }
+            try await until("Bumble to be found") { reader.found != nil }
             role.stopScan()
             let connection = try await role.connect(to: try #require(reader.found), events: reader)
             let service = try #require(try await connection.discoverServices([service]).first)
             let characteristic = try #require(
                 try await connection.discoverCharacteristics([characteristic], of: service.id).first)
             try await connection.setSubscription(.notify, to: characteristic.id)
-            try await wait(for: "the card") { reader.values.last == Array("EOM".utf8) }
+            try await until("the card") { reader.values.last == Array("EOM".utf8) }
             #expect(Array(reader.values.dropLast().joined()) == card)
             connection.disconnect()
-            try await wait(for: "the connection's end") { reader.isAlone }
+            try await until("the connection's end") { reader.isAlone }
         }
     }
 

@@ -2,7 +2,9 @@
     import Ferry
     import FerryBluetooth
     import FerryHCI
+    import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     extension MixedTests {
@@ -36,7 +38,7 @@
                 let psm = try #require(try await server.role?.publishL2CAPChannel(encryptionRequired: false))
                 arguments += ["-P", "\(psm.rawValue)", "C0:FE:12:34:56:78"]
                 program = try Self.l2test(socket, arguments)
-                try await Guest.wait(for: "the kernel's socket to connect") { server.get { !$0.channels.isEmpty } }
+                try await until("the kernel's socket to connect") { server.get { !$0.channels.isEmpty } }
                 channel = try #require(server.get { $0.channels.first })
                 channel.activate(pipe)
             } else {
@@ -48,25 +50,27 @@
                 channel.activate(pipe)
             }
             if socket.sends {
-                try await Guest.wait(for: "\(count) frames") { pipe.get { $0.received.count } >= count }
+                try await until("\(count) frames") { pipe.get { $0.received.count } >= count }
                 #expect(pipe.get { $0.received } == (0..<count).map { Self.frame($0, size) })
-                try await Guest.wait(for: "the channel's end") { pipe.get { $0.reason } != nil }
+                try await until("the channel's end") { pipe.get { $0.reason } != nil }
             } else {
                 #expect(channel.maximumChunkSize >= size)
                 for index in 0..<count {
                     let frame = Self.frame(index, size)
                     let readies = pipe.get { $0.readies }
                     while try !channel.trySend(frame.span.bytes) {
-                        try await Guest.wait(for: "space in the channel") { pipe.get { $0.readies } > readies }
+                        try await until("space in the channel") { pipe.get { $0.readies } > readies }
                     }
                 }
                 // The last frames wait for credits.
-                try await Task.sleep(for: .seconds(1))
+                try await until("\(count) frames in \(program.text)") {
+                    program.text.components(separatedBy: "\(size) bytes in").count > count
+                }
                 channel.close()
             }
             // The one that listens would listen for the next one.
             if socket.connects {
-                try await Guest.wait(for: "the kernel's socket to close") { !program.isRunning }
+                try await until("the kernel's socket to close") { !program.isRunning }
             }
             program.end()
             let text = program.text
@@ -83,13 +87,15 @@
         /// The kernel refuses until its socket listens.
         private static func open(_ psm: UInt16, _ connection: any PeripheralConnection) async throws -> any L2CAPChannel
         {
-            for _ in 0..<100 {
-                do throws(BluetoothError) { return try await connection.openL2CAPChannel(PSM(rawValue: psm)) } catch {
+            var channel: (any L2CAPChannel)?
+            try await until("the kernel's socket") {
+                do throws(BluetoothError) { channel = try await connection.openL2CAPChannel(PSM(rawValue: psm)) } catch
+                {
                     guard error.code == .channelRefused else { throw error }
                 }
-                try await Task.sleep(for: .milliseconds(100))
+                return channel != nil
             }
-            return try await connection.openL2CAPChannel(PSM(rawValue: psm))
+            return try #require(channel)
         }
 
         /// What `l2test` sends and expects: number, length, and a byte over and over.

@@ -2,6 +2,7 @@
     import Ferry
     import FerryBluetooth
     import FerryHCI
+    import TestSupport
     import Testing
 
     extension MixedTests {
@@ -44,14 +45,14 @@
                         let visitor = try #require(server.get { $0.sent.values.first?.central })
                         server.role?.disconnect(visitor)
                     }
-                    try await Guest.wait(for: "the peripheral to be told, \(phase)") {
+                    try await until("the peripheral to be told, \(phase)") {
                         server.get { $0.ends.count } > before
                     }
                     #expect(
                         server.get { $0.ends.last?.code }
                             == (phase == .collecting ? .disconnectedByPeer : .disconnectedLocally))
                 }
-                try await Guest.wait(for: "the central to be told, \(phase)") {
+                try await until("the central to be told, \(phase)") {
                     client.get { $0.ends.count } == round + 1
                 }
                 #expect(
@@ -77,16 +78,16 @@
             let id = try #require(try await client.discover(connection)[Layout.updates])
             _ = try await client.collect(2000, connection, id, .notify)
             try await Guest.shell("kill_bluetoothd")
-            try await Guest.wait(for: "the central to be told") { client.get { !$0.ends.isEmpty } }
+            try await until("the central to be told") { client.get { !$0.ends.isEmpty } }
             let visited = client.get { $0.ends.map(\.code) }
             if way == .hostServes {
                 #expect(visited == [.notConnected])
-                try await Guest.wait(for: "the peripheral to be told") { server.get { !$0.ends.isEmpty } }
+                try await until("the peripheral to be told") { server.get { !$0.ends.isEmpty } }
                 #expect(server.get { $0.ends.map(\.code) } == [.disconnectedByPeer])
             } else {
                 #expect(visited == [.disconnectedByPeer])
                 // An adapter that cannot be used takes services and subscriptions with it; no central is told of.
-                try await Guest.wait(for: "the peripheral to be told") { server.get { $0.states.last == .resetting } }
+                try await until("the peripheral to be told") { server.get { $0.states.last == .resetting } }
             }
             client.close()
             server.close()

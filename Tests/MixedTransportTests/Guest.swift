@@ -5,6 +5,7 @@
     import FerryTesting
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     /// The virtual machine that these tests run in: two LE controllers that hear each other. hci0 is down, for Ferry's own
@@ -21,11 +22,7 @@
         static let channel = setting("FERRY_CHANNEL", "hci:user:0")
 
         /// Waits for a processor that is emulated.
-        static let time = ConformanceTime(timeout: .seconds(30)) { try? await Task.sleep(for: $0) }
-
-        static func wait(for what: String, until condition: () -> Bool) async throws {
-            try await time.wait("mixed transports", for: what, until: condition)
-        }
+        static let time = ConformanceTime.unhurried
 
         private static let shared = Task {
             try await BlueZAdapter.open(setting("FERRY_BLUEZ", "bluez:hci1"), pairing: BlueZPairing())
@@ -34,7 +31,7 @@
         /// The one on bluetoothd, which all tests share.
         static func bluez() async throws -> BlueZAdapter {
             let adapter = try await shared.value
-            try await wait(for: "\(adapter.name) to be powered on") { adapter.state == .poweredOn }
+            try await until("\(adapter.name) is powered on") { adapter.state == .poweredOn }
             return adapter
         }
 
@@ -53,11 +50,12 @@
             configuration.capture = "\(results)/host-\(number).btsnoop"
             change(&configuration)
             let channel = try HCIChannel(channel)
-            for _ in 0..<300 {
-                if let adapter = try? await HCIAdapter.open(channel, configuration) { return adapter }
-                try await Task.sleep(for: .milliseconds(100))
+            var adapter: HCIAdapter?, problem = ""
+            try await until("Ferry's own host: \(problem)") {
+                do { adapter = try await HCIAdapter.open(channel, configuration) } catch { problem = "\(error)" }
+                return adapter != nil
             }
-            return try await HCIAdapter.open(channel, configuration)
+            return try #require(adapter)
         }
 
         /// Runs commands of the guest's `bluez.sh`, and requires that they succeed.

@@ -3,6 +3,7 @@
     import FerryBluetooth
     import FerryHCI
     import FerrySequenced
+    import TestSupport
     import Testing
 
     /// How messages become chunks, and what carries those towards the central.
@@ -26,7 +27,7 @@
                 case .sequenced: try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
                 }
             async let sent: Void = {
-                for message in Self.messages { try await channel.send(message, timeout: .seconds(60)) }
+                for message in Self.messages { try await channel.send(message, timeout: .unreached) }
             }()
             var received = channel.messages.makeAsyncIterator()
             for (index, message) in Self.messages.enumerated() {
@@ -35,11 +36,11 @@
             }
             try await sent
             let last: [UInt8] = [0x2E]
-            if isCentral { try await channel.send(last, timeout: .seconds(30)) }
+            if isCentral { try await channel.send(last, timeout: .unreached) }
             #expect(try await received.next() == last)
             if !isCentral {
                 do {
-                    try await channel.send(last, timeout: .seconds(30))
+                    try await channel.send(last, timeout: .unreached)
                 } catch {
                     // The central has it, or its own expectation fails. It leaves right behind its acknowledgement, and
                     // bluetoothd reads no more of a connection that has ended (Documentation/BlueZ.md).
@@ -56,7 +57,7 @@
         func exchange(from serving: any BluetoothAdapter, to asking: any BluetoothAdapter) async throws {
             let listener = try await GATTTransport(adapter: serving, configuration: layout()).listen()
             defer { listener.close() }
-            let link = try await GATTTransport(adapter: asking, configuration: layout()).connect(timeout: .seconds(30))
+            let link = try await GATTTransport(adapter: asking, configuration: layout()).connect(timeout: .unreached)
             var incoming = listener.links.makeAsyncIterator()
             let other = try #require(await incoming.next())
             async let served: Void = exchange(over: other, isCentral: false)

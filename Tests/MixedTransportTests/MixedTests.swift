@@ -58,10 +58,10 @@
             for bytes in expected {
                 let readies = client.get { $0.readies }
                 while try !connection.tryWriteValue(bytes.span.bytes, to: commands, type: .withoutResponse) {
-                    try await Guest.wait(for: "space for a write") { client.get { $0.readies } > readies }
+                    try await until("space for a write") { client.get { $0.readies } > readies }
                 }
             }
-            try await Guest.wait(for: "40 writes") { server.get { $0.commands.count } >= 40 }
+            try await until("40 writes") { server.get { $0.commands.count } >= 40 }
             #expect(server.get { $0.commands } == expected)
 
             let total = server.total
@@ -72,7 +72,7 @@
             #expect(server.get { $0.subscribed } == [.notify, .indicate])
 
             connection.disconnect()
-            try await Guest.wait(for: "both sides to be told of the end") {
+            try await until("both sides to be told of the end") {
                 !client.get { $0.ends }.isEmpty && !server.get { $0.ends }.isEmpty
             }
             #expect(client.get { $0.ends.map(\.code) } == [.disconnectedLocally])

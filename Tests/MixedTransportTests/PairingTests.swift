@@ -2,6 +2,7 @@
     import FerryBlueZ
     import FerryBluetooth
     import FerryHCI
+    import TestSupport
     import Testing
 
     extension MixedTests {
@@ -22,7 +23,7 @@
                 #expect(host.bondedPeers.count == 1)
                 #expect(await bluez.bondedPeers.count == 1)
                 connection.disconnect()
-                try await Guest.wait(for: "the central to be told") { client.get { $0.ends.count } == round }
+                try await until("the central to be told") { client.get { $0.ends.count } == round }
             }
             client.close()
             server.close()

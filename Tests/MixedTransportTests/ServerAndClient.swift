@@ -2,6 +2,7 @@
     import Ferry
     import FerryBluetooth
     import Synchronization
+    import TestSupport
     import Testing
 
     /// What both sides know. A characteristic for each kind of access, because BlueZ takes one kind where several are
@@ -168,7 +169,7 @@
             }
             try role.startScan(ScanRequest(services: [Layout.service]))
             defer { role.stopScan() }
-            try await Guest.wait(for: "the peripheral to be found") { get { $0.found != nil } }
+            try await until("the peripheral to be found") { get { $0.found != nil } }
             role.stopScan()
             let connection = try await role.connect(to: try #require(get { $0.found }), events: self)
             return connection
@@ -186,7 +187,7 @@
             _ count: Int, _ connection: any PeripheralConnection, _ id: AttributeID, _ kind: Subscription
         ) async throws -> [UInt8] {
             try await connection.setSubscription(kind, to: id)
-            try await Guest.wait(for: "\(count) bytes by \(kind)") { get { $0.received[id]?.count ?? 0 >= count } }
+            try await until("\(count) bytes by \(kind)") { get { $0.received[id]?.count ?? 0 >= count } }
             return get { $0.received[id] ?? [] }
         }
 

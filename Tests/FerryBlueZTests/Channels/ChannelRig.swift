@@ -130,14 +130,13 @@
         private func wait<Value: Sendable>(
             _ what: String, _ find: @Sendable (inout State) -> Value?
         ) async throws -> Value {
-            for _ in 0..<3000 {
-                if let value = state.withLock({ find(&$0) }) { return value }
-                try await Task.sleep(for: .milliseconds(10))
+            var found: Value?
+            try await until(what) {
+                found = state.withLock { find(&$0) }
+                return found != nil
             }
-            throw RigFailure(description: "waited 30 s for \(what)")
+            return try #require(found)
         }
-
-        struct RigFailure: Error, CustomStringConvertible { let description: String }
 
         /// The peripheral's end of a channel that a central has opened.
         func accepted() async throws -> any L2CAPChannel {

@@ -41,7 +41,7 @@
             }
             for (sender, receiver) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                 let message = (0..<5000).map { $0 * $0 }
-                async let sent: Void = sender.send(message, timeout: .seconds(30))
+                async let sent: Void = sender.send(message, timeout: .unreached)
                 var messages = receiver.messages.makeAsyncIterator()
                 #expect(try await messages.next() == message)
                 try await sent
@@ -59,7 +59,7 @@
             let witnesses = (Witness(), Witness())
             if isSlow {
                 witnesses.1.onFirstChunk = {
-                    for _ in 0..<1000 where witnesses.0.reasons.isEmpty { usleep(10_000) }
+                    while witnesses.0.reasons.isEmpty { usleep(10_000) }
                     usleep(300_000)  // The peer's kernel hears of it a moment later.
                 }
             }
@@ -118,9 +118,9 @@
             let tester = try SocketTester("-r", "-i", "hci0", "-P", "200", "-b", "600", "-I", "600")
             defer { tester.stop() }
             var channel: (any L2CAPChannel)?
-            for _ in 0..<100 where channel == nil {
+            try await until("the tester's socket") {
                 channel = try? await rig.connection.openL2CAPChannel(PSM(rawValue: 200))
-                if channel == nil { try await Task.sleep(for: .milliseconds(50)) }
+                return channel != nil
             }
             let open = try #require(channel)
             #expect(open.maximumChunkSize == 600)

@@ -13,8 +13,6 @@
         .disabled(if: Machine.isHere, "slow in the virtual machine, which has the real sockets"),
         .timeLimit(.minutes(5)))
     struct SocketChannelTests {
-        private static let time = ConformanceTime(timeout: .seconds(20)) { try? await Task.sleep(for: $0) }
-
         private func sockets() throws -> (FileDescriptor, FileDescriptor) {
             var ends: [Int32] = [-1, -1]
             let type = Int32(SOCK_SEQPACKET.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
@@ -33,7 +31,7 @@
         func keepsTheContract(_ requirement: LinkConformance.Requirement, canPause: Bool) async throws {
             let thread = try BusThread()
             defer { thread.stop() }
-            let kit = LinkConformance(time: Self.time, deviations: canPause ? [] : [.cannotPause, .neverFull]) {
+            let kit = LinkConformance(time: .unhurried, deviations: canPause ? [] : [.cannotPause, .neverFull]) {
                 let (a, b) = try sockets()
                 return (channel(a, on: thread, canPause: canPause), channel(b, on: thread, canPause: canPause))
             }
@@ -69,14 +67,5 @@
             #expect(
                 Kernel.returnsCreditsWhenRead(release: release, version: version) == returnsCreditsWhenRead)
         }
-    }
-
-    /// Waits until something is so; fails after ten seconds.
-    func until(_ what: @Sendable () -> Bool) async throws {
-        for _ in 0..<2000 {
-            if what() { return }
-            try await Task.sleep(for: .milliseconds(5))
-        }
-        Issue.record("It did not come to that within ten seconds.")
     }
 #endif

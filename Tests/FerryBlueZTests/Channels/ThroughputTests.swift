@@ -13,7 +13,7 @@
     @Suite(
         .tags(.adapter, .l2cap),
         .enabled(if: Machine.isHere && getenv("FERRY_MEASURE") != nil, "measures, when FERRY_MEASURE is set"),
-        .serialized, .timeLimit(.minutes(4)))
+        .serialized, .timeLimit(.minutes(5)))
     struct ThroughputTests {
         private static let size = 4096
         private static let count = 250
@@ -40,16 +40,13 @@
                 // More than is counted: what the receiver has not read when the channel ends is lost.
                 "-s", "-i", "hci1", "-P", psm, "-b", "\(Self.size)", "-N", "\(Self.count + 80)", "-L", "10", address)
             defer { sender.stop() }
-            for _ in 0..<6000 where !receiver.output.contains("bytes in") {
-                try await Task.sleep(for: .milliseconds(10))
+            try await until("the receiver's line: \(receiver.output); the sender: \(sender.output)") {
+                receiver.output.contains("bytes in")
             }
-            let line = try #require(
-                receiver.output.split(separator: "\n").first { $0.contains("bytes in") },
-                "the receiver says: \(receiver.output); the sender: \(sender.output)")
+            let line = try #require(receiver.output.split(separator: "\n").first { $0.contains("bytes in") })
             // It waits until its end of the channel is gone. Linux 6.1 goes on sending what is queued until then, with the
             // number of a channel that the receiver may have given to the next one.
-            for _ in 0..<1000 where !sender.hasEnded { try await Task.sleep(for: .milliseconds(10)) }
-            try #require(sender.hasEnded, "the sender does not end: \(sender.output)")
+            try await until("the sender's end: \(sender.output)") { sender.hasEnded }
             let words = line.split(separator: " ")
             let seconds = try #require(words.firstIndex(of: "in").flatMap { Double(words[$0 + 1]) })
             return Double(Self.size * Self.count) / seconds

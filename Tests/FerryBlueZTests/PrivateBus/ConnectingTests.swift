@@ -48,7 +48,9 @@
             }
 
             func untilCalled(_ member: String, times: Int = 1) async throws {
-                try await until { daemon.called.filter { $0 == member }.count >= times }
+                try await until("\(times) x \(member) among \(daemon.called)") {
+                    daemon.called.count { $0 == member } >= times
+                }
             }
 
             /// bluetoothd finds a service, and says that there are no others.
@@ -136,7 +138,7 @@
             try await setting.untilCalled("Connect", times: 2)
             calledOff.cancel()
             await #expect(throws: BluetoothError.self) { try await calledOff.value }
-            while await !setting.adapter.engine.connecting.isEmpty { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("the end of the wait") { await setting.adapter.engine.connecting.isEmpty }
             setting.daemon.answer("Connect", with: .success([]))
             _ = try await setting.connect().value
             #expect(!setting.daemon.called.contains("Disconnect"))

@@ -2,6 +2,7 @@
     import CSystemd
     @testable import FerryBlueZ
     import Synchronization
+    import TestSupport
     import Testing
 
     /// An org.bluez on a private bus: one adapter, one device, and whatever a test has it answer.
@@ -57,7 +58,7 @@
                     }
                     bus.call(
                         "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "RequestName",
-                        [.string("org.bluez"), .uint32(0)], timeout: .seconds(30)
+                        [.string("org.bluez"), .uint32(0)], timeout: .unreached
                     ) { reply in
                         if case .success = reply {
                             continuation.resume(returning: true)
@@ -160,7 +161,7 @@
         }
 
         /// Calls the agent that was registered, as bluetoothd does.
-        func ask(_ member: String, _ arguments: [BusValue], timeout: Duration = .seconds(30)) async -> Answer {
+        func ask(_ member: String, _ arguments: [BusValue], timeout: Duration = .unreached) async -> Answer {
             let owner = calls.withLock { $0.last { $0.member == "RegisterAgent" }?.sender } ?? ""
             return await withCheckedContinuation { continuation in
                 thread.execute { [self] in
