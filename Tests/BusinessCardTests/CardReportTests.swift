@@ -25,14 +25,8 @@ import Testing
         let server = Roles(recipe: recipe, showsChunks: showsChunks, console: output.console(), time: time)
         async let serving: Void = server.serve(.example, over: transport("server"), savingTo: nil)
         try await visit()
-        if endsByItself { #expect(await eventually { output.text.contains("Visitor 1 ") }, "\(output.text)") }
-        let passing = Task {
-            while !Task.isCancelled {
-                time.advance(by: server.timeout)
-                try await Task.sleep(for: .milliseconds(5))
-            }
-        }
-        defer { passing.cancel() }
+        if endsByItself { try await until("a visit in \(output.text)") { output.text.contains("Visitor 1 ") } }
+        async let _: Void = time.pass(server.timeout)
         try await serving
     }
 
@@ -56,7 +50,7 @@ import Testing
     func mismatch(_ sent: FramingChoice, _ received: FramingChoice) async throws {
         let output = Output()
         try? await serve(Recipe(framing: sent), output) {
-            let link = try await transport("visitor").connect(timeout: .seconds(30))
+            let link = try await transport("visitor").connect(timeout: .unreached)
             let visitor = Party(
                 role: "client", recipe: Recipe(framing: received), timeout: .milliseconds(300),
                 console: Output().console())
@@ -71,7 +65,7 @@ import Testing
         let output = Output { event.yield($0) }
         let error = await #expect(throws: CardError.self) {
             try await serve(Recipe(framing: .sequenced), showsChunks: true, endsByItself: false, output) {
-                let link = try await transport("visitor").connect(timeout: .seconds(30))
+                let link = try await transport("visitor").connect(timeout: .unreached)
                 link.activate(Silence())
                 for await line in events where line.contains("sent") { break }
             }
@@ -126,7 +120,7 @@ import Testing
 
     @Test("A card that still moves is not called a wrong framing") func slow() async throws {
         let listener = try await transport("server").listen()
-        let connecting = Task { try await transport("client").connect(timeout: .seconds(30)) }
+        let connecting = Task { try await transport("client").connect(timeout: .unreached) }
         var links = listener.links.makeAsyncIterator()
         let server = try #require(await links.next())
         server.activate(Silence())
@@ -166,20 +160,14 @@ import Testing
             try await server.serve(
                 .example, over: GATTTransport(adapter: adapter, configuration: layout), savingTo: nil)
         }
-        #expect(await eventually { output.text.contains("Waiting for visitors") })
+        try await until("the server") { output.text.contains("Waiting for visitors") }
         adapter.setState(.resetting)
-        #expect(await eventually { output.text.contains("Adapter here has gone") })
+        try await until("the reset") { output.text.contains("Adapter here has gone") }
         adapter.setState(.poweredOn)
-        #expect(await eventually { output.text.contains("Visitors can come again.") })
+        try await until("power") { output.text.contains("Visitors can come again.") }
         adapter.setState(.unsupported)
-        #expect(await eventually { output.text.contains("Adapter here has been removed") })
-        let passing = Task {
-            while !Task.isCancelled {
-                time.advance(by: server.timeout)
-                try await Task.sleep(for: .milliseconds(5))
-            }
-        }
-        defer { passing.cancel() }
+        try await until("the removal") { output.text.contains("Adapter here has been removed") }
+        async let _: Void = time.pass(server.timeout)
         let error = await #expect(throws: CardError.self) { try await serving.value }
         #expect(error?.description.hasPrefix("No visitor could come. Adapter here has been removed") == true)
     }

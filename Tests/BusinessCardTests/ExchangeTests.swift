@@ -42,7 +42,7 @@ import Testing
     @Test func theReportCountsChunksAndWaits() async throws {
         let output = Output()
         var roles = roles(output, Recipe(chunkSize: 8))
-        roles.radio.interval = .milliseconds(2)
+        roles.radio.interval = .milliseconds(10)
         try await roles.exchange(.example, savingTo: nil)
         let facts = output.facts
         // 227 bytes of JSON: 28 chunks of 8, one of 3, and the marker.
@@ -88,15 +88,17 @@ import Testing
         var roles = roles(output, Recipe())
         roles.radio.rssi = -90 ... -60
         var message = ""
-        for timeout in Self.patience where !message.contains("-24 dBm") {
-            roles.timeout = timeout
+        // Longer each time, until an advertisement has been heard.
+        roles.timeout = .milliseconds(50)
+        while !message.contains("-24 dBm") {
+            roles.timeout *= 4
             let error = await #expect(throws: FerryError.self) { try await roles.exchange(.example, savingTo: nil) }
             #expect(error?.code == .timedOut)
             message = error?.message ?? ""
         }
         #expect(message.contains("outside the signal-strength window -90...-60 dBm: -24 dBm"), "\(message)")
         roles.radio.rssi = -32 ... -15
-        roles.timeout = .seconds(30)
+        roles.timeout = .unreached
         try await roles.exchange(.example, savingTo: nil)
     }
 
@@ -104,21 +106,19 @@ import Testing
         let (sending, hasBegun) = AsyncStream<Void>.makeStream()
         let output = Output { if $0.contains("sent") { hasBegun.yield() } }
         var roles = roles(output, Recipe(framing: .length, chunkSize: 1))
-        roles.radio.interval = .milliseconds(50)  // two bytes each: 6 s in all
+        roles.radio.interval = .milliseconds(50)  // two bytes each: longer than the test may last
+        let card = Card(firstName: String(repeating: "x", count: 100_000), contact: "x")
         roles.showsChunks = true
-        let exchange = Task { [roles] in try await roles.exchange(.example, savingTo: nil) }
+        let exchange = Task { [roles] in try await roles.exchange(card, savingTo: nil) }
         for await _ in sending { break }
         exchange.cancel()
         await #expect(throws: (any Error).self) { try await exchange.value }
         #expect(!output.text.contains("equals"))
     }
 
-    /// Short at first; long if the machine is too busy for an advertisement to be heard so soon.
-    private static let patience: [Duration] = [.milliseconds(200), .seconds(2), .seconds(20)]
-
     private func roles(_ output: Output, _ recipe: Recipe) -> Roles {
         Roles(
-            radio: RadioSettings(chunkSize: recipe.chunkSize ?? 20), recipe: recipe, timeout: .seconds(30),
+            radio: RadioSettings(chunkSize: recipe.chunkSize ?? 20), recipe: recipe, timeout: .unreached,
             console: output.console())
     }
 }
@@ -143,13 +143,7 @@ import Testing
         try await visitor.receive(over: transport("first"), reply: nil, savingTo: nil)
         try await visitor.receive(over: transport("second"), reply: theirs, savingTo: nil)
         for await line in events where line.contains("Saved") { break }
-        let passing = Task {
-            while !Task.isCancelled {
-                time.advance(by: server.timeout)
-                try await Task.sleep(for: .milliseconds(5))
-            }
-        }
-        defer { passing.cancel() }
+        async let _: Void = time.pass(server.timeout)
         try await serving
         #expect(
             visitorOutput.text.components(separatedBy: "Card that arrived\n  Name            Ada Lovelace").count == 3)
@@ -185,8 +179,9 @@ import Testing
 
     @Test func sidesWithDifferentFramingsAreToldToCheck() async throws {
         let error = await #expect(throws: CardError.self) {
-            // Without the marker at its end a message is never whole.
-            try await handOver(with: Recipe(framing: .length), receivingWith: Recipe(framing: .eom))
+            // Without the marker at its end a message is never whole: 229 bytes have come, and no more do.
+            try await handOver(
+                with: Recipe(framing: .length, chunkSize: 20), receivingWith: Recipe(framing: .eom), givingUpAfter: 12)
         }
         #expect(error?.description.contains("same --framing, --codec and --compress") == true)
     }
@@ -202,7 +197,7 @@ import Testing
                 break
             }
         }()
-        let link = try await transport("client").connect(timeout: .seconds(30))
+        let link = try await transport("client").connect(timeout: .unreached)
         let client = Party(role: "client", console: Output().console())
         await #expect(throws: (any Error).self) { _ = try await client.receive(over: link) }
         try await leaving
@@ -214,20 +209,33 @@ import Testing
         func linkDidClose(_ reason: FerryError) {}
     }
 
-    private func handOver(with sent: Recipe, receivingWith received: Recipe) async throws {
+    /// - Parameter chunks: how many come before the receiver's time passes; nil where it stands still.
+    private func handOver(
+        with sent: Recipe, receivingWith received: Recipe, givingUpAfter chunks: Int? = nil
+    ) async throws {
         let listener = try await transport("server").listen()
         let console = Output().console()
         async let delivery: Party.Delivery? = {
             for await link in listener.links {
-                let server = Party(role: "server", recipe: sent, timeout: .seconds(30), console: console)
+                let server = Party(role: "server", recipe: sent, timeout: .unreached, console: console)
                 return try await server.handOver(.example, over: link)
             }
             return nil
         }()
-        let link = try await transport("client").connect(timeout: .seconds(30))
-        let client = Party(role: "client", recipe: received, timeout: .milliseconds(500), console: console)
-        let result: Result<Card, any Error>
-        do { result = .success(try await client.receive(over: link).card) } catch { result = .failure(error) }
+        let link = try await transport("client").connect(timeout: .unreached)
+        let (output, time) = (Output(), VirtualTime())
+        let client = Party(
+            role: "client", recipe: received, console: output.console(), showsChunks: true, time: time)
+        let receiving = Task { try await client.receive(over: link).card }
+        if let chunks {
+            try await until("\(chunks) chunks in \(output.text)") {
+                output.text.components(separatedBy: "client  received").count > chunks
+            }
+            // The client looks at the time when all has come, or before.
+            async let _: Void = time.pass(client.timeout)
+            _ = await receiving.result
+        }
+        let result = await receiving.result
         _ = try await delivery
         _ = try result.get()
     }
