@@ -8,8 +8,15 @@ struct ExploreProgramTests {
         try await ProgramShell.run(script, ["T": "--transport loopback"])
     }
 
+    /// Scans for longer each time, until both peripherals have been heard.
+    private func scan(_ script: String, heard names: [String] = ["Ferry room", "Ferry belt"]) async throws -> String {
+        try await ProgramShell.run(script, ["T": "--transport loopback"]) { output in
+            names.allSatisfy { output.contains($0) }
+        }
+    }
+
     @Test("In a pipe a scan is a table at the end, and JSON by the line") func scan() async throws {
-        let output = try await run("$FERRY scan $T --seconds 2; echo $?")
+        let output = try await scan("$FERRY scan $T --seconds $N; echo $?")
         #expect(output.contains(#/(?m)^NAME +ADDRESS +RSSI +AGE +SERVICES$/#), "\(output)")
         #expect(
             output.contains(
@@ -19,21 +26,22 @@ struct ExploreProgramTests {
         #expect(
             output.contains("Ferry belt") && output.contains("Heart Rate") && output.hasSuffix("\n0\n"), "\(output)")
         #expect(!output.contains("\u{1B}"))
-        let filtered = try await run("$FERRY scan $T --seconds 2 --service 'heart rate' --json; echo $?")
+        let filtered = try await scan(
+            "$FERRY scan $T --seconds $N --service 'heart rate' --json; echo $?", heard: ["Ferry belt"])
         #expect(filtered.contains("\"name\":\"Ferry belt\""), "\(filtered)")
         #expect(filtered.contains("\"serviceNames\":[\"Heart Rate\"]") && !filtered.contains("room"), "\(filtered)")
     }
 
     @Test("On a terminal the table is drawn anew; Ctrl-C leaves it there") func live() async throws {
-        let output = try await run(
+        let drawn = try await scan(#"script -qec "$FERRY scan $T --seconds $N" /dev/null"#, heard: ["\u{1B}[3A\r"])
+        #expect(drawn.contains("Ferry room") && drawn.contains("Ferry belt"), "\(drawn)")
+        let output = try await scan(
             """
-            script -qec "$FERRY scan $T --seconds 3" /dev/null
-            $PROGRAM scan $T --seconds 60 > out & p=$!
+            $FERRY scan $T --seconds 3600 > out & p=$!
             # Until it listens for signals; one before would be lost.
-            for i in $(seq 600); do ls -l /proc/$p/fd 2> /dev/null | grep -q signalfd && break; sleep 0.05; done
-            sleep 2; kill -INT $p; wait $p; echo "ended $?"; cat out
+            until ls -l /proc/$p/fd 2> /dev/null | grep -q signalfd; do sleep 0.05; done
+            sleep $N; kill -INT $p; wait $p; echo "ended $?"; cat out
             """)
-        #expect(output.contains("\u{1B}[3A\r"), "\(output)")
         #expect(output.contains("ended 130\n") && output.hasSuffix("Heart Rate\n"), "\(output)")
     }
 
@@ -67,7 +75,7 @@ struct ExploreProgramTests {
             $FERRY write $T 'Ferry room' $N --as text 'Hello there' --read-back
             $FERRY write $T 'Ferry room' $N 00ff --without-response --read-back
             $FERRY watch $T 'Ferry room' Temperature --as int16 --count 2 2>&1 | sed 's/^[0-9.]* //'
-            $FERRY watch $T 'Ferry belt' --seconds 30 --json 2>/dev/null | head -n 1 | grep -c '"name":"Heart Rate Measurement"'
+            $FERRY watch $T 'Ferry belt' --seconds 3600 --json 2>/dev/null | head -n 1 | grep -c '"name":"Heart Rate Measurement"'
             """)
         let lines = output.split(separator: "\n").map(String.init)
         try #require(lines.count == 8, "\(output)")
@@ -90,7 +98,6 @@ struct ExploreProgramTests {
             ("scan", 64, "--transport"), ("scan --transport unix:x", 64, "is no Bluetooth adapter"),
             ("scan $T --seconds 0", 64, "0.1 to 86400"), ("scan $T --rssi 30", 64, "-127 to 20"),
             ("scan $T --service frob", 64, "is not a Bluetooth UUID"),
-            ("inspect $T nobody --timeout 2", 1, "\"nobody\" was not heard within 2.0 s; heard: Ferry "),
             ("inspect $T nobody --timeout 0", 64, "0.1 to 3600"),
             ("read $T 'Ferry room' frob", 1, "There is no characteristic \"frob\". There are: 180A/2A29"),
             ("read $T 'Ferry room' 2A29 --as uint16", 1, "The value is no uint16: 5 bytes"),
@@ -104,6 +111,13 @@ struct ExploreProgramTests {
         let output = try await run("$FERRY \(arguments); echo \"status $?\"")
         #expect(output.contains(words), "\(output)")
         #expect(output.hasSuffix("status \(status)\n"), "\(output)")
+    }
+
+    @Test("A name that is not heard is told, and who is") func unheard() async throws {
+        let output = try await scan(
+            "$FERRY inspect $T nobody --timeout $N; echo \"status $?\"", heard: ["heard: Ferry "])
+        #expect(output.contains(#/"nobody" was not heard within \d+\.0 s; heard: Ferry /#), "\(output)")
+        #expect(output.hasSuffix("status 1\n"), "\(output)")
     }
 
     @Test("Whoever reads the output may go") func brokenPipe() async throws {

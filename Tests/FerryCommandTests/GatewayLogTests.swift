@@ -46,7 +46,7 @@
                     return String(decoding: text, as: UTF8.self)
                 }
                 // There is room when the others are written.
-                #expect(await eventually { writer.waiting == 0 })
+                try await until("an empty queue") { writer.waiting == 0 }
                 writer.write("last\n")
                 let lines = await reading.value.split(separator: "\n").map { $0.prefix { $0 != "x" } }
                 #expect(lines.prefix(10) == (0..<10).map { "\($0) " }[...])
@@ -73,9 +73,9 @@
                     """
                     echo one | $FERRY send --store peer --transport unix:socket --lines - >sent 2>&1 &
                     sender=$!
-                    $PROGRAM gateway --transport unix:socket --store store --nats $NATS --name g1 --log-level trace >out 2>err &
+                    $FERRY gateway --transport unix:socket --store store --nats $NATS --name g1 --log-level trace >out 2>err &
                     gateway=$!
-                    for i in $(seq 600); do grep -q 'The stream has the record' err && grep -q 'A visit is over' err && break; sleep 0.1; done
+                    until_there err 'The stream has the record'; until_there err 'A visit is over'
                     wait $sender
                     kill $gateway; wait $gateway
                     grep -o 'info: Connected. gateway=g1 part=stream' err

@@ -59,11 +59,11 @@ import Testing
         try await ProgramShell.run(script, ["T": "--transport \(transport)"])
     }
 
-    /// Waits until the server listens, connects, and ends the server.
+    /// Waits until the server listens, connects for a second or more, and ends the server.
     private let together = """
-        $PROGRAM bench --serve $T $S > served 2>&1 & s=$!
+        $FERRY bench --serve $T $S > served 2>&1 & s=$!
         until_size served 0
-        $FERRY bench --connect $T $C; echo "connected $?"
+        $FERRY bench --connect $T --seconds $N.2 $C; echo "connected $?"
         kill -INT $s; wait $s; echo "served $?"; cat served
         """
 
@@ -71,21 +71,18 @@ import Testing
         "Both directions, two sizes, a line a second, over Unix sockets and TCP",
         arguments: ["unix:./s", "tcp:\(ProgramShell.host):20002"])
     func bothDirections(_ transport: String) async throws {
+        let measured = try ["notify", "write"].flatMap { what in
+            try [100, 4096].map { size in
+                try Regex("(?m)^\(what), messages of \(size) bytes: [1-9][0-9.]* kbit/s, [1-9]")
+            }
+        }
         let output = try await ProgramShell.run(
-            together,
-            [
-                "T": "--transport \(transport)", "S": "", "C": "--seconds 1.2 --message-size 100,4096",
-            ])
+            together, ["T": "--transport \(transport)", "S": "", "C": "--message-size 100,4096"]
+        ) { output in measured.allSatisfy { output.ranges(of: $0).count == 2 } }
         let sides = output.components(separatedBy: "connected 0\nserved 130\n")
         try #require(sides.count == 2, "\(output)")
         for side in sides {
-            for what in ["notify", "write"] {
-                for size in [100, 4096] {
-                    #expect(
-                        side.contains(try Regex("(?m)^\(what), messages of \(size) bytes: [1-9][0-9.]* kbit/s, [1-9]")),
-                        "\(output)")
-                }
-            }
+            for regex in measured { #expect(side.contains(regex), "\(output)") }
             #expect(side.contains(#/(?m)^ +\d+\.\d s  received +\d+\.\d kbit\/s  \d+ messages$/#), "\(output)")
             #expect(side.contains(#/(?m)^ +\d+\.\d s  sent +\d+\.\d kbit\/s  \d+ messages$/#), "\(output)")
         }
@@ -97,8 +94,9 @@ import Testing
             together,
             [
                 "T": "--transport unix:./s", "S": "--framing sequenced",
-                "C": "--framing sequenced --json --seconds 1 --direction write",
-            ])
+                "C": "--framing sequenced --json --direction write",
+            ]
+        ) { $0.contains(#/"goodput":[1-9]/#) }
         #expect(output.hasPrefix("{\"chunkSize\":"), "\(output)")
         #expect(output.contains(#/"direction":"write","event":"result","goodput":[1-9]/#), "\(output)")
         #expect(output.contains("connected 0\nserved 130\n"), "\(output)")
@@ -107,9 +105,9 @@ import Testing
     @Test("A client that is killed does not end the server") func killed() async throws {
         let output = try await run(
             """
-            $PROGRAM bench --serve $T > served 2>&1 & s=$!
+            $FERRY bench --serve $T > served 2>&1 & s=$!
             until_size served 0
-            $PROGRAM bench --connect $T --seconds 60 > first & c=$!; until_size first 0
+            $FERRY bench --connect $T --seconds 60 > first & c=$!; until_size first 0
             kill -9 $c; wait $c 2> /dev/null
             $FERRY bench --connect $T --seconds 1 --direction write > /dev/null; echo "connected $?"
             kill -INT $s; wait $s; echo "served $?"; grep -c 'The visit has failed: ' served

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 /// `ferry` as people run it: by a shell.
@@ -10,8 +11,9 @@ enum ProgramShell {
         return "127.\(64 + number >> 16 & 0x7F).\(number >> 8 & 0xFF).\(number & 0xFF)"
     }()
 
-    /// Runs a script in a folder of its own, with `$FERRY` (which ends after a minute), `$PROGRAM` (for signals) and the
-    /// variables; `both RECEIVER SENDER` runs the two arguments and prints how each has ended.
+    /// Runs a script in a folder of its own, with `$FERRY` and the variables. `both RECEIVER SENDER` runs the two arguments and
+    /// prints how each has ended. `until_size FILE BYTES` waits for more bytes, `until_there FILE TEXT` for the text. Ends the
+    /// script and its programs when the test is cancelled: there is no other limit.
     ///
     /// - Returns: what it and its programs have printed.
     static func run(_ script: String, _ variables: [String: String] = [:]) async throws -> String {
@@ -27,11 +29,12 @@ enum ProgramShell {
         process.executableURL = URL(fileURLWithPath: "/bin/bash")
         process.currentDirectoryURL = folder
         process.environment = ProcessInfo.processInfo.environment.merging([
-            "FERRY": "timeout 60 \(program.path)", "PROGRAM": program.path,
+            "FERRY": program.path
         ]) { $1 }.merging(variables) { $1 }
         let helpers = """
             both() { eval "$1" & local r=$!; eval "$2"; echo "sent $?"; wait $r; echo "received $?"; }
-            until_size() { for i in $(seq 600); do [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt $2 ] && return; sleep 0.05; done; }
+            until_size() { until [ "$(stat -c %s "$1" 2>/dev/null || echo 0)" -gt $2 ]; do sleep 0.05; done; }
+            until_there() { until grep -qa "$2" "$1" 2> /dev/null; do sleep 0.05; done; }
 
             """
         process.arguments = ["-c", helpers + script]
@@ -40,12 +43,32 @@ enum ProgramShell {
         process.standardError = pipe
         process.standardInput = FileHandle.nullDevice
         try process.run()
-        return await withCheckedContinuation { continuation in
-            Thread.detachNewThread {
-                let data = pipe.fileHandleForReading.readDataToEndOfFile()
-                process.waitUntilExit()
-                continuation.resume(returning: String(decoding: data, as: UTF8.self))
+        // Foundation begins a process group with each process.
+        let group = process.processIdentifier
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                Thread.detachNewThread {
+                    let data = pipe.fileHandleForReading.readDataToEndOfFile()
+                    process.waitUntilExit()
+                    continuation.resume(returning: String(decoding: data, as: UTF8.self))
+                }
             }
+        } onCancel: {
+            kill(-group, SIGKILL)
+        }
+    }
+
+    /// Runs a script whose programs end after some seconds, `$N`, with more of them each time, until its output has what a busy
+    /// machine does later.
+    static func run(
+        _ script: String, _ variables: [String: String] = [:], untilThere isThere: (String) throws -> Bool
+    ) async throws -> String {
+        var seconds = 1
+        while true {
+            let output = try await run(script, variables.merging(["N": "\(seconds)"]) { $1 })
+            if try isThere(output) { return output }
+            guard !Task.isCancelled else { throw NotYet("what is looked for is missing in \(output)") }
+            seconds *= 3
         }
     }
 }

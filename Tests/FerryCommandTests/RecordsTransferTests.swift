@@ -36,8 +36,8 @@
             let output = try await run(
                 """
                 seq 1500 > lines
-                $PROGRAM receive --store in $T > first & r=$!
-                $PROGRAM send --store out $T --lines lines & s=$!
+                $FERRY receive --store in $T > first & r=$!
+                $FERRY send --store out $T --lines lines & s=$!
                 until_size first 500; kill -9 $r $s; wait $r $s 2>/dev/null
                 # All of them were accepted before the first was sent.
                 both '$FERRY receive --store in $T > second' '$FERRY send --store out $T'
@@ -84,7 +84,7 @@
             let output = try await run(
                 """
                 for number in $(seq 2000); do printf '%01000d\\n' $number; done > lines
-                $PROGRAM send --store out $T --listen --fleet --lines lines 2>/dev/null & s=$!
+                $FERRY send --store out $T --listen --fleet --lines lines 2>/dev/null & s=$!
                 # A file that must not grow is as good as a full disk.
                 (trap '' XFSZ; ulimit -f 1000; $FERRY receive --store full $T --connect >/dev/null 2>&1; echo "received $?")
                 $FERRY receive --store in $T --connect > got; echo "received $?"

@@ -20,10 +20,10 @@ import Testing
             """
             cat > run <<'END'
             echo $$ > pid
-            exec "$PROGRAM" bench --transport loopback --seconds 0.3 --mtu 23,185,247,517 --interval 7.5,15,30,60,90 > out
+            exec "$FERRY" bench --transport loopback --seconds 0.3 --mtu 23,185,247,517 --interval 7.5,15,30,60,90 > out
             END
             script -qfec "sh run" typescript > /dev/null & s=$!
-            for i in $(seq 600); do grep -qa '\\] 2 of 20' typescript 2> /dev/null && break; sleep 0.05; done
+            until_there typescript '\\] 2 of 20'
             kill -INT $(cat pid); wait $s; echo "status $?"; cat out
             """)
         #expect(output.hasPrefix("status 130\n"), "\(output)")

@@ -12,7 +12,7 @@ import Testing
             both '$FERRY receive --transport unix:./s out' '$FERRY send --transport unix:./s --log log big' > /dev/null
             $FERRY trace log > traced; echo "log $?"; grep -c '= message' traced; tail -n 1 traced
             $FERRY trace < log | cmp - traced; echo "pipe $?"
-            script -qefc "$PROGRAM trace log" typescript > /dev/null; echo "terminal $?"; tr -d '\\r' < typescript | grep -c '= message'
+            script -qefc "$FERRY trace log" typescript > /dev/null; echo "terminal $?"; tr -d '\\r' < typescript | grep -c '= message'
             printf '> ff\\n' | $FERRY trace > /dev/null; echo "unknown $?"
             $FERRY trace nothing; echo "none $?"
             $FERRY trace --framing odd log; echo "usage $?"
@@ -99,14 +99,13 @@ import Testing
         let output = try await ProgramShell.run(
             """
             # The start takes a moment, the days after it longer than anybody waits.
-            LONG="$PROGRAM fleet simulate --gateways 10 --peers 1000 --minutes 1440"
-            wait_for() { for i in $(seq 1200); do grep -q ' start' $1 2> /dev/null && break; sleep 0.05; done; }
+            LONG="$FERRY fleet simulate --gateways 10 --peers 1000 --minutes 1440"
             for signal in TERM KILL; do
                 $LONG > lines & p=$!
-                wait_for lines; kill -$signal $p; wait $p 2> /dev/null; echo "$signal $?"; grep -c ' start' lines; rm lines
+                until_there lines ' start'; kill -$signal $p; wait $p 2> /dev/null; echo "$signal $?"; grep -c ' start' lines; rm lines
             done
             # Ctrl-C, as somebody types it.
-            { wait_for typed; printf '\\003'; sleep 1; } | script -qefc "$LONG" typed > /dev/null; echo "typed $?"; grep -c ' start' typed
+            { until_there typed ' start'; printf '\\003'; sleep 1; } | script -qefc "$LONG" typed > /dev/null; echo "typed $?"; grep -c ' start' typed
             """)
         for line in ["TERM 143\n1", "KILL 137\n1", "typed 130\n1"] {
             #expect(output.contains("\(line)\n"), "\(line): \(output)")
