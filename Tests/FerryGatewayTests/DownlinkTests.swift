@@ -27,7 +27,8 @@
             var configuration: Downlink.Configuration {
                 var configuration = Downlink.Configuration(servers: [server.url], stream: "down")
                 configuration.servers.reconnectDelay = .milliseconds(20)
-                configuration.servers.connectTimeout = .seconds(30)
+                configuration.servers.connectTimeout = .unreached
+                // A request that a killed server has taken with it is made again after that.
                 configuration.servers.requestTimeout = .seconds(10)
                 configuration.lookInterval = .milliseconds(200)
                 return configuration
@@ -41,7 +42,7 @@
 
             func connect() async throws -> NATSConnection {
                 var servers = configuration.servers
-                servers.requestTimeout = .seconds(30)
+                servers.requestTimeout = .unreached
                 return try await NATSConnection.connect(servers)
             }
 
@@ -63,7 +64,7 @@
         private func publish(_ numbers: ClosedRange<Int>, _ streams: [String], _ connection: NATSConnection)
             async throws
         {
-            let publisher = try await NATSPublisher(connection, to: "down", timeout: .seconds(30))
+            let publisher = try await NATSPublisher(connection, to: "down", timeout: .unreached)
             for number in numbers {
                 for stream in streams {
                     // Under a name, so that what a killed server has is not there twice.
@@ -93,7 +94,7 @@
             let downlinks = try stores.map { try Downlink($0, setting.configuration, servesAll: false) }
             let running = downlinks.map { downlink in Task { try await downlink.run() } }
             let connection = try await setting.connect()
-            while !(downlinks.allSatisfy { $0.status.isConnected }) { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("both connections") { downlinks.allSatisfy { $0.status.isConnected } }
             try await publish(1...20, ["s", "%"], connection)
             var found: [String: [Int]] = [:]
             let all = ["s": Array(1...60), "": Array(1...60)]
@@ -115,9 +116,9 @@
                 }
                 // In the end also until all has left the stream, but for its very last message.
                 if found == all {
-                    while try await connection.state(of: "down").messages > 1 {
+                    try await until("the end of the stream") {
                         try await setting.visit(store)
-                        try await Task.sleep(for: .milliseconds(20))
+                        return try await connection.state(of: "down").messages <= 1
                     }
                     break
                 }
@@ -142,15 +143,15 @@
             let downlink = try Downlink(store, setting.configuration, observer: journal)
             let running = Task { try await downlink.run() }
             let connection = try await setting.connect()
-            while !downlink.status.isConnected { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("a connection") { downlink.status.isConnected }
             try await publish(1...3, ["s"], connection)
             // Larger than the store takes: it says so, and what was before it goes on.
-            let publisher = try await NATSPublisher(connection, to: "down", timeout: .seconds(30))
+            let publisher = try await NATSPublisher(connection, to: "down", timeout: .unreached)
             let large = NATSMessage("ferry.commands.ada%3A1.s", bytes: Array(repeating: 65, count: 200))
             let receipt = try await publisher.publish(.init(large, id: "large"))
             try await publish(4...5, ["s"], connection)
-            while !(downlink.status.trouble ?? "").contains("largestRecord") {
-                try await Task.sleep(for: .milliseconds(5))
+            try await until("trouble with its size") {
+                downlink.status.trouble?.contains("largestRecord") == true
             }
             try await connection.remove("ferry.commands.ada%3A1.s", through: receipt.sequence, in: "down")
             var found: [String: [Int]] = [:]
@@ -159,9 +160,9 @@
                 try await take(setting.peer, into: &found)
             }
             #expect(found["s"]?.suffix(2) == [4, 5])
-            while try await connection.state(of: "down").messages > 1 {
+            try await until("the end of the stream") {
                 try await setting.visit(store)
-                try await Task.sleep(for: .milliseconds(20))
+                return try await connection.state(of: "down").messages <= 1
             }
             running.cancel()
             _ = await running.result

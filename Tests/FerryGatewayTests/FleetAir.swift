@@ -70,7 +70,7 @@
                 var bounds = PeerRounds.Configuration()
                 bounds.interval = .milliseconds(50)
                 bounds.idle = .milliseconds(200)
-                bounds.connectTimeout = .seconds(30)
+                bounds.connectTimeout = .unreached
                 bounds.roomInterval = .seconds(2)
                 hearing = RadioHearing(adapter, layout.service) { [weak keeper] in keeper?.heard($0, signal: $1) }
                 var configuration = Gateway.Configuration(
@@ -102,10 +102,5 @@
                 await store.close()
             }
         }
-    }
-
-    /// Waits for a condition, as long as the test may last.
-    func until(_ condition: () async throws -> Bool) async throws {
-        while !(try await condition()) { try await Task.sleep(for: .milliseconds(5)) }
     }
 #endif

@@ -4,6 +4,7 @@
     import FerryNATS
     import Foundation
     import GRDB
+    import GatewayRig
     import TestSupport
     import Testing
 
@@ -41,25 +42,25 @@
                 configuration.stream.maximumMessages = 30
             }
             try await append(100, to: peer)
-            try await until { one.keeper.status.trouble?.contains("and is to have 50000") == true }
-            try await until { one.keeper.ownedPeers.isEmpty }
+            try await until("high water") { one.keeper.status.trouble?.contains("and is to have 50000") == true }
+            try await until("a gateway without peers") { one.keeper.ownedPeers.isEmpty }
             // On a machine that stood still it may have lost the peer before, and got it again.
             let begun = one.keeper.status.begun
             let two = try air.gateway("two")
             try await append(10, to: peer)
-            try await peer.drained("collector", within: .seconds(60))
-            try await until { two.keeper.status.begun >= 1 }
+            try await peer.drained("collector", within: .unreached)
+            try await until("the second gateway's lease") { two.keeper.status.begun >= 1 }
             #expect(one.keeper.ownedPeers.isEmpty && one.keeper.status.begun == begun)
 
             // Somebody takes out of the stream what it has.
-            let connection = try await NATSConnection.connect(NATSConfiguration(servers: [air.server.url]))
-            try await until {
+            let connection = try await air.server.connect()
+            try await until("low water") {
                 try await connection.publish(NATSMessage("$JS.API.STREAM.PURGE.short", bytes: []))
                 return try await one.store.undoneBytes() <= 37_500
             }
             await two.end()
             try await append(10, to: peer)
-            try await peer.drained("collector", within: .seconds(60))
+            try await peer.drained("collector", within: .unreached)
             #expect(one.keeper.status.begun > begun)
             await one.end()
             await air.end()
@@ -70,21 +71,21 @@
             let peer = air.peer
             let one = try air.gateway("one")
             try await append(1, to: peer)
-            try await peer.drained("collector", within: .seconds(60))
+            try await peer.drained("collector", within: .unreached)
             try await allow(1, one.store)
             try await append(50, to: peer)
-            try await until { one.keeper.status.trouble?.contains("is full") == true }
+            try await until("a full disk") { one.keeper.status.trouble?.contains("is full") == true }
             // It lets go by itself, though nobody else is there.
-            try await until { one.keeper.ownedPeers.isEmpty }
+            try await until("a gateway without peers") { one.keeper.ownedPeers.isEmpty }
             let two = try air.gateway("two")
-            try await peer.drained("collector", within: .seconds(60))
+            try await peer.drained("collector", within: .unreached)
             #expect(two.keeper.status.begun >= 1)
 
             // With room again it has what comes next.
             try await allow(10_000, one.store)
             await two.end()
             try await append(50, to: peer)
-            try await peer.drained("collector", within: .seconds(60))
+            try await peer.drained("collector", within: .unreached)
             #expect(try await one.store.undone() > 0)
             await one.end()
             await air.end()

@@ -4,6 +4,7 @@
     import FerryGateway
     import FerryNATS
     import Foundation
+    import GatewayRig
     import Synchronization
     import TestSupport
     import Testing
@@ -31,12 +32,7 @@
                 let visits = visits
                 self.keeper = keeper
                 task = Task {
-                    async let ears: Void = {
-                        while !Task.isCancelled {
-                            keeper.heard(peer, signal: signal)
-                            try? await Task.sleep(for: .milliseconds(50))
-                        }
-                    }()
+                    async let ears: Void = repeatedly { keeper.heard(peer, signal: signal) }
                     try await keeper.run(visits)
                     await ears
                 }
@@ -51,7 +47,7 @@
         @Test func aDeadGatewaysPeerIsTakenOverAndWhatItSaysLaterIsRefused() async throws {
             let server = try NATSServer()
             try await server.start()
-            let connection = try await NATSConnection.connect(NATSConfiguration(servers: [server.url]))
+            let connection = try await server.connect()
             var owners = NATSStream("owners", subjects: ["ferry.owners.>"])
             owners.maximumBytes = 1 << 24
             try await connection.open(owners)
@@ -66,21 +62,21 @@
             try await connection.flush()
 
             let one = try Hearing(.init(short: "one", server), "address:C0", signal: -50)
-            try await until { one.keeper.token(of: "address:C0") != nil }
+            try await until("the end of the lease") { one.keeper.token(of: "address:C0") != nil }
             #expect(ContinuousClock.now - death >= .seconds(2))
             let first = try #require(one.keeper.token(of: "address:C0"))
             #expect(first > old)
-            try await until { one.visits.peers.withLock { $0 == ["address:C0"] } }
+            try await until("a visit") { one.visits.peers.withLock { $0 == ["address:C0"] } }
 
             // A better one does not take what is somebody's.
             let two = try Hearing(.init(short: "two", server), "address:C0", signal: -45)
-            try await until { two.keeper.status.isConnected }
-            for _ in 0..<100 {
+            try await until("the second gateway") { two.keeper.status.isConnected }
+            for _ in 0..<500 {
                 let before = one.keeper.token(of: "address:C0")
                 let other = two.keeper.token(of: "address:C0")
                 // The same tenure before and after means that it was the owner meanwhile.
                 if before != nil, before == one.keeper.token(of: "address:C0") { #expect(other == nil) }
-                try await Task.sleep(for: .milliseconds(5))
+                _ = try await bucket.keys()
             }
             let directory = try await FleetDirectory.open("leases", on: connection)
             var reports: [String] = []
@@ -97,7 +93,7 @@
             // One that ends gives its peers up, and another has them at once.
             await one.end()
             #expect(one.keeper.ownedPeers.isEmpty && one.visits.peers.withLock(\.isEmpty))
-            try await until { two.keeper.token(of: "address:C0") != nil }
+            try await until("the second gateway's lease") { two.keeper.token(of: "address:C0") != nil }
             let second = try #require(two.keeper.token(of: "address:C0"))
             #expect(second > first)
             // The dead one wakes up.
@@ -141,12 +137,12 @@
             let keeper = try LeaseKeeper(.init(short: "one", server))
             let visits = Hanging()
             let running = Task { try await keeper.run(visits) }
-            while visits.begun.withLock({ $0 == 0 }) {
+            try await until("a visit") {
                 keeper.heard("address:C0", signal: -50)
-                try await Task.sleep(for: .milliseconds(5))
+                return visits.begun.withLock { $0 > 0 }
             }
             keeper.pause(FerryError(.queueFull, "There is no room."))
-            try await until { keeper.status.late == 1 }
+            try await until("a late end") { keeper.status.late == 1 }
             #expect(keeper.status.trouble == "The visit to address:C0 did not end when its lease was over.")
             #expect(keeper.token(of: "address:C0") == nil)
             // It ends all the same.

@@ -35,7 +35,7 @@
             var bounds = PeerRounds.Configuration()
             bounds.interval = .milliseconds(50)
             bounds.idle = .milliseconds(200)
-            bounds.connectTimeout = .seconds(30)
+            bounds.connectTimeout = .unreached
             let isGone = Atomic(false)
             let rounds = try PeerRounds(setting.store, keeper, configuration: bounds, observer: journal) {
                 (_, timeout) throws(FerryError) in
@@ -43,29 +43,23 @@
                 return try await transport.connect(timeout: timeout)
             }
             let running = Task {
-                async let ears: Void = {
-                    while !Task.isCancelled {
-                        keeper.heard("press-7", signal: -50)
-                        try? await Task.sleep(for: .milliseconds(50))
-                    }
-                }()
+                async let ears: Void = repeatedly { keeper.heard("press-7", signal: -50) }
                 try await keeper.run(rounds)
                 await ears
             }
-            try await setting.peer.drained("gateway", within: .seconds(60))
-            #expect(await eventually { journal.visits.reduce(0) { $0 + ($1.received ?? 0) } == 50 })
+            try await setting.peer.drained("gateway", within: .unreached)
+            try await until("50 records of visits") { journal.visits.reduce(0) { $0 + ($1.received ?? 0) } == 50 }
             #expect(journal.visits.allSatisfy { $0.failure == nil ? $0.sent == 0 : $0.sent == nil })
             isGone.store(true, ordering: .relaxed)
-            #expect(await eventually { journal.visits.contains { $0.failure == .peerNotFound } })
+            try await until("a visit in vain") { journal.visits.contains { $0.failure == .peerNotFound } }
             let failed = try #require(journal.visits.first { $0.failure == .peerNotFound })
             #expect(failed.message == "It has gone home." && failed.received == nil)
             running.cancel()
             _ = await running.result
 
-            #expect(
-                await eventually {
-                    journal.events.count { if case .leaseEnded = $0 { true } else { false } } == keeper.status.begun
-                })
+            try await until("the end of each lease") {
+                journal.events.count { if case .leaseEnded = $0 { true } else { false } } == keeper.status.begun
+            }
 
             // Of a lease, what began and ended under which token; and how often the bucket was asked.
             var open: [String: FencingToken] = [:], begun = 0, late = 0, visits = 0

@@ -4,6 +4,7 @@
     import FerryNATS
     import FerryRecords
     import Foundation
+    import GatewayRig
     import TestSupport
     import Testing
 
@@ -20,17 +21,17 @@
             }
             try await append(0..<50)
             let one = try air.gateway("one")
-            try await until { !one.keeper.ownedPeers.isEmpty }
+            try await until("a lease") { !one.keeper.ownedPeers.isEmpty }
             let two = try air.gateway("two")
-            try await peer.drained("collector", within: .seconds(60))
+            try await peer.drained("collector", within: .unreached)
             await one.end()
             try await append(50..<100)
-            try await peer.drained("collector", within: .seconds(60))
+            try await peer.drained("collector", within: .unreached)
             #expect(two.keeper.status.begun >= 1)
 
             // What the first has not published yet is in its store, and comes when it is back.
             let again = try air.gateway("one")
-            let connection = try await NATSConnection.connect(NATSConfiguration(servers: [air.server.url]))
+            let connection = try await air.server.connect()
             let consumer = try await NATSConsumer.open(
                 "records", subject: "ferry.records.>", name: "table", on: connection)
             var table: [String: Int] = [:], gateways: Set<String> = [], tokens = 0, sequences: [Int: Int] = [:]

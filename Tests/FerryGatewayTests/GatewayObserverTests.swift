@@ -14,7 +14,7 @@
     struct GatewayObserverTests {
         /// Until nothing is in the store: the stream has it for good.
         private func emptied(_ gateway: Gateway) async throws {
-            while try await gateway.status().waiting > 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("an empty inbox") { try await gateway.status().waiting == 0 }
         }
 
         @Test func eachRecordIsToldOnceAndAtItsPlace() async throws {
@@ -23,7 +23,7 @@
             try await setting.collect()
             try await setting.server.start()
             var configuration = setting.configuration()
-            configuration.patience = .seconds(30)
+            configuration.patience = .unreached
             let journal = GatewayJournal()
             let gateway = try Gateway(setting.store, configuration, observer: journal)
             let running = Task { try await gateway.run() }
@@ -71,21 +71,21 @@
             let journal = GatewayJournal()
             let gateway = try Gateway(setting.store, configuration, observer: journal)
             let running = Task { try await gateway.run() }
-            #expect(await eventually { journal.published.count == 120 })
+            try await until("120 records") { journal.published.count == 120 }
             await setting.server.kill()
-            #expect(
-                await eventually {
-                    journal.events.contains {
-                        if case .disconnected(.stream, isEnding: false) = $0 { true } else { false }
-                    }
-                })
+            try await until("the end of the connection") {
+                journal.events.contains {
+                    if case .disconnected(.stream, isEnding: false) = $0 { true } else { false }
+                }
+            }
             try await setting.server.start()
-            #expect(
-                await eventually { journal.events.contains { if case .repeats = $0 { true } else { false } } })
-            #expect(await eventually { journal.published.count >= 240 })
-            while try await gateway.status().kept < 120 { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("a repetition") {
+                journal.events.contains { if case .repeats = $0 { true } else { false } }
+            }
+            try await until("240 publications") { journal.published.count >= 240 }
+            try await until("120 records in the stream") { try await gateway.status().kept >= 120 }
             let status = try await gateway.status()
-            #expect(await eventually { journal.published.count == status.published })
+            try await until("each of \(status.published)") { journal.published.count == status.published }
             #expect(journal.published.count(where: \.isDuplicate) == status.duplicates)
             #expect(Set(journal.published.map(\.record.name)).count == 120)
             let repetitions = journal.events.count { if case .repeats = $0 { true } else { false } }
@@ -105,11 +105,11 @@
             let journal = GatewayJournal()
             let gateway = try Gateway(setting.store, configuration, observer: journal)
             let running = Task { try await gateway.run() }
-            #expect(await eventually { journal.putOff.contains { $0.error == .natsStreamFull } })
+            try await until("a full stream") { journal.putOff.contains { $0.error == .natsStreamFull } }
             #expect(journal.putOff.allSatisfy { !$0.isHeld })
             let connection = try await setting.connect()
             try await connection.publish(NATSMessage("$JS.API.STREAM.PURGE.records", bytes: []))
-            #expect(await eventually { Set(journal.published.map(\.record.name)).count == 30 })
+            try await until("30 records") { Set(journal.published.map(\.record.name)).count == 30 }
             running.cancel()
             _ = await running.result
             await setting.close()

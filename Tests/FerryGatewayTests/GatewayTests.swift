@@ -18,15 +18,15 @@
             try await setting.server.start()
             let gateway = try Gateway(setting.store, setting.configuration())
             let running = Task { try await gateway.run() }
-            while try await gateway.status().published < 20 { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("20 records") { try await gateway.status().published >= 20 }
             await setting.server.kill()
             try await setting.append(120..<240)
             try await setting.collect()
             try await setting.server.start()
             // All of it is there, and then leaves the inbox.
-            while try await gateway.status().waiting > 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("an empty inbox") { try await gateway.status().waiting == 0 }
             #expect(try await gateway.status().repetitions >= 1)
-            let connection = try await NATSConnection.connect(NATSConfiguration(servers: [setting.server.url]))
+            let connection = try await setting.connect()
             #expect(try await GatewaySetting.table(connection, 240) == GatewaySetting.expected(0..<240))
             #expect(try await connection.state(of: "records").messages == 240)
             running.cancel()
@@ -48,13 +48,13 @@
             let collecting = Task { try await setting.collect() }
             // The stream takes 20, the inbox as much as it has credit for, and the peer keeps the rest.
             var status = try await gateway.status()
-            while !(status.trouble ?? "").contains("Have consumers take messages out") {
-                try await Task.sleep(for: .milliseconds(5))
+            try await until("a full stream, not \(status)") {
                 status = try await gateway.status()
+                return status.trouble?.contains("Have consumers take messages out") == true
             }
             #expect(status.published >= 20 && status.waiting < 100)
             #expect(try await setting.peer.waiting().reduce(0) { $0 + $1.count } > 0)
-            let connection = try await NATSConnection.connect(NATSConfiguration(servers: [setting.server.url]))
+            let connection = try await setting.connect()
             let consumer = try await NATSConsumer.open(
                 "records", subject: "ferry.records.>", name: "table", on: connection)
             var numbers: [String: [Int]] = [:]
@@ -82,7 +82,7 @@
         @Test func whatIsInTheWayIsSaidAndRecordsWait() async throws {
             let setting = try GatewaySetting()
             try await setting.server.start()
-            let connection = try await NATSConnection.connect(NATSConfiguration(servers: [setting.server.url]))
+            let connection = try await setting.connect()
             var configuration = setting.configuration()
             #expect(try await Gateway.check(configuration, largestRecord: 1000) == nil)
             do {

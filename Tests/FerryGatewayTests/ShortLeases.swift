@@ -16,7 +16,7 @@
             policy.poll = .milliseconds(300)
             policy.spread = .milliseconds(200)
             policy.reservation = .milliseconds(300)
-            servers.connectTimeout = .seconds(30)
+            servers.connectTimeout = .unreached
             servers.reconnectDelay = .milliseconds(20)
         }
     }

@@ -12,12 +12,17 @@
     struct NATSServerTests {
         private let stream = NATSStream("records", subjects: ["ferry.records.>"])
 
-        private func connect(_ server: NATSServer) async throws -> NATSConnection {
-            var configuration = NATSConfiguration(servers: [server.url])
+        /// Waits for a server as long as the test may last.
+        private func configuration(_ address: String) -> NATSConfiguration {
+            var configuration = NATSConfiguration(servers: [address])
             configuration.reconnectDelay = .milliseconds(20)
-            configuration.connectTimeout = .seconds(30)
-            configuration.requestTimeout = .seconds(30)
-            return try await NATSConnection.connect(configuration)
+            configuration.connectTimeout = .unreached
+            configuration.requestTimeout = .unreached
+            return configuration
+        }
+
+        private func connect(_ server: NATSServer) async throws -> NATSConnection {
+            try await NATSConnection.connect(configuration(server.url))
         }
 
         private func publication(_ number: Int, after predecessor: UInt64? = nil) -> NATSPublisher.Publication {
@@ -39,7 +44,7 @@
             let connection = try await connect(server)
             try await connection.open(stream)
             let publisher = try await NATSPublisher(
-                connection, to: "records", maximumInFlight: 8, timeout: .seconds(30))
+                connection, to: "records", maximumInFlight: 8, timeout: .unreached)
             let receipts = try await withThrowingTaskGroup(of: NATSPublisher.Receipt.self) { group in
                 for number in 0..<100 {
                     group.addTask { try await publisher.publish(publication(number)) }
@@ -57,7 +62,7 @@
                 "records", subject: "ferry.records.>", name: "table", on: connection)
             var deliveries: [NATSConsumer.Delivery] = []
             while deliveries.count < 100 {
-                let some = try await consumer.take(atMost: 40, within: .seconds(30))
+                let some = try await consumer.take(atMost: 40, within: .unreached)
                 try #require(!some.isEmpty)
                 for delivery in some { try await consumer.acknowledge(delivery) }
                 deliveries += some
@@ -78,7 +83,7 @@
             try await server.start()
             let connection = try await connect(server)
             try await connection.open(stream)
-            let publisher = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .unreached)
             let first = try await publisher.publish(publication(1, after: 0))
             let second = try await publisher.publish(publication(2, after: first.sequence))
             #expect(await code { try await publisher.publish(publication(3, after: first.sequence)) } == .natsConflict)
@@ -95,7 +100,7 @@
             var small = stream
             small.maximumMessages = 3
             try await connection.open(small)
-            let publisher = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .unreached)
             for number in 0..<3 { _ = try await publisher.publish(publication(number)) }
             #expect(await code { try await publisher.publish(publication(3)) } == .natsStreamFull)
             #expect(try await connection.state(of: "records").messages == 3)
@@ -126,7 +131,7 @@
                 }
             }
             let publisher = try await NATSPublisher(
-                connection, to: "records", maximumInFlight: 2, timeout: .seconds(30), feed: feed)
+                connection, to: "records", maximumInFlight: 2, timeout: .unreached, feed: feed)
             server.signal(SIGSTOP)
             publisher.turn()
             var ends = results.stream.makeAsyncIterator()
@@ -155,7 +160,7 @@
             #expect(publisher.inFlight == 0)
             server.signal(SIGCONT)
             // The answer that comes late is nobody's.
-            let patient = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            let patient = try await NATSPublisher(connection, to: "records", timeout: .unreached)
             #expect(try await patient.publish(publication(2)).sequence == 2)
         }
 
@@ -163,7 +168,7 @@
             let server = try NATSServer()
             try await server.start()
             let connection = try await connect(server)
-            let publisher = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .unreached)
             #expect(await code { try await publisher.publish(publication(1)) } == .natsNotReady)
             #expect(publisher.inFlight == 0)
         }
@@ -175,7 +180,7 @@
             try await connection.open(stream)
             var watch = NATSServerWatch()
             var events = connection.events().makeAsyncIterator()
-            let publisher = try await NATSPublisher(connection, to: "records", timeout: .seconds(30))
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .unreached)
             let receipt = try await publisher.publish(publication(1))
             watch.answered(receipt.sequence)
             #expect(watch.look(await connection.serverID(), try await connection.state(of: "records")) == .steady)
@@ -211,7 +216,7 @@
         }
 
         @Test func whatIsInTheWayIsSaid() async throws {
-            let server = try NATSServer("authorization { user: ada, password: secret }")
+            let server = try NATSServer("authorization { user: ada, password: secret, timeout: 3600 }")
             try await server.start()
             for (address, expected) in [
                 ("nats://127.0.0.1:\(server.port)", FerryError.Code.natsRefused),
@@ -219,41 +224,41 @@
                 ("nats://127.0.0.1:1", .natsNoServer),
             ] {
                 do {
-                    _ = try await NATSConnection.connect(NATSConfiguration(servers: [address]))
+                    _ = try await NATSConnection.connect(configuration(address))
                     Issue.record("\(address) was connected to")
                 } catch {
                     #expect(error.code == expected, "\(error)")
                     #expect(!error.message.contains("wrong@") && error.message.contains("127.0.0.1"))
                 }
             }
-            var configuration = NATSConfiguration(servers: [server.url])
-            configuration.credentialsFile = "/nowhere/ada.creds"
+            var credentials = configuration(server.url)
+            credentials.credentialsFile = "/nowhere/ada.creds"
             do {
-                _ = try await NATSConnection.connect(configuration)
+                _ = try await NATSConnection.connect(credentials)
                 Issue.record("no credentials were needed")
             } catch {
                 #expect("\(error.message)".contains("127.0.0.1") || error.message.contains("/nowhere/ada.creds"))
             }
             let connection = try await NATSConnection.connect(
-                NATSConfiguration(servers: ["nats://ada:secret@127.0.0.1:\(server.port)"]))
+                configuration("nats://ada:secret@127.0.0.1:\(server.port)"))
             #expect(connection.isConnected)
             #expect(await code { try await connection.open(stream, creates: false) } == .natsNotFound)
         }
 
         @Test func tlsNeedsAnAuthorityThatIsTrusted() async throws {
             let server = try NATSServer(
-                "tls { cert_file: \"FOLDER/certificate.pem\", key_file: \"FOLDER/key.pem\" }")
+                "tls { cert_file: \"FOLDER/certificate.pem\", key_file: \"FOLDER/key.pem\", timeout: 3600 }")
             try await server.makeCertificate()
             try await server.start()
-            var configuration = NATSConfiguration(servers: ["tls://localhost:\(server.port)"])
+            var secure = configuration("tls://localhost:\(server.port)")
             do {
-                _ = try await NATSConnection.connect(configuration)
+                _ = try await NATSConnection.connect(secure)
                 Issue.record("a certificate that nobody has signed was trusted")
             } catch {
                 #expect(error.code == .natsInsecure, "\(error)")
             }
-            configuration.authoritiesFile = server.certificate
-            let connection = try await NATSConnection.connect(configuration)
+            secure.authoritiesFile = server.certificate
+            let connection = try await NATSConnection.connect(secure)
             try await connection.open(stream)
             await connection.close()
         }
@@ -279,7 +284,7 @@
             // It is gone when it is not renewed, and another can have it, with a higher revision.
             let brief = try await NATSBucket.open("brief", expiry: .seconds(1), on: connection)
             let third = try await brief.create("a", [])
-            while try await brief.entry("a") != nil { try await Task.sleep(for: .milliseconds(20)) }
+            try await until("the end of the entry") { try await brief.entry("a") == nil }
             #expect(try await brief.create("a", []) > third)
             #expect(
                 await code { try await NATSBucket.open("leases", expiry: .seconds(3601), on: connection) }
@@ -350,14 +355,14 @@
         @Test func aRequestHasItsTime() async throws {
             let server = try NATSServer()
             try await server.start()
-            var configuration = NATSConfiguration(servers: [server.url])
-            configuration.requestTimeout = .milliseconds(200)
-            let connection = try await NATSConnection.connect(configuration)
+            var brief = configuration(server.url)
+            brief.requestTimeout = .milliseconds(200)
+            let connection = try await NATSConnection.connect(brief)
             let heard = try await connection.messages(to: "mute")
             #expect(await code { try await connection.request(NATSMessage("mute", bytes: []), "It") } == .timedOut)
-            #expect(
-                await code { try await connection.request(NATSMessage("nobody", bytes: []), "It") } == .natsNotReady)
             withExtendedLifetime(heard) {}
+            let patient = try await connect(server)
+            #expect(await code { try await patient.request(NATSMessage("nobody", bytes: []), "It") } == .natsNotReady)
         }
 
         /// libnats holds its lock while it connects: a gateway that asked it stood still with it, and let go of its peers late.
@@ -369,7 +374,6 @@
             await server.kill()
             // At its port somebody takes connections and says nothing, for as long as setting one up may take.
             let silent = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-            defer { close(silent) }
             var (yes, place) = (Int32(1), sockaddr_in())
             setsockopt(silent, SOL_SOCKET, SO_REUSEADDR, &yes, socklen_t(MemoryLayout<Int32>.size))
             place.sin_family = sa_family_t(AF_INET)
@@ -381,14 +385,11 @@
             }
             try #require(isBound && listen(silent, 8) == 0)
             var polled = pollfd(fd: silent, events: Int16(POLLIN), revents: 0)
-            while poll(&polled, 1, 0) == 0 { try await Task.sleep(for: .milliseconds(5)) }
-            for _ in 0..<50 {
-                let begin = ContinuousClock.now
-                #expect(!connection.isConnected)
-                // Setting up may take 30 s here.
-                #expect(ContinuousClock.now - begin < .seconds(5))
-                try await Task.sleep(for: .milliseconds(2))
-            }
+            try await until("a connection at its port") { poll(&polled, 1, 0) != 0 }
+            // Setting up takes longer here than the test may last.
+            for _ in 0..<50 { #expect(!connection.isConnected) }
+            // The connection's end waits for that.
+            close(silent)
             await connection.close()
         }
 
@@ -426,10 +427,7 @@
         @Test func aConnectionForOneDeedIsClosedHoweverThatEnds() async throws {
             let server = try NATSServer()
             try await server.start()
-            var configuration = NATSConfiguration(servers: [server.url])
-            configuration.connectTimeout = .seconds(30)
-            configuration.requestTimeout = .seconds(30)
-            let (stream, wanted) = (stream, configuration)
+            let (stream, wanted) = (stream, configuration(server.url))
             let connection = try await NATSConnection.with(wanted) { connection throws(FerryError) in
                 try await connection.open(stream)
                 return connection

@@ -40,10 +40,10 @@
                 TracingObserver(gateway: "g1", tracer: tracers.1, sampling: sampling),
             ])
             var configuration = setting.configuration()
-            configuration.patience = .seconds(30)
+            configuration.patience = .unreached
             let gateway = try Gateway(setting.store, configuration, observer: observer)
             let running = Task { try await gateway.run() }
-            while try await gateway.status().waiting > 0 { try await Task.sleep(for: .milliseconds(5)) }
+            try await until("an empty inbox") { try await gateway.status().waiting == 0 }
             for delivery in try await GatewaySetting.deliveries(try await setting.connect(), count) {
                 seen.deliveries[delivery.message["Nats-Msg-Id"] ?? ""] = delivery
             }

@@ -8,6 +8,16 @@
     import Foundation
     package import TestSupport
 
+    extension NATSServer {
+        /// A connection that waits for the server as long as the test may last.
+        package func connect() async throws -> NATSConnection {
+            var configuration = NATSConfiguration(servers: [url])
+            configuration.connectTimeout = .unreached
+            configuration.requestTimeout = .unreached
+            return try await NATSConnection.connect(configuration)
+        }
+    }
+
     /// A peer, a gateway's store and a server, with their files in a folder that goes with the test.
     package final class GatewaySetting: Sendable {
         package let server: NATSServer
@@ -30,7 +40,8 @@
         package func configuration() -> Gateway.Configuration {
             var configuration = Gateway.Configuration(servers: [server.url], name: "g1", stream: "records")
             configuration.servers.reconnectDelay = .milliseconds(20)
-            configuration.servers.connectTimeout = .seconds(30)
+            configuration.servers.connectTimeout = .unreached
+            // A request that a killed server has taken with it is made again after that.
             configuration.servers.requestTimeout = .seconds(30)
             configuration.retention = .milliseconds(500)
             configuration.lookInterval = .milliseconds(50)
@@ -53,7 +64,7 @@
             let far = GATTTransport(adapter: radio.makeAdapter(), configuration: layout)
             let listener = try await far.listen()
             defer { listener.close() }
-            async let connecting = near.connect(timeout: .seconds(30))
+            async let connecting = near.connect(timeout: .unreached)
             var links = listener.links.makeAsyncIterator()
             guard let other = await links.next() else { throw Failure(text: "nobody has come") }
             let link = try await connecting
@@ -62,17 +73,12 @@
             )
             async let sent = peer.exchange(over: channels.0, with: "gateway")
             async let received = store.exchange(over: channels.1, with: "ada")
-            try await peer.drained("gateway", within: .seconds(60))
+            try await peer.drained("gateway", within: .unreached)
             try await peer.endExchange(with: "gateway")
             _ = try? await (sent, received)
         }
 
-        package func connect() async throws -> NATSConnection {
-            var configuration = NATSConfiguration(servers: [server.url])
-            configuration.connectTimeout = .seconds(30)
-            configuration.requestTimeout = .seconds(30)
-            return try await NATSConnection.connect(configuration)
-        }
+        package func connect() async throws -> NATSConnection { try await server.connect() }
 
         /// What the stream has, until it has so many names.
         package static func deliveries(
