@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What programs print and log: the forms are those of Apple's logs in the trackers of libraries.
-@Suite(.tags(.coreBluetooth)) struct PrintingTests {
+@Suite(.tags(.coreBluetooth), .timeLimit(.minutes(5))) struct PrintingTests {
     @Test func errorsPrintAsApples() {
         let error = BluetoothError(.connectionTimeout, "nothing was heard for 720 ms").asCoreBluetooth
         let line =

@@ -8,7 +8,7 @@ import Testing
 @testable import FerryCommand
 
 /// Adapters that `--transport` names, played by those of one loopback radio.
-@Suite("ferry bench over adapters", .tags(.program)) struct AdapterTests {
+@Suite("ferry bench over adapters", .tags(.program), .timeLimit(.minutes(5))) struct AdapterTests {
     private func adapters(_ count: Int, attMTU: Int = 185) throws -> [NamedTransport] {
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = attMTU

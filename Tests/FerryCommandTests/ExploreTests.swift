@@ -6,7 +6,7 @@ import Testing
 @testable import FerryCommand
 
 /// What the commands that look at peripherals print and read, without a radio.
-@Suite("ferry scan, inspect, watch: text", .tags(.program, .gatt)) struct ExploreTests {
+@Suite("ferry scan, inspect, watch: text", .tags(.program, .gatt), .timeLimit(.minutes(5))) struct ExploreTests {
     private func discovery(
         _ number: Int, _ name: String?, _ rssi: Int, _ services: [BluetoothUUID] = []
     ) -> Discovery {

@@ -7,7 +7,7 @@
 
     @testable import FerryCommand
 
-    @Suite(.tags(.program, .records)) struct OutboxTests {
+    @Suite(.tags(.program, .records), .timeLimit(.minutes(5))) struct OutboxTests {
         private func inFolder(_ body: (String) async throws -> Void) async throws {
             let path = FileManager.default.temporaryDirectory.appendingPathComponent("outbox-\(UUID().uuidString)").path
             try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)

@@ -6,7 +6,7 @@
     @testable import FerryGateway
 
     /// How a fleet's leases, messages and figures are written.
-    @Suite(.tags(.records, .fleet)) struct FleetValueTests {
+    @Suite(.tags(.records, .fleet), .timeLimit(.minutes(5))) struct FleetValueTests {
         @Test(arguments: [("address:C0:11", "address=3AC0=3A11"), ("a-b_9", "a-b_9"), ("\u{e4}.=", "=C3=A4=2E=3D")])
         func peersAreKeys(_ peer: String, _ key: String) {
             #expect(LeaseNames.key(peer) == key && LeaseNames.peer(key) == peer)
@@ -58,11 +58,11 @@
             #expect(throws: (any Error).self) { try LeaseKeeper(configuration) }
         }
 
-        @Test func placesAreTakenInTurn() async {
+        @Test func placesAreTakenInTurn() async throws {
             let places = Places(1)
             #expect(await places.enter())
             let second = Task { await places.enter() }
-            while !places.hasWaiters { await Task.yield() }
+            try await until("the second one waits") { places.hasWaiters }
             let third = Task { await places.enter() }
             third.cancel()
             #expect(await !third.value)

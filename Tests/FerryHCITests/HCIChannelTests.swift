@@ -8,7 +8,7 @@
 
     @testable import FerryHCI
 
-    @Suite(.tags(.adapter)) struct HCIChannelTests {
+    @Suite(.tags(.adapter), .timeLimit(.minutes(5))) struct HCIChannelTests {
         @Test(arguments: [
             "hci:tcp:127.0.0.1:9001", "hci:tcp:::1:65535", "hci:unix:/tmp/hci.sock", "hci:unix:a:b",
             "hci:serial:/dev/ttyACM0,1000000", "hci:user:0",
