@@ -28,8 +28,8 @@ import Testing
         }
 
         func connect() async throws -> any Link {
-            try await GATTTransport(adapter: client, configuration: EndedLinkTests.layout).connect(
-                timeout: .seconds(20))
+            try await GATTTransport(adapter: client, configuration: EndedLinkTests.layout)
+                .connect(timeout: .unreached)
         }
 
         func accept() async throws -> any Link {

@@ -39,7 +39,7 @@ import Testing
         /// Both ends of a new link: the central's and the peripheral's.
         func connect(from client: LoopbackAdapter? = nil) async throws -> (any Link, any Link) {
             let transport = GATTTransport(adapter: client ?? radio.makeAdapter(), configuration: layout)
-            let near = try await transport.connect(timeout: .seconds(20))
+            let near = try await transport.connect(timeout: .unreached)
             for await far in listener.links { return (near, far) }
             throw FerryError(.peerNotFound, "The listener ended.")
         }
@@ -176,19 +176,21 @@ import Testing
         #expect(client.statistics.chunksSent == (5_002 + expected - 1) / expected)
         #expect(throws: FerryError.self) { _ = try near.trySend(pattern(expected + 1).span.bytes) }
         // The last write of the message may not have been answered yet.
-        #expect(await eventually { (try? near.trySend(pattern(expected).span.bytes)) ?? false })
+        try await until("room for a write") { try near.trySend(pattern(expected).span.bytes) }
     }
 
     @Test func isolatesCentralsFromOneAnother() async throws {
         let rig = try await Rig()
         var limits = Limits()
         limits.maximumInboundBytes = 4096
+        limits.outboundStallTimeout = .unreached
+        limits.inboundStallTimeout = .unreached
         var clients: [MessageChannel<[UInt8], [UInt8]>] = []
         var servers: [MessageChannel<[UInt8], [UInt8]>] = []
         for _ in 0..<4 {
             let (near, far) = try await rig.connect()
             clients.append(try MessageChannel(over: near, codec: BytesCodec(), limits: limits))
-            servers.append(try MessageChannel(over: far, codec: BytesCodec()))
+            servers.append(try MessageChannel(over: far, codec: BytesCodec(), limits: limits))
         }
         // The first never reads, the second leaves; the others get everything.
         let stuck = Task { [server = servers[0]] in
@@ -219,6 +221,8 @@ import Testing
         let (near, far) = try await rig.connect()
         var limits = Limits()
         limits.maximumInboundBytes = 4096
+        limits.outboundStallTimeout = .unreached
+        limits.inboundStallTimeout = .unreached
         let client = try MessageChannel(over: near, codec: BytesCodec(), limits: limits)
         let server = try MessageChannel(over: far, codec: BytesCodec(), limits: limits)
         async let down: Void = {
@@ -252,16 +256,19 @@ import Testing
                     && "\(error)".contains("-32...-15")
             }
             radio.setRSSI(-20, between: client, and: server)
-            try await transport.connect(timeout: .seconds(20)).close()
+            try await transport.connect(timeout: .unreached).close()
             listener.close()
         }
     }
 
-    @Test func saysThatNothingWasHeard() async throws {
-        let radio = LoopbackRadio()
-        let transport = GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout)
-        await #expect { _ = try await transport.connect(timeout: .milliseconds(50)) } throws: { error in
-            (error as? FerryError)?.code == .timedOut && "\(error)".contains("Nothing that offers service FE01")
+    @Test func saysThatNothingWasHeard() throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        let transport = GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout, time: time)
+        try time.run {
+            _ = await #expect { _ = try await transport.connect(timeout: .milliseconds(50)) } throws: { error in
+                (error as? FerryError)?.code == .timedOut && "\(error)".contains("Nothing that offers service FE01")
+            }
         }
     }
 
@@ -274,7 +281,7 @@ import Testing
                 if attempt {
                     _ = try await transport.listen()
                 } else {
-                    _ = try await transport.connect(timeout: .seconds(5))
+                    _ = try await transport.connect(timeout: .unreached)
                 }
             } throws: { error in
                 (error as? FerryError)?.code == .transportUnavailable && "\(error)".contains("dark is switched off")
@@ -282,13 +289,16 @@ import Testing
         }
     }
 
-    @Test func endsConnectingWhenTheTaskIsCancelled() async throws {
-        let radio = LoopbackRadio()
-        let transport = GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout)
-        let connecting = Task { try await transport.connect(timeout: .seconds(3600)) }
-        await Task.yield()
-        connecting.cancel()
-        await #expect { _ = try await connecting.value } throws: { ($0 as? FerryError)?.code == .cancelled }
+    @Test func endsConnectingWhenTheTaskIsCancelled() throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        let transport = GATTTransport(adapter: radio.makeAdapter(), configuration: Self.layout, time: time)
+        try time.run {
+            let connecting = Task { try await transport.connect(timeout: .unreached) }
+            try await time.sleep(for: .seconds(60))
+            connecting.cancel()
+            await #expect { _ = try await connecting.value } throws: { ($0 as? FerryError)?.code == .cancelled }
+        }
     }
 
     @Test func offersTheServiceAgainAfterAPowerCycle() async throws {

@@ -13,6 +13,7 @@ import Testing
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 
     private struct Rig {
+        let time = VirtualTime()
         let radio: LoopbackRadio
         let server: LoopbackAdapter
         let client: LoopbackAdapter
@@ -20,24 +21,25 @@ import Testing
         init() throws {
             var configuration = LoopbackRadio.Configuration()
             configuration.advertisingInterval = .milliseconds(1)
-            radio = try LoopbackRadio(configuration: configuration)
+            radio = try LoopbackRadio(time: time, configuration: configuration)
             (server, client) = (radio.makeAdapter(), radio.makeAdapter())
         }
 
-        func listen(_ time: any TimeSource = SystemTime()) async throws -> LinkListener {
-            try await GATTTransport(adapter: server, configuration: ListenerTests.layout, time: time).listen()
+        func listen(_ time: VirtualTime? = nil) async throws -> LinkListener {
+            try await GATTTransport(adapter: server, configuration: ListenerTests.layout, time: time ?? self.time)
+                .listen()
         }
 
         func connect() async throws -> MessageChannel<[UInt8], [UInt8]> {
-            let link = try await GATTTransport(adapter: client, configuration: ListenerTests.layout)
-                .connect(timeout: .seconds(20))
-            return try MessageChannel(over: link, codec: BytesCodec())
+            let link = try await GATTTransport(adapter: client, configuration: ListenerTests.layout, time: time)
+                .connect(timeout: .unreached)
+            return try MessageChannel(over: link, codec: BytesCodec(), time: time)
         }
 
         /// Whether nobody offers the service any more.
         func isSilent() async -> Bool {
             do {
-                try await GATTTransport(adapter: client, configuration: ListenerTests.layout)
+                try await GATTTransport(adapter: client, configuration: ListenerTests.layout, time: time)
                     .connect(timeout: .milliseconds(50)).close()
                 return false
             } catch {
@@ -57,53 +59,61 @@ import Testing
         await #expect(throws: FerryError.self, sourceLocation: sourceLocation) { try await channel.send([1]) }
     }
 
-    @Test func aClosedListenerSendsThoseAwayWhomNobodyTook() async throws {
+    @Test func aClosedListenerSendsThoseAwayWhomNobodyTook() throws {
         let rig = try Rig()
-        let listener = try await rig.listen()
-        let channel = try await rig.connect()
-        listener.close()
-        try await expectEnd(of: channel)
-        for await _ in listener.links { Issue.record("a closed listener gave a link") }
-        #expect(await rig.isSilent())
+        try rig.time.run {
+            let listener = try await rig.listen()
+            let channel = try await rig.connect()
+            listener.close()
+            try await expectEnd(of: channel)
+            for await _ in listener.links { Issue.record("a closed listener gave a link") }
+            #expect(await rig.isSilent())
+        }
     }
 
-    @Test func aListenerThatNobodyKeepsDoesTheSame() async throws {
+    @Test func aListenerThatNobodyKeepsDoesTheSame() throws {
         let rig = try Rig()
-        var listener: LinkListener? = try await rig.listen()
-        let channel = try await rig.connect()
-        #expect(listener != nil)
-        listener = nil
-        try await expectEnd(of: channel)
-        #expect(await rig.isSilent())
+        try rig.time.run {
+            var listener: LinkListener? = try await rig.listen()
+            let channel = try await rig.connect()
+            #expect(listener != nil)
+            listener = nil
+            try await expectEnd(of: channel)
+            #expect(await rig.isSilent())
+        }
     }
 
-    @Test func cancellingTheAcceptingTaskEndsListening() async throws {
+    @Test func cancellingTheAcceptingTaskEndsListening() throws {
         let rig = try Rig()
-        let listener = try await rig.listen()
-        let accepting = Task { for await link in listener.links { link.close() } }
-        try await expectEnd(of: try await rig.connect())
-        accepting.cancel()
-        await accepting.value
-        #expect(await rig.isSilent())
+        try rig.time.run {
+            let listener = try await rig.listen()
+            let accepting = Task { for await link in listener.links { link.close() } }
+            try await expectEnd(of: try await rig.connect())
+            accepting.cancel()
+            await accepting.value
+            #expect(await rig.isSilent())
+        }
     }
 
-    @Test func whoIsNotTakenInTimeIsSentAway() async throws {
+    @Test func whoIsNotTakenInTimeIsSentAway() throws {
         let rig = try Rig()
-        let time = VirtualTime()
-        let listener = try await rig.listen(time)
-        let late = try await rig.connect()
-        #expect(await eventually { time.timerCount > 0 })
-        time.advance(by: .seconds(30))
-        try await expectEnd(of: late)
-        // It goes on listening, and whoever was taken stays.
-        let channel = try await rig.connect()
-        time.advance(by: .seconds(29))
-        var links = listener.links.makeAsyncIterator()
-        let far = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
-        time.advance(by: .seconds(60))
-        try await channel.send([1, 2])
-        var messages = far.messages.makeAsyncIterator()
-        #expect(try await messages.next() == [1, 2])
+        try rig.time.run {
+            let time = VirtualTime()
+            let listener = try await rig.listen(time)
+            let late = try await rig.connect()
+            try await rig.time.until("the link waits to be taken") { time.timerCount > 0 }
+            time.advance(by: .seconds(30))
+            try await expectEnd(of: late)
+            // It goes on listening, and whoever was taken stays.
+            let channel = try await rig.connect()
+            time.advance(by: .seconds(29))
+            var links = listener.links.makeAsyncIterator()
+            let far = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec(), time: rig.time)
+            time.advance(by: .seconds(60))
+            try await channel.send([1, 2])
+            var messages = far.messages.makeAsyncIterator()
+            #expect(try await messages.next() == [1, 2])
+        }
     }
 
     @Test func whatIsInTheWayIsTold() async throws {
@@ -134,39 +144,45 @@ import Testing
         #expect(listener.interruption == nil)
     }
 
-    @Test func reconnectingTransportsTellItToo() async throws {
+    @Test func reconnectingTransportsTellItToo() throws {
         let rig = try Rig()
-        let transport = ReconnectingTransport(
-            over: GATTTransport(adapter: rig.server, configuration: Self.layout))
-        let listener = try await transport.listen()
-        let told = Journal()
-        listener.onInterruption { told.add($0?.message ?? "on") }
-        rig.server.setState(.resetting)
-        try await told.wait(for: "Adapter ")
-        #expect(listener.interruption?.message.contains("has gone") == true)
-        rig.server.setState(.poweredOn)
-        try await told.wait(for: "on")
-        #expect(listener.interruption == nil)
+        try rig.time.run {
+            let transport = ReconnectingTransport(
+                over: GATTTransport(adapter: rig.server, configuration: Self.layout, time: rig.time), time: rig.time)
+            let listener = try await transport.listen()
+            let told = Journal()
+            listener.onInterruption { told.add($0?.message ?? "on") }
+            rig.server.setState(.resetting)
+            try await told.wait(for: "Adapter ")
+            #expect(listener.interruption?.message.contains("has gone") == true)
+            rig.server.setState(.poweredOn)
+            try await told.wait(for: "on")
+            #expect(listener.interruption == nil)
+        }
     }
 
-    @Test func aLinkThatNobodyKeepsIsClosed() async throws {
+    @Test func aLinkThatNobodyKeepsIsClosed() throws {
         let rig = try Rig()
-        let listener = try await rig.listen()
-        let channel = try await rig.connect()
-        for await _ in listener.links { break }
-        try await expectEnd(of: channel)
+        try rig.time.run {
+            let listener = try await rig.listen()
+            let channel = try await rig.connect()
+            for await _ in listener.links { break }
+            try await expectEnd(of: channel)
+        }
     }
 
-    @Test func aTakenLinkOutlivesItsListener() async throws {
+    @Test func aTakenLinkOutlivesItsListener() throws {
         let rig = try Rig()
-        var listener: LinkListener? = try await rig.listen()
-        let near = try await rig.connect()
-        var links = listener?.links.makeAsyncIterator()
-        let far = try MessageChannel(over: try #require(await links?.next()), codec: BytesCodec())
-        listener = nil
-        #expect(await rig.isSilent())
-        try await near.send([1, 2, 3])
-        var messages = far.messages.makeAsyncIterator()
-        #expect(try await messages.next() == [1, 2, 3])
+        try rig.time.run {
+            var listener: LinkListener? = try await rig.listen()
+            let near = try await rig.connect()
+            var links = listener?.links.makeAsyncIterator()
+            let far = try MessageChannel(over: try #require(await links?.next()), codec: BytesCodec(), time: rig.time)
+            listener = nil
+            #expect(await rig.isSilent())
+            try await near.send([1, 2, 3])
+            var messages = far.messages.makeAsyncIterator()
+            #expect(try await messages.next() == [1, 2, 3])
+        }
     }
 }

@@ -128,7 +128,7 @@ import Testing
                     try MessageChannel(over: $0, codec: BytesCodec(), framing: SequencedFraming(), time: time)
                 }
                 let sending = Task { try await channels[0].send(pattern(5000), timeout: .seconds(3600)) }
-                while channels[1].arriving == nil { try await time.sleep(for: .milliseconds(10)) }
+                try await time.until("the message arrives") { channels[1].arriving != nil }
                 radio.setInRange(false, between: server, and: client)
                 for channel in channels { _ = await channel.closed }
                 if case .success = await sending.result { Issue.record("sent, to nobody") }

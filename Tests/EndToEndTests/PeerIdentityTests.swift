@@ -10,14 +10,14 @@ import Testing
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
 
-    private static func makeRadio(_ time: any TimeSource = SystemTime()) throws -> LoopbackRadio {
+    private static func makeRadio(_ time: VirtualTime) throws -> LoopbackRadio {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(1)
         return try LoopbackRadio(time: time, configuration: configuration)
     }
 
     private static func transport(
-        _ adapter: LoopbackAdapter, encrypted: Bool = false, _ time: any TimeSource = SystemTime()
+        _ adapter: LoopbackAdapter, encrypted: Bool = false, _ time: VirtualTime
     ) -> GATTTransport {
         var layout = layout
         layout.encryptionRequired = encrypted
@@ -38,50 +38,56 @@ import Testing
         #expect(error?.message.contains(text) == true, "\(error?.message ?? "")", sourceLocation: sourceLocation)
     }
 
-    @Test func bothEndsSayWhoseTheLinkIs() async throws {
-        let radio = try Self.makeRadio()
-        let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
-        let listener = try await Self.transport(server).listen()
-        let near = try await Self.transport(client).connect(timeout: .seconds(20))
-        let far = try await Self.first(of: listener)
-        #expect(near.peer == server.identity && near.peer.certainty == .address)
-        #expect(far.peer == client.identity)
-        #expect(server.identity != client.identity)
-        #expect(PeerIdentity("\(near.peer)") == near.peer)
-        near.close()
-        let channel = try MessageChannel(over: far, codec: BytesCodec())
-        for try await _ in channel.messages.prefix(1) {}
-        #expect(near.peer == server.identity && far.peer == client.identity, "an ended link knows whose it was")
+    @Test func bothEndsSayWhoseTheLinkIs() throws {
+        let time = VirtualTime()
+        let radio = try Self.makeRadio(time)
+        try time.run {
+            let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+            let listener = try await Self.transport(server, time).listen()
+            let near = try await Self.transport(client, time).connect(timeout: .unreached)
+            let far = try await Self.first(of: listener)
+            #expect(near.peer == server.identity && near.peer.certainty == .address)
+            #expect(far.peer == client.identity)
+            #expect(server.identity != client.identity)
+            #expect(PeerIdentity("\(near.peer)") == near.peer)
+            near.close()
+            let channel = try MessageChannel(over: far, codec: BytesCodec(), time: time)
+            for try await _ in channel.messages.prefix(1) {}
+            #expect(near.peer == server.identity && far.peer == client.identity, "an ended link knows whose it was")
+        }
     }
 
-    @Test func aPairedPeerIsKnownByItsBond() async throws {
-        let radio = try Self.makeRadio()
-        let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
-        let listener = try await Self.transport(server, encrypted: true).listen()
-        let near = try await Self.transport(client, encrypted: true).connect(timeout: .seconds(20))
-        let far = try await Self.first(of: listener)
-        #expect(near.peer.certainty == .bond && far.peer.certainty == .bond)
-        #expect(near.peer.name == server.identity.name)
-        let stored = try #require(PeerIdentity(near.peer.description))
-        near.close()
-        // Known as surely again, though nothing in this layout asks for encryption.
-        listener.close()
-        let plain = try await Self.transport(server).listen()
-        let again = try await Self.transport(client).connect(to: stored, timeout: .seconds(20))
-        #expect(again.peer == stored)
-        again.close()
-        // Without the bond anybody could claim the address; pairing anew does not make it the peer that was meant.
-        radio.removeBond(between: server, and: client)
-        await Self.expect(.peerNotFound, "pair again") {
-            try await Self.transport(client).connect(to: stored, timeout: .seconds(20))
+    @Test func aPairedPeerIsKnownByItsBond() throws {
+        let time = VirtualTime()
+        let radio = try Self.makeRadio(time)
+        try time.run {
+            let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+            let listener = try await Self.transport(server, encrypted: true, time).listen()
+            let near = try await Self.transport(client, encrypted: true, time).connect(timeout: .unreached)
+            let far = try await Self.first(of: listener)
+            #expect(near.peer.certainty == .bond && far.peer.certainty == .bond)
+            #expect(near.peer.name == server.identity.name)
+            let stored = try #require(PeerIdentity(near.peer.description))
+            near.close()
+            // Known as surely again, though nothing in this layout asks for encryption.
+            listener.close()
+            let plain = try await Self.transport(server, time).listen()
+            let again = try await Self.transport(client, time).connect(to: stored, timeout: .unreached)
+            #expect(again.peer == stored)
+            again.close()
+            // Without the bond anybody could claim the address; pairing anew does not make it the peer that was meant.
+            radio.removeBond(between: server, and: client)
+            await Self.expect(.peerNotFound, "pair again") {
+                try await Self.transport(client, time).connect(to: stored, timeout: .unreached)
+            }
+            plain.close()
+            let renewed = try await Self.transport(server, encrypted: true, time).listen()
+            await Self.expect(.peerNotFound, "pair again") {
+                try await Self.transport(client, encrypted: true, time).connect(to: stored, timeout: .unreached)
+            }
+            #expect(!radio.isBonded(server, client))
+            renewed.close()
         }
-        plain.close()
-        let renewed = try await Self.transport(server, encrypted: true).listen()
-        await Self.expect(.peerNotFound, "pair again") {
-            try await Self.transport(client, encrypted: true).connect(to: stored, timeout: .seconds(20))
-        }
-        #expect(!radio.isBonded(server, client))
-        renewed.close()
     }
 
     /// The peer is off and a stranger offers the same service.
@@ -96,7 +102,7 @@ import Testing
             }
             let right = try await Self.transport(server, time).listen()
             for _ in 0..<5 {
-                let near = try await Self.transport(client, time).connect(to: server.identity, timeout: .seconds(20))
+                let near = try await Self.transport(client, time).connect(to: server.identity, timeout: .unreached)
                 #expect(near.peer == server.identity)
                 _ = try await Self.first(of: right)
                 near.close()
@@ -106,18 +112,21 @@ import Testing
         }
     }
 
-    @Test func whoCannotBeKnownAgainIsNotSought() async throws {
-        let radio = try Self.makeRadio()
-        let transport = Self.transport(radio.makeAdapter())
-        for identity in [PeerIdentity("5B:00:00:00:00:01/random", certainty: .connection)] {
-            await Self.expect(.peerNotFound, "one connection only") {
-                try await transport.connect(to: identity, timeout: .seconds(20))
+    @Test func whoCannotBeKnownAgainIsNotSought() throws {
+        let time = VirtualTime()
+        let radio = try Self.makeRadio(time)
+        try time.run {
+            let transport = Self.transport(radio.makeAdapter(), time)
+            for identity in [PeerIdentity("5B:00:00:00:00:01/random", certainty: .connection)] {
+                await Self.expect(.peerNotFound, "one connection only") {
+                    try await transport.connect(to: identity, timeout: .unreached)
+                }
             }
-        }
-        // Another transport's identity is looked for, and not found.
-        await Self.expect(.timedOut, "was not heard") {
-            try await transport.connect(
-                to: PeerIdentity("10.0.0.1:80", certainty: .address), timeout: .milliseconds(50))
+            // Another transport's identity is looked for, and not found.
+            await Self.expect(.timedOut, "was not heard") {
+                try await transport.connect(
+                    to: PeerIdentity("10.0.0.1:80", certainty: .address), timeout: .milliseconds(50))
+            }
         }
     }
 

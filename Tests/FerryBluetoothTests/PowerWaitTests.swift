@@ -32,15 +32,15 @@ import Testing
         func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole { fatalError("nobody listens") }
     }
 
-    /// Time whose timers take a moment to be called off, so that whoever is in a hurry gets in between.
+    /// Time whose first timer to be called off waits for `begins`, so that whoever is in a hurry gets in between.
     private struct SlowTime: TimeSource {
+        let time = VirtualTime()
         let begins: @Sendable () -> Void
-        var now: Timestamp { SystemTime().now }
+        var now: Timestamp { time.now }
         func schedule(at deadline: Timestamp, _ action: @escaping @Sendable () -> Void) -> ScheduledTimer {
-            let timer = SystemTime().schedule(at: deadline, action)
+            let timer = time.schedule(at: deadline, action)
             return ScheduledTimer {
                 begins()
-                usleep(20_000)
                 timer.cancel()
             }
         }
@@ -51,22 +51,32 @@ import Testing
         for _ in 0..<20 {
             let adapter = QuietAdapter()
             let begun = DispatchSemaphore(value: 0)
-            let time = SlowTime { begun.signal() }
+            let isCancelling = DispatchSemaphore(value: 0)
+            let isFirst = Atomic(true)
+            let time = SlowTime {
+                guard isFirst.exchange(false, ordering: .relaxed) else { return }
+                begun.signal()
+                // The cancellation may wait for a lock, and nothing tells of that: it has some turns to come so far.
+                isCancelling.wait()
+                for _ in 0..<10_000 { sched_yield() }
+            }
             let transport = GATTTransport(adapter: adapter, configuration: layout, time: time)
-            let connecting = Task { try? await transport.connect(timeout: .seconds(3600)) }
-            #expect(await eventually { adapter.events.withLock { $0 != nil } })
-            try await Task.sleep(for: .milliseconds(2))
+            let connecting = Task { try? await transport.connect(timeout: .unreached) }
+            try await until("the wait for the adapter") {
+                adapter.events.withLock { $0 != nil } && time.time.timerCount > 0
+            }
             let ended = Atomic(0)
             Thread.detachNewThread {
                 adapter.events.withLock { $0 }?.centralAdapterDidChange(.poweredOn)
                 ended.add(1, ordering: .relaxed)
             }
             Thread.detachNewThread {
-                _ = begun.wait(timeout: .now() + 1)
+                begun.wait()
+                isCancelling.signal()
                 connecting.cancel()
                 ended.add(1, ordering: .relaxed)
             }
-            try #require(await eventually { ended.load(ordering: .relaxed) == 2 }, "the two wait for each other")
+            try await until("the end of two that wait for each other") { ended.load(ordering: .relaxed) == 2 }
             _ = await connecting.value
         }
     }

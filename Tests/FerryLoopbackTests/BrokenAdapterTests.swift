@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Defect.allCases) func theKitNotices(_ defect: Defect) async throws {
+    @Test(arguments: Defect.allCases) func theKitNotices(_ defect: Defect) throws {
         for planted in [defect, nil] {
             let time = VirtualTime()
             let radio = LoopbackRadio(time: time)
@@ -37,11 +37,11 @@ import Testing
                 central: DefectiveAdapter(radio.makeAdapter(), planted),
                 time: .stepped(time))
             guard planted != nil else {
-                try await finish(on: time, within: .seconds(100_000)) { try await kit.check(defect.requirement) }
+                try time.run(within: .seconds(100_000)) { try await kit.check(defect.requirement) }
                 continue
             }
-            await #expect(throws: ConformanceFailure.self) {
-                try await finish(on: time, within: .seconds(100_000)) { try await kit.check(defect.requirement) }
+            #expect(throws: ConformanceFailure.self) {
+                try time.run(within: .seconds(100_000)) { try await kit.check(defect.requirement) }
             }
         }
     }

@@ -9,7 +9,7 @@ import Testing
 /// The kits notice what is broken: a check that cannot fail would be worth nothing.
 @Suite(.tags(.adapter)) struct BrokenKitTests {
     @Test(arguments: [LoopbackRadio.Faults.Kind.lose, .double, .reorder, .truncate, .readyNever])
-    func theAdapterKitNoticesFaults(_ kind: LoopbackRadio.Faults.Kind) async throws {
+    func theAdapterKitNoticesFaults(_ kind: LoopbackRadio.Faults.Kind) throws {
         let time = VirtualTime()
         var configuration = LoopbackRadio.Configuration()
         let isReady = kind == .readyNever
@@ -22,8 +22,8 @@ import Testing
         for requirement in [
             AdapterConformance.Requirement.notificationsArriveInOrder, .writesWithoutResponseArriveInOrder,
         ] {
-            await #expect(throws: ConformanceFailure.self) {
-                try await finish(on: time, within: .seconds(100_000)) { try await kit.check(requirement) }
+            #expect(throws: ConformanceFailure.self) {
+                try time.run(within: .seconds(100_000)) { try await kit.check(requirement) }
             }
         }
     }
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(arguments: Defect.allCases)
-    func theLinkKitNoticesDefects(_ defect: Defect) async throws {
+    func theLinkKitNoticesDefects(_ defect: Defect) throws {
         let time = VirtualTime()
         let rig = ChannelRig(LoopbackRadio(time: time))
         let sides = [Side(), Side()]
@@ -63,12 +63,12 @@ import Testing
             let (near, far) = try await rig.makePair()
             return (DefectiveLink(near, sides[0], defect), DefectiveLink(far, sides[1], defect))
         }
-        await #expect(throws: ConformanceFailure.self) {
-            try await finish(on: time, within: .seconds(100_000)) { try await kit.check(defect.requirement) }
+        #expect(throws: ConformanceFailure.self) {
+            try time.run(within: .seconds(100_000)) { try await kit.check(defect.requirement) }
         }
         // The same link without the defect passes.
         let sound = LinkConformance(time: .stepped(time)) { try await rig.makePair() }
-        try await finish(on: time, within: .seconds(100_000)) { try await sound.check(defect.requirement) }
+        try time.run(within: .seconds(100_000)) { try await sound.check(defect.requirement) }
     }
 }
 

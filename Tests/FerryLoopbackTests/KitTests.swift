@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// The loopback passes the conformance kits, with and without a connection interval.
-@Suite(.tags(.adapter)) struct KitTests {
+@Suite(.tags(.adapter), .timeLimit(.minutes(5))) struct KitTests {
     private static func rig(_ isTimed: Bool) throws -> (VirtualTime, LoopbackRadio) {
         let time = VirtualTime()
         var configuration = LoopbackRadio.Configuration()
@@ -19,12 +19,12 @@ import Testing
     }
 
     @Test(arguments: AdapterConformance.Requirement.allCases, [false, true])
-    func adapters(_ requirement: AdapterConformance.Requirement, isTimed: Bool) async throws {
+    func adapters(_ requirement: AdapterConformance.Requirement, isTimed: Bool) throws {
         let (time, radio) = try Self.rig(isTimed)
         let kit = AdapterConformance(
             peripheral: radio.makeAdapter(), central: radio.makeAdapter(),
             time: .stepped(time))
-        try await finish(on: time, within: .seconds(100_000)) { try await kit.check(requirement) }
+        try time.run(within: .seconds(100_000)) { try await kit.check(requirement) }
     }
 
     @Test func adaptersOnTheSystemsTimeAndTwice() async throws {
@@ -33,7 +33,7 @@ import Testing
         configuration.connectionInterval = .milliseconds(5)
         let radio = try LoopbackRadio(configuration: configuration)
         let kit = AdapterConformance(
-            peripheral: radio.makeAdapter(), central: radio.makeAdapter(), time: .system)
+            peripheral: radio.makeAdapter(), central: radio.makeAdapter(), time: .patient)
         for requirement in [AdapterConformance.Requirement.notificationsArriveInOrder, .eventsComeFromOutside] {
             try await kit.check(requirement)
             try await kit.check(requirement)
@@ -41,11 +41,11 @@ import Testing
     }
 
     @Test(arguments: LinkConformance.Requirement.allCases, [false, true])
-    func channels(_ requirement: LinkConformance.Requirement, isTimed: Bool) async throws {
+    func channels(_ requirement: LinkConformance.Requirement, isTimed: Bool) throws {
         let (time, radio) = try Self.rig(isTimed)
         let rig = ChannelRig(radio)
         let kit = LinkConformance(time: .stepped(time)) { try await rig.makePair() }
-        try await finish(on: time, within: .seconds(100_000)) { try await kit.check(requirement) }
+        try time.run(within: .seconds(100_000)) { try await kit.check(requirement) }
     }
 }
 

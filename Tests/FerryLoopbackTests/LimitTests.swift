@@ -1,9 +1,10 @@
 import Ferry
 import FerryBluetooth
-import FerryLoopback
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import FerryLoopback
 
 /// What a channel's receiver does when a chunk comes.
 private final class ChunkReceiver: LinkReceiver {
@@ -171,28 +172,33 @@ private final class ChunkReceiver: LinkReceiver {
 
     // MARK: Connecting
 
-    private func pending(_ world: World) -> Task<BluetoothError.Code?, Never> {
+    /// The outcome of a connection that a task asks for, when `end` has come in its way.
+    private func pending(
+        _ world: World, until end: @escaping @Sendable (Task<BluetoothError.Code?, Never>) -> Void
+    ) throws -> BluetoothError.Code? {
         let (central, peer) = (world.central, world.client.identifier(of: world.server))
-        return Task {
-            do throws(BluetoothError) {
-                _ = try await central.connect(to: peer, events: ConnectionOwner())
-                return nil
-            } catch { return error.code }
+        return try world.time.run {
+            let task = Task { () -> BluetoothError.Code? in
+                do throws(BluetoothError) {
+                    _ = try await central.connect(to: peer, events: ConnectionOwner())
+                    return nil
+                } catch { return error.code }
+            }
+            try await world.time.sleep(for: .seconds(1))
+            #expect(world.radio.locked { $0.attempts[0].count } == 1)
+            end(task)
+            return await task.value
         }
     }
 
     @Test func aPendingConnectionEndsWithThePowerOrItsOwner() async throws {
-        let ends: [(World) -> Void] = [
+        let ends: [@Sendable (World) -> Void] = [
             { $0.client.setState(.poweredOff) }, { $0.central.close() },
         ]
         for (end, code) in zip(ends, [BluetoothError.Code.notPoweredOn, .roleClosed]) {
             // Nobody advertises.
             let world = try World()
-            let task = pending(world)
-            await world.serverIsAskedFor()
-            end(world)
-            world.settle()
-            #expect(await task.value == code)
+            #expect(try pending(world) { _ in end(world) } == code)
             // Nor is it made later.
             world.client.setState(.poweredOn)
             let other = world.client.openCentral(CentralOwner())
@@ -204,10 +210,7 @@ private final class ChunkReceiver: LinkReceiver {
 
     @Test func aCancelledConnectionIsNotMadeLater() async throws {
         let world = try World()
-        let task = pending(world)
-        await world.serverIsAskedFor()
-        task.cancel()
-        #expect(await task.value == .cancelled)
+        #expect(try pending(world) { $0.cancel() } == .cancelled)
         _ = try await world.publish()
         world.time.advance(by: .seconds(5))
         #expect(world.central.retrieveConnectedPeripherals(offering: [testService]).isEmpty)

@@ -1,13 +1,12 @@
 import Ferry
 import FerryBluetooth
 import FerryLoopback
-import FerryTesting
 import Synchronization
 import TestSupport
 import Testing
 
 /// Many threads at one radio on the system's time. Under the thread sanitizer it also looks for races.
-@Suite(.tags(.adapter)) struct StressTests {
+@Suite(.tags(.adapter), .timeLimit(.minutes(5))) struct StressTests {
     /// Takes part in the exchange until it has heard what it waits for.
     private final class Listener: PeripheralConnectionEvents {
         let heard = Mutex<[UInt8]>([])
@@ -18,8 +17,7 @@ import Testing
         func peripheralDidDisconnect(_ reason: BluetoothError) { hasEnded.store(true, ordering: .relaxed) }
     }
 
-    @Test(.timeLimit(.minutes(5)))
-    func centralsComeAndGoWhileOthersExchangeValues() async throws {
+    @Test func centralsComeAndGoWhileOthersExchangeValues() async throws {
         var configuration = LoopbackRadio.Configuration()
         configuration.advertisingInterval = .milliseconds(1)
         let radio = try LoopbackRadio(configuration: configuration)
@@ -44,7 +42,7 @@ import Testing
             try await group.waitForAll()
         }
         #expect(owner.journal.count("subscribed") == 24)
-        try await ConformanceTime.system.untilDone { owner.journal.count("disconnected") == 24 }
+        try await until("24 disconnections") { owner.journal.count("disconnected") == 24 }
         let refused = owner.journal.all.filter { $0.hasPrefix("disconnected") }
         #expect(
             refused.allSatisfy { ["disconnected disconnectedByPeer", "disconnected disconnectedLocally"].contains($0) })
@@ -62,7 +60,7 @@ import Testing
         let visits = owner.centrals.count { $0.peer == peer }
         let connection = try await central.connect(to: adapter.identifier(of: server), events: listener)
         try await connection.setSubscription(.notify, to: characteristic)
-        try await ConformanceTime.system.untilDone { owner.centrals.count { $0.peer == peer } > visits }
+        try await until("the subscription") { owner.centrals.count { $0.peer == peer } > visits }
         let me = try #require(owner.centrals.last { $0.peer == peer })
         var sent = 0
         var written = 0
@@ -79,19 +77,13 @@ import Testing
             }
             if sent == 100 { connection.setReceiving(written % 3 != 0) }
             if sent > 100 || written == 200 { connection.setReceiving(true) }
+            try Task.checkCancellation()
             await Task.yield()
         }
         try await connection.writeValue([1], to: characteristic)
-        try await ConformanceTime.system.untilDone { listener.heard.withLock { $0.count } == 200 }
+        try await until("200 values") { listener.heard.withLock { $0.count } == 200 }
         #expect(listener.heard.withLock { $0 } == (0..<200).map { UInt8($0) })
         if disconnects { connection.disconnect() } else { peripheral.disconnect(me) }
-        try await ConformanceTime.system.untilDone { listener.hasEnded.load(ordering: .relaxed) }
-    }
-}
-
-extension ConformanceTime {
-    /// Waits, with the kit's deadline.
-    fileprivate func untilDone(_ condition: @escaping @Sendable () -> Bool) async throws {
-        try await wait("the stress test", for: "its condition", until: condition)
+        try await until("the end") { listener.hasEnded.load(ordering: .relaxed) }
     }
 }

@@ -1,5 +1,6 @@
 import Ferry
 import FerryBluetooth
+import TestSupport
 
 @testable import FerryLoopback
 
@@ -33,13 +34,7 @@ struct World: Sendable {
     func settle() { time.advance(by: .zero) }
 
     func run<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
-        try await finish(on: time, body)
-    }
-
-    /// Waits, for real, until a task of the test has asked for a connection to the server.
-    func serverIsAskedFor() async {
-        while radio.locked({ $0.attempts[0].isEmpty }) { await Task.yield() }
-        time.advance(by: .seconds(1))
+        try time.run(within: .seconds(120), body)
     }
 
     static func definition(

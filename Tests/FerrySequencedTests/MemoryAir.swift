@@ -2,14 +2,14 @@ import Ferry
 import FerrySequenced
 import FerryTesting
 import Synchronization
+import TestSupport
 
-/// Stations in memory that listen and connect to one another by name, and a pump that moves their chunks.
+/// Stations in memory that listen and connect to one another by name, under virtual time, and a pump that moves their chunks.
 final class MemoryAir: Sendable {
     private struct State {
         var listeners: [String: LinkListener] = [:]
         var pairs: [Pair] = []
         var connects = 0
-        var isStopped = false
     }
 
     struct Pair: Sendable {
@@ -18,6 +18,7 @@ final class MemoryAir: Sendable {
         let server: String
     }
 
+    let time = VirtualTime()
     private let state = Mutex(State())
     /// How surely stations know one another.
     let certainty: PeerIdentity.Certainty
@@ -47,7 +48,7 @@ final class MemoryAir: Sendable {
     var pairs: [Pair] { state.withLock { $0.pairs } }
 
     fileprivate func listen(_ name: String) -> LinkListener {
-        let listener = LinkListener { [weak self] in
+        let listener = LinkListener(time: time) { [weak self] in
             self?.state.withLock { _ = $0.listeners.removeValue(forKey: name) }
         }
         state.withLock { $0.listeners[name] = listener }
@@ -68,20 +69,26 @@ final class MemoryAir: Sendable {
         return near
     }
 
-    /// Moves chunks until the body has returned.
-    func run<Value>(_ body: () async throws -> Value) async rethrows -> Value {
-        let pump = Task.detached { [self] in
-            while !Task.isCancelled {
-                var moved = 0
-                for pair in state.withLock({ $0.pairs }) {
-                    if pair.near.deliver() { moved += 1 }
-                    if pair.far.deliver() { moved += 1 }
-                }
-                if moved == 0 { try? await Task.sleep(for: .microseconds(300)) }
-            }
+    /// Runs the body under virtual time, and moves chunks until it has returned.
+    func run(_ body: @escaping @Sendable () async throws -> Void) throws {
+        try time.run(within: .seconds(3600)) { [self] in
+            let pump = Task { await time.keep { [self] in deliver() } }
+            defer { pump.cancel() }
+            try await body()
         }
-        defer { pump.cancel() }
-        return try await body()
+    }
+
+    func sequenced(_ link: any Link) throws -> MessageChannel<[UInt8], [UInt8]> {
+        try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming(), time: time)
+    }
+
+    private func deliver() -> Bool {
+        var hasMoved = false
+        for pair in pairs {
+            if pair.near.deliver() { hasMoved = true }
+            if pair.far.deliver() { hasMoved = true }
+        }
+        return hasMoved
     }
 
     struct Station: Transport {

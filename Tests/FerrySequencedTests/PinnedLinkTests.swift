@@ -16,21 +16,17 @@ import Testing
         return backoff
     }
 
-    private func sequenced(_ link: any Link) throws -> MessageChannel<[UInt8], [UInt8]> {
-        try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
-    }
-
     /// The peer goes, a stranger offers the same service, and then the peer comes back.
-    @Test func aStrangerGetsNothing() async throws {
+    @Test func aStrangerGetsNothing() throws {
         let air = MemoryAir()
-        try await air.run {
-            let peer = ReconnectingTransport(over: air.station("peer"), backoff: backoff)
+        try air.run { [backoff] in
+            let peer = ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
             let listener = try await peer.listen()
-            let client = try sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(30)))
+            let client = try air.sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
+                    .connect(timeout: .unreached))
             var links = listener.links.makeAsyncIterator()
-            let server = try sequenced(try #require(await links.next()))
+            let server = try air.sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
             try await client.send([1])
             #expect(try await received.next() == [1])
@@ -39,7 +35,7 @@ import Testing
             let strangers = Mutex(0)
             let accepting = Task { for await _ in stranger.links { strangers.withLock { $0 += 1 } } }
             air.breakConnections(to: "peer")
-            try await client.send([2], timeout: .seconds(20))
+            try await client.send([2], timeout: .unreached)
             #expect(try await received.next() == [2])
             #expect(strangers.withLock { $0 } == 0)
             #expect(client.status.resumptions == 1)
@@ -52,20 +48,20 @@ import Testing
     }
 
     /// A transport that hands over a link to somebody else is not believed.
-    @Test func aLinkToSomebodyElseIsClosed() async throws {
+    @Test func aLinkToSomebodyElseIsClosed() throws {
         let air = MemoryAir()
-        try await air.run {
+        try air.run { [backoff] in
             let listener = try await air.station("peer").listen()
             let wrong = Misleading(base: air.station("me"))
-            let client = try sequenced(
-                try await ReconnectingTransport(over: wrong, backoff: .init(backoff)).connect(timeout: .seconds(30)))
+            let client = try air.sequenced(
+                try await ReconnectingTransport(over: wrong, backoff: .init(backoff), time: air.time).connect(
+                    timeout: .unreached))
             let stranger = try await air.station("stranger").listen()
             air.breakConnections(to: "peer")
-            #expect(await eventually { air.pairs.contains { $0.server == "stranger" } })
-            #expect(
-                await eventually {
-                    air.pairs.filter { $0.server == "stranger" }.allSatisfy { isClosed($0.near) }
-                })
+            try await air.time.until("a link to the stranger") { air.pairs.contains { $0.server == "stranger" } }
+            try await air.time.until("the end of the links to the stranger") {
+                air.pairs.filter { $0.server == "stranger" }.allSatisfy { isClosed($0.near) }
+            }
             #expect(client.closeReason == nil)
             client.close()
             listener.close()
@@ -90,13 +86,13 @@ import Testing
     }
 
     /// Where the transport cannot recognise a peer the link ends at the first loss, and says what to do.
-    @Test func aPeerThatCannotBeRecognizedIsNotLookedFor() async throws {
+    @Test func aPeerThatCannotBeRecognizedIsNotLookedFor() throws {
         let air = MemoryAir(certainty: .connection)
-        try await air.run {
+        try air.run { [backoff] in
             let listener = try await air.station("peer").listen()
-            let client = try sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(30)))
+            let client = try air.sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
+                    .connect(timeout: .unreached))
             air.breakConnections(to: "peer")
             let reason = await client.closed
             #expect(reason?.code == .disconnected)
@@ -106,22 +102,24 @@ import Testing
         }
     }
 
-    @Test func anUnrecognizedPeerIsTakenForThePeerWhereAskedTo() async throws {
+    @Test func anUnrecognizedPeerIsTakenForThePeerWhereAskedTo() throws {
         let air = MemoryAir(certainty: .connection)
-        try await air.run {
+        try air.run { [backoff] in
             let listener = try await ReconnectingTransport(
-                over: air.station("peer"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff
+                over: air.station("peer"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff,
+                time: air.time
             ).listen()
-            let client = try sequenced(
+            let client = try air.sequenced(
                 try await ReconnectingTransport(
-                    over: air.station("me"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff
-                ).connect(timeout: .seconds(30)))
+                    over: air.station("me"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff,
+                    time: air.time
+                ).connect(timeout: .unreached))
             var links = listener.links.makeAsyncIterator()
-            let server = try sequenced(try #require(await links.next()))
+            let server = try air.sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
             try await client.send([1])
             air.breakConnections(to: "peer")
-            try await client.send([2], timeout: .seconds(20))
+            try await client.send([2], timeout: .unreached)
             #expect(try await received.next() == [1])
             #expect(try await received.next() == [2])
             client.close()
@@ -134,23 +132,24 @@ import Testing
 
     /// The peer connects, leaves and comes back before the app takes its link. Nothing is lost or doubled, and the peer
     /// connects no more often than it has to.
-    @Test(arguments: [1, 3]) func aPeerThatReturnsBeforeItsLinkWasTaken(_ times: Int) async throws {
+    @Test(arguments: [1, 3]) func aPeerThatReturnsBeforeItsLinkWasTaken(_ times: Int) throws {
         let air = MemoryAir()
-        try await air.run {
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
-            let client = try sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(30)))
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
+                .listen()
+            let client = try air.sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
+                    .connect(timeout: .unreached))
             async let sending: Void = {
                 for number in 0..<20 { try await client.send([UInt8](repeating: UInt8(number), count: 200)) }
             }()
             for number in 0..<times {
-                try? await Task.sleep(for: .milliseconds(20))
+                try await air.time.sleep(for: .milliseconds(20))
                 air.breakConnections(to: "peer")
-                #expect(await eventually { air.connects == number + 2 })
+                try await air.time.until("the peer is back") { air.connects == number + 2 }
             }
             var links = listener.links.makeAsyncIterator()
-            let server = try sequenced(try #require(await links.next()))
+            let server = try air.sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
             for number in 0..<20 {
                 #expect(try await received.next() == [UInt8](repeating: UInt8(number), count: 200))
@@ -165,18 +164,19 @@ import Testing
 
     /// With a framing that sends whatever fits, and an app that is late: everything arrives, whole.
     @Test(arguments: [LengthPrefixFraming() as any Framing, EndOfMessageFraming()])
-    func nothingIsDroppedWhileALinkWaitsToBeTaken(_ framing: any Framing) async throws {
+    func nothingIsDroppedWhileALinkWaitsToBeTaken(_ framing: any Framing) throws {
         let air = MemoryAir()
-        func channel(_ link: any Link, _ framing: some Framing) throws -> MessageChannel<[UInt8], [UInt8]> {
-            try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
+        @Sendable func channel(_ link: any Link, _ framing: some Framing) throws -> MessageChannel<[UInt8], [UInt8]> {
+            try MessageChannel(over: link, codec: BytesCodec(), framing: framing, time: air.time)
         }
-        try await air.run {
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
+                .listen()
             let client = try channel(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(30)), framing)
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
+                    .connect(timeout: .unreached), framing)
             async let sending: Void = client.send(pattern(20_000))
-            try await Task.sleep(for: .milliseconds(100))
+            try await air.time.sleep(for: .milliseconds(100))
             var links = listener.links.makeAsyncIterator()
             let server = try channel(try #require(await links.next()), framing)
             var received = server.messages.makeAsyncIterator()
@@ -189,15 +189,16 @@ import Testing
     }
 
     /// A side that listens may speak first.
-    @Test func aListenerMaySpeakFirst() async throws {
+    @Test func aListenerMaySpeakFirst() throws {
         let air = MemoryAir()
-        try await air.run {
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
+                .listen()
             let client = try MessageChannel(
-                over: try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(30)), codec: BytesCodec())
+                over: try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
+                    .connect(timeout: .unreached), codec: BytesCodec(), time: air.time)
             var links = listener.links.makeAsyncIterator()
-            let server = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec())
+            let server = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec(), time: air.time)
             try await server.send([7])
             var received = client.messages.makeAsyncIterator()
             #expect(try await received.next() == [7])
@@ -208,52 +209,54 @@ import Testing
     }
 
     /// A peer that begins anew has a link of its own; its former one waits for the session that it had.
-    @Test func anotherSessionOfTheSamePeerIsAnotherLink() async throws {
+    @Test func anotherSessionOfTheSamePeerIsAnotherLink() throws {
         let air = MemoryAir()
-        try await air.run {
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
+                .listen()
             var links = listener.links.makeAsyncIterator()
-            let first = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
-            let former = try sequenced(try #require(await links.next()))
+            let first = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
+            let former = try air.sequenced(try #require(await links.next()))
             try await first.send([1])
             air.breakConnections(to: "peer")
-            let second = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
+            let second = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
             async let sent: Void = second.send([2])
-            let later = try sequenced(try #require(await links.next()))
+            let later = try air.sequenced(try #require(await links.next()))
             var received = later.messages.makeAsyncIterator()
             #expect(try await received.next() == [2])
             try await sent
-            #expect(await eventually { former.status.phase == .suspended })
+            try await air.time.until("the former link waits") { former.status.phase == .suspended }
             for channel in [first, second, former, later] { channel.close() }
             listener.close()
         }
     }
 
     /// The peer's other sessions have links that nobody reads yet: the one that comes back goes on in its own.
-    @Test func aSessionComesBackToItsOwnLink() async throws {
+    @Test func aSessionComesBackToItsOwnLink() throws {
         let air = MemoryAir()
-        try await air.run {
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
+                .listen()
             var links = listener.links.makeAsyncIterator()
-            let client = try sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff)
-                    .connect(timeout: .seconds(30)))
-            let server = try sequenced(try #require(await links.next()))
+            let client = try air.sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
+                    .connect(timeout: .unreached))
+            let server = try air.sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
             try await client.send([1])
             #expect(try await received.next() == [1])
             var others: [(near: MessageChannel<[UInt8], [UInt8]>, far: any Link)] = []
             for _ in 0..<3 {
-                let near = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
+                let near = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
                 others.append((near, try #require(await links.next())))
             }
             air.pairs[0].near.disconnect()
-            try await client.send([2], timeout: .seconds(20))
+            try await client.send([2], timeout: .unreached)
             #expect(try await received.next() == [2])
             #expect(client.status.resumptions == 1)
             for (number, other) in others.enumerated() {
-                async let sent: Void = other.near.send([UInt8(number)], timeout: .seconds(20))
-                let far = try sequenced(other.far)
+                async let sent: Void = other.near.send([UInt8(number)], timeout: .unreached)
+                let far = try air.sequenced(other.far)
                 var messages = far.messages.makeAsyncIterator()
                 #expect(try await messages.next() == [UInt8(number)])
                 try await sent
@@ -266,21 +269,22 @@ import Testing
     }
 
     /// Once nobody listens no peer can come back: a link that has lost its connection ends, and does not wait for ever.
-    @Test(arguments: [true, false]) func aLinkEndsWithTheListenerThatItsPeerCameBy(_ closesFirst: Bool) async throws {
+    @Test(arguments: [true, false]) func aLinkEndsWithTheListenerThatItsPeerCameBy(_ closesFirst: Bool) throws {
         let air = MemoryAir()
-        try await air.run {
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
-            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
+                .listen()
+            let client = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
             var links = listener.links.makeAsyncIterator()
-            let server = try sequenced(try #require(await links.next()))
+            let server = try air.sequenced(try #require(await links.next()))
             try await client.send([1])
             if closesFirst { listener.close() }
             air.breakConnections(to: "peer")
             if !closesFirst {
-                #expect(await eventually { server.status.phase == .suspended })
+                try await air.time.until("the link waits") { server.status.phase == .suspended }
                 listener.close()
             }
-            #expect(await eventually { server.closeReason != nil })
+            try await air.time.until("the end of the link") { server.closeReason != nil }
             #expect(server.closeReason?.message.contains("listener that it came by is closed") == true)
             client.close()
             server.close()
@@ -288,36 +292,48 @@ import Testing
     }
 
     /// How long a link may wait to be taken is told by the transport's clock, as everything is.
-    @Test func aLinkThatNobodyTakesIsClosedInTheTransportsTime() async throws {
+    @Test func aLinkThatNobodyTakesIsClosedInTheTransportsTime() throws {
         let air = MemoryAir()
         let time = VirtualTime()
-        try await air.run {
+        try air.run { [backoff] in
             let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: time)
                 .listen()
-            let client = try sequenced(try await air.station("me").connect(timeout: .seconds(30)))
-            #expect(
-                await eventually {
-                    time.advance(by: .seconds(1))
-                    return client.closeReason != nil
-                })
+            let client = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
+            try await air.time.until("the end of the link") {
+                time.advance(by: .seconds(1))
+                return client.closeReason != nil
+            }
             listener.close()
         }
     }
 
     /// Dropped without a close, a listener stops: nothing that it began holds it.
-    @Test func aDroppedListenerStops() async throws {
+    @Test func aDroppedListenerStops() throws {
         let air = MemoryAir()
-        weak var dropped: LinkListener?
-        do {
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff).listen()
-            dropped = listener
-            withExtendedLifetime(listener) {}
+        try air.run { [backoff] in
+            let dropped = Dropped()
+            do {
+                let listener = try await ReconnectingTransport(
+                    over: air.station("peer"), backoff: backoff, time: air.time
+                ).listen()
+                dropped.listener = listener
+                withExtendedLifetime(listener) {}
+            }
+            try await air.time.until("the end of the listener") { dropped.listener == nil }
+            let error = await #expect(throws: FerryError.self) {
+                try await air.station("me").connect(timeout: .seconds(1))
+            }
+            #expect(error?.code == .peerNotFound)
         }
-        #expect(await eventually { dropped == nil })
-        let error = await #expect(throws: FerryError.self) {
-            try await air.station("me").connect(timeout: .seconds(1))
+    }
+
+    private final class Dropped: Sendable {
+        private let state = Mutex(State())
+        private struct State { weak var listener: LinkListener? }
+        var listener: LinkListener? {
+            get { state.withLock { $0.listener } }
+            set { state.withLock { $0.listener = newValue } }
         }
-        #expect(error?.code == .peerNotFound)
     }
 }
 

@@ -7,7 +7,7 @@ import Testing
 @testable import FerrySequenced
 
 /// The sequenced framing through a whole channel.
-@Suite(.tags(.core, .framing, .sequenced)) struct SequencedChannelTests {
+@Suite(.tags(.core, .framing, .sequenced), .timeLimit(.minutes(5))) struct SequencedChannelTests {
     // MARK: The formats in the hello
 
     private struct Halving: Compression {
@@ -185,7 +185,8 @@ import Testing
         let links = MemoryLink.makePair(maximumChunkSize: 100, queueDepth: 100)
         func channel(_ link: MemoryLink, _ framing: some Framing) throws -> MessageChannel<[UInt8], [UInt8]> {
             try MessageChannel(
-                over: link, codec: BytesCodec(), framing: framing, compression: Halving(), limits: limits)
+                over: link, codec: BytesCodec(), framing: framing, compression: Halving(), limits: limits,
+                time: VirtualTime())
         }
         let (a, b) = (try channel(links.0, framing), try channel(links.1, framing))
         async let sending: Void = a.send(pattern(1000))
@@ -193,9 +194,9 @@ import Testing
             var messages = b.messages.makeAsyncIterator()
             return try await messages.next()
         }()
-        while b.statistics.messagesReceived == 0 || a.statistics.messagesSent == 0 {
+        try await until("the message is acknowledged") {
             exchange(links)
-            await Task.yield()
+            return b.statistics.messagesReceived > 0 && a.statistics.messagesSent > 0
         }
         try await sending
         #expect(try await receiving == pattern(1000))

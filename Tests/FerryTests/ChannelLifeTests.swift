@@ -90,11 +90,11 @@ import Testing
         let sender = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
         let receiver = try MessageChannel(over: links.1, codec: BytesCodec(), time: time)
         async let sent: Void = sender.send(pattern(200))
-        while links.0.waitingChunks == 0 { await Task.yield() }
+        try await until("a chunk is under way") { links.0.waitingChunks > 0 }
         async let closing: Void = sender.closeAfterSending(timeout: .seconds(10))
-        while sender.closeReason == nil {
+        try await until("the sender is closed") {
             links.0.deliver()
-            await Task.yield()
+            return sender.closeReason != nil
         }
         try await sent
         try await closing
@@ -125,11 +125,11 @@ import Testing
         let links = pair(queueDepth: 1)
         let sender = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
         let sending = Task { try await sender.send(pattern(200)) }
-        while links.0.waitingChunks == 0 { await Task.yield() }
+        try await until("a chunk is under way") { links.0.waitingChunks > 0 }
         let closing = Task { try await sender.closeAfterSending(timeout: .seconds(2)) }
-        while sender.closeReason == nil {
+        try await until("the sender is closed") {
             time.advance(by: .milliseconds(100))
-            await Task.yield()
+            return sender.closeReason != nil
         }
         await #expect { try await closing.value } throws: { ($0 as? FerryError)?.code == .timedOut }
         await #expect { try await sending.value } throws: { ($0 as? FerryError)?.fate == .takenBack }

@@ -12,17 +12,6 @@ import Testing
         MemoryLink.makePair(maximumChunkSize: 20, queueDepth: queueDepth)
     }
 
-    /// Carries chunks both ways until the task is cancelled.
-    private func carry(_ links: (MemoryLink, MemoryLink)) -> Task<Void, Never> {
-        Task.detached {
-            while !Task.isCancelled {
-                let moved = links.0.deliver()
-                let movedBack = links.1.deliver()
-                if !moved, !movedBack { await Task.yield() }
-            }
-        }
-    }
-
     @Test func carriesMessagesBothWays() async throws {
         let links = makeLinks()
         let carrier = carry(links)
@@ -109,7 +98,7 @@ import Testing
         links.1.activate(Silent())
         let channel = try MessageChannel(over: links.0, codec: BytesCodec(), time: time)
         let first = Task { try await channel.send(pattern(100)) }
-        while links.0.waitingChunks == 0 { await Task.yield() }
+        try await until("a chunk is under way") { links.0.waitingChunks > 0 }
         let second = Task { try await channel.send(pattern(30)) }
         second.cancel()
         await #expect { try await second.value } throws: { ($0 as? FerryError)?.code == .cancelled }

@@ -10,7 +10,7 @@ import Testing
 
     private func link(
         _ link: any Link, _ handler: Channel.Handler? = nil, maximumServed: Int = 16,
-        time: any TimeSource = SystemTime()
+        time: any TimeSource = VirtualTime()
     ) throws -> Channel {
         try Channel(
             over: link, requests: TextCodec(), responses: TextCodec(), maximumServed: maximumServed, time: time,
@@ -20,33 +20,26 @@ import Testing
     /// Two ends, and chunks that cross while the body runs.
     private func run(
         _ handler: Channel.Handler? = nil, back: Channel.Handler? = nil, maximumServed: Int = 16,
-        time: any TimeSource = SystemTime(), _ body: (Channel, Channel) async throws -> Void
+        time: any TimeSource = VirtualTime(), _ body: (Channel, Channel) async throws -> Void
     ) async throws {
         let links = MemoryLink.makePair(maximumChunkSize: 20)
-        let pump = Task.detached {
-            while !Task.isCancelled {
-                let isBusy = links.0.deliver()
-                if !links.1.deliver(), !isBusy { try? await Task.sleep(for: .microseconds(300)) }
-            }
-        }
+        let pump = carry(links)
         defer { pump.cancel() }
         let asking = try link(links.0, back, time: time)
         let answering = try link(links.1, handler, maximumServed: maximumServed, time: time)
         try await body(asking, answering)
     }
 
-    /// Takes 100 s for an answer, and notes that it has begun and that it was cancelled.
+    /// Never answers, and notes that it has begun and that it was cancelled.
     private final class SlowHandler: Sendable {
         let isAsked = Atomic(false)
         let isCancelled = Atomic(false)
 
         func answer(_ question: String) async throws -> String {
             isAsked.store(true, ordering: .relaxed)
-            do { try await Task.sleep(for: .seconds(100)) } catch {
-                isCancelled.store(true, ordering: .relaxed)
-                throw error
-            }
-            return ""
+            await untilCancelled()
+            isCancelled.store(true, ordering: .relaxed)
+            throw CancellationError()
         }
     }
 
@@ -62,7 +55,7 @@ import Testing
         }) { asking, _ in
             let names = ["a", "b", "c"]
             let tasks = names.map { name in Task { try await asking.request(name) } }
-            #expect(await eventually { arrived.load(ordering: .relaxed) == 3 })
+            try await until("three requests are being answered") { arrived.load(ordering: .relaxed) == 3 }
             for name in ["c", "a", "b"] { gates.withLock { $0[name] }?.resume() }
             for (name, task) in zip(names, tasks) {
                 let answer = try await task.value
@@ -98,13 +91,13 @@ import Testing
         let time = VirtualTime()
         try await run({ try await handler.answer($0) }, time: time) { asking, _ in
             let task = Task { try await asking.request("?", timeout: .seconds(5)) }
-            #expect(await eventually { handler.isAsked.load(ordering: .relaxed) })
+            try await until("the request is being answered") { handler.isAsked.load(ordering: .relaxed) }
             if byTask { task.cancel() } else { time.advance(by: .seconds(5)) }
             await #expect { try await task.value } throws: { error in
                 (error as? FerryError)?.code == (byTask ? .cancelled : .timedOut)
                     && (error as? FerryError)?.fate == .mayHaveArrived
             }
-            #expect(await eventually { handler.isCancelled.load(ordering: .relaxed) })
+            try await until("the handler is cancelled") { handler.isCancelled.load(ordering: .relaxed) }
         }
     }
 
@@ -112,10 +105,10 @@ import Testing
         let handler = SlowHandler()
         try await run({ try await handler.answer($0) }) { asking, answering in
             let task = Task { try await asking.request("?") }
-            #expect(await eventually { handler.isAsked.load(ordering: .relaxed) })
+            try await until("the request is being answered") { handler.isAsked.load(ordering: .relaxed) }
             answering.close()
             await #expect { try await task.value } throws: { ($0 as? FerryError)?.code == .disconnected }
-            #expect(await eventually { handler.isCancelled.load(ordering: .relaxed) })
+            try await until("the handler is cancelled") { handler.isCancelled.load(ordering: .relaxed) }
             let late = await #expect(throws: FerryError.self) { try await asking.request("?") }
             #expect(late?.fate == .nothingSent)
         }
@@ -131,7 +124,7 @@ import Testing
             }, maximumServed: 2
         ) { asking, _ in
             let tasks = ["a", "b"].map { name in Task { try await asking.request(name) } }
-            #expect(await eventually { gate.withLock { $0.count } == 2 })
+            try await until("two requests are being answered") { gate.withLock { $0.count } == 2 }
             let error = await #expect(throws: FerryError.self) { try await asking.request("c") }
             #expect(error?.message.contains("2 requests are being answered already") == true)
             for waiting in gate.withLock({ $0 }) { waiting.resume() }

@@ -78,17 +78,21 @@ package final class ChannelRig: Sendable {
 extension ChannelRig {
     /// Taking back n messages that wait takes n times as long as taking back one.
     package static func expectCancellingToBeLinear(_ framing: some Framing) {
+        /// The processor's time, in seconds; the shortest of three, for caches that other work has emptied.
         func seconds(_ count: Int) -> Double {
-            let rig = ChannelRig(framing: framing, queueDepth: 1)
-            rig.send(pattern(1000))
-            let ids = (0..<count).map { _ in rig.send([1]) }
-            let duration = ContinuousClock().measure { for id in ids.reversed() { rig.a.cancel(id) } }
-            #expect(ids.allSatisfy { rig.error($0)?.fate == .nothingSent })
-            return Double(duration.wholeNanoseconds) / 1e9
+            (0..<3).map { _ in
+                let rig = ChannelRig(framing: framing, queueDepth: 1)
+                rig.send(pattern(1000))
+                let ids = (0..<count).map { _ in rig.send([1]) }
+                let seconds = processorTime { for id in ids.reversed() { rig.a.cancel(id) } }
+                #expect(ids.allSatisfy { rig.error($0)?.fate == .nothingSent })
+                return seconds
+            }.min() ?? 0
         }
         let few = seconds(1000)
         let many = seconds(16_000)
-        #expect(many < 64 * few + 0.5, "1000 took \(few) s, 16 000 \(many) s")
+        // 16 times as many, and more for colder caches; 256 times as long where each looks at all others.
+        #expect(many < 64 * few, "1000 took \(few) s, 16 000 \(many) s")
     }
 }
 

@@ -48,18 +48,17 @@ package final class NATSServer: Sendable {
         try process.run()
         self.process.withLock { $0 = process }
         let ports = folder.appending(path: "nats-server_\(process.processIdentifier).ports")
-        // Generous, for a machine that does other things.
-        for _ in 0..<6000 {
+        try await until("nats-server's port in \(ports.path())") {
             if let text = try? String(contentsOf: ports, encoding: .utf8), text.contains("}"),
                 let colon = text.range(of: "127.0.0.1:"),
                 let found = Int(text[colon.upperBound...].prefix { $0.isNumber })
             {
-                return number.withLock { $0 = found }
+                number.withLock { $0 = found }
+                return true
             }
-            guard process.isRunning else { break }
-            try await Task.sleep(for: .milliseconds(10))
+            guard process.isRunning else { throw Failure(text: "nats-server did not start: \(log)") }
+            return false
         }
-        throw Failure(text: "nats-server did not start: \(log)")
     }
 
     /// For its TLS: FOLDER/certificate.pem, which is its own authority, and FOLDER/key.pem.
@@ -90,8 +89,7 @@ package final class NATSServer: Sendable {
             guard let process, process.isRunning else { return }
             _ = Foundation.kill(process.processIdentifier, signal)
             guard signal == SIGSTOP else { return }
-            let end = ContinuousClock.now + .seconds(30)
-            while !Self.isStopped(process.processIdentifier), ContinuousClock.now < end { usleep(1000) }
+            while process.isRunning, !Self.isStopped(process.processIdentifier) { usleep(1000) }
         }
     }
 

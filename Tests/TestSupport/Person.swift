@@ -34,8 +34,8 @@ package final class Person: PairingAgent, Sendable {
 
     /// Thinks until nobody wants to know any more, says so in the journal, and agrees.
     package func thinkTooLong() async -> Bool {
-        try? await Task.sleep(for: .seconds(60))
-        journal.add(Task.isCancelled ? "cancelled" : "waited in vain")
+        await untilCancelled()
+        journal.add("cancelled")
         return true
     }
 
