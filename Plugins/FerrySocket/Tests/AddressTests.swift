@@ -1,6 +1,8 @@
 import Ferry
 import FerrySocket
+import FerryTesting
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -104,7 +106,7 @@ import Testing
         Glibc.close(left)
         let transport = try SocketTransport(folder.socket)
         let listener = try await transport.listen()
-        let link = try await transport.connect(timeout: .seconds(10))
+        let link = try await transport.connect(timeout: .unreached)
         link.close()
         listener.close()
     }
@@ -115,7 +117,7 @@ import Testing
         let listener = try await transport.listen()
         await expect(.transportUnavailable, "another program listens there") { _ = try await transport.listen() }
         // The probe does not harm the one that is there.
-        let link = try await transport.connect(timeout: .seconds(10))
+        let link = try await transport.connect(timeout: .unreached)
         link.close()
         listener.close()
 
@@ -161,39 +163,59 @@ import Testing
             }
         }
         #expect(listeners.count == 1)
-        let link = try await transport.connect(timeout: .seconds(10))
+        let link = try await transport.connect(timeout: .unreached)
         link.close()
         for listener in listeners { listener.close() }
     }
 
     // MARK: Peers that are not there
 
+    /// Time passes only in the pauses between two attempts.
+    private func connectInVain(to address: SocketAddress) async throws {
+        let time = VirtualTime()
+        let transport = try SocketTransport(address, time: time)
+        let isOver = Atomic(false)
+        async let link: any Link = {
+            defer { isOver.store(true, ordering: .relaxed) }
+            return try await transport.connect(timeout: .seconds(20))
+        }()
+        try await until("the end of the attempts") {
+            if let next = time.nextDeadline, next <= time.now + .milliseconds(500) { time.runNext() }
+            return isOver.load(ordering: .relaxed)
+        }
+        try await link.close()
+    }
+
     @Test func whatIsNotThereIsSaid() async throws {
         let folder = Folder()
         await expect(.peerNotFound, "Nobody listens at unix:") {
-            _ = try await SocketTransport(folder.socket).connect(timeout: .seconds(1))
+            try await connectInVain(to: folder.socket)
         }
         await expect(.peerNotFound, "Nobody listens at tcp:127.0.0.1:1.") {
-            _ = try await SocketTransport(.tcp("127.0.0.1", 1)).connect(timeout: .seconds(1))
+            try await connectInVain(to: .tcp("127.0.0.1", 1))
         }
         await expect(.transportUnavailable, "was not found") {
-            _ = try await SocketTransport(.tcp("no-such-host.invalid", 1)).connect(timeout: .seconds(20))
+            _ = try await SocketTransport(.tcp("no-such-host.invalid", 1)).connect(timeout: .unreached)
         }
         await expect(.transportUnavailable, "no such address") {
             _ = try await SocketTransport(.tcp("192.0.2.1", 0)).listen()
         }
         await expect(.peerNotFound, "Nobody listens at tcp:localhost:0.") {
-            _ = try await SocketTransport(.tcp("localhost", 0)).connect(timeout: .seconds(1))
+            try await connectInVain(to: .tcp("localhost", 0))
         }
     }
 
     /// The other side may be started second.
     @Test func whoComesFirstWaits() async throws {
         let folder = Folder()
-        let transport = try SocketTransport(folder.socket)
-        async let link = transport.connect(timeout: .seconds(20))
-        try await Task.sleep(for: .milliseconds(60))
+        let time = VirtualTime()
+        let transport = try SocketTransport(folder.socket, time: time)
+        async let link = transport.connect(timeout: .unreached)
+        try await until("a pause before the next attempt") {
+            time.nextDeadline.map { $0 < .zero + .seconds(60) } == true
+        }
         let listener = try await transport.listen()
+        time.advance(by: .seconds(60))
         try await link.close()
         listener.close()
     }
@@ -203,7 +225,7 @@ import Testing
         let listener = try await transport.listen()
         let port = try #require(transport.port)
         for host in ["localhost", "127.0.0.1", ""] {
-            let link = try await SocketTransport(.tcp(host, port)).connect(timeout: .seconds(10))
+            let link = try await SocketTransport(.tcp(host, port)).connect(timeout: .unreached)
             #expect(link.peer == PeerIdentity("tcp:\(host):\(port)", certainty: .address))
             link.close()
         }

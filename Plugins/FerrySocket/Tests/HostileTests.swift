@@ -1,5 +1,6 @@
 import Ferry
 import FerrySocket
+import FerryTesting
 import TestSupport
 import Testing
 
@@ -56,7 +57,7 @@ import Testing
         let (link, owner) = try await accept(listener)
         // A byte at a time.
         for byte in [0x00, 0x02, 0xAB, 0xCD, 0x00, 0x01, 0xEF] as [UInt8] { #expect(write(client, [byte], 1) == 1) }
-        try await eventually("two chunks") { owner.chunks.count == 2 }
+        try await until("two chunks") { owner.chunks.count == 2 }
         #expect(owner.chunks == [[0xAB, 0xCD], [0xEF]])
         #expect(try link.trySend(([1, 2, 3] as [UInt8]).span.bytes))
         var answer = [UInt8](repeating: 0, count: 5)
@@ -74,7 +75,7 @@ import Testing
         defer { close(client) }
         let (link, owner) = try await accept(listener)
         #expect(write(client, [0, 1, 7, 0, 0] as [UInt8], 5) == 5)
-        try await eventually("the end") { owner.reasons.count == 1 }
+        try await until("the end") { owner.reasons.count == 1 }
         #expect(owner.chunks == [[7]])
         #expect(owner.reasons[0].code == .malformedStream)
         link.close()
@@ -87,12 +88,12 @@ import Testing
         let client = try connectPlainly(toPort: try #require(transport.port))
         let (link, owner) = try await accept(listener)
         #expect(write(client, [0, 1, 7, 0xFF, 0xFF, 1, 2] as [UInt8], 7) == 7)
-        try await eventually("the whole chunk") { owner.chunks == [[7]] }
+        try await until("the whole chunk") { owner.chunks == [[7]] }
         // An abrupt end: what was on its way is thrown away.
         var abrupt = linger(l_onoff: 1, l_linger: 0)
         setsockopt(client, SOL_SOCKET, SO_LINGER, &abrupt, socklen_t(MemoryLayout<linger>.size))
         close(client)
-        try await eventually("the end") { owner.reasons.count == 1 }
+        try await until("the end") { owner.reasons.count == 1 }
         #expect(owner.reasons[0].code == .disconnected)
         #expect(throws: FerryError.self) { try link.trySend(([1] as [UInt8]).span.bytes) }
         listener.close()
@@ -108,7 +109,7 @@ import Testing
             let (link, owner) = try await accept(listener)
             #expect(write(client, [7] as [UInt8], 1) == 1)
             #expect(send(client, [UInt8](repeating: 1, count: max(1, size)), size, 0) == size)
-            try await eventually("the end") { owner.reasons.count == 1 }
+            try await until("the end") { owner.reasons.count == 1 }
             #expect(owner.chunks == [[7]])
             #expect(owner.reasons[0].code == code)
             link.close()
@@ -134,7 +135,7 @@ import Testing
         close(client)
         let owner = Owner()
         link.activate(owner)
-        try await eventually("the end") { owner.reasons.count == 1 }
+        try await until("the end") { owner.reasons.count == 1 }
         #expect(owner.chunks == (0..<100).map { [UInt8($0)] })
         #expect(owner.reasons[0].code == .disconnected)
         listener.close()
@@ -154,7 +155,7 @@ import Testing
             try #require(taken < 1000, "the system takes more than is sensible")
         }
         link.close()
-        try await eventually("the end") { owner.reasons.count == 1 }
+        try await until("the end") { owner.reasons.count == 1 }
         #expect(owner.reasons[0].code == .closed)
         listener.close()
     }
@@ -168,13 +169,13 @@ import Testing
     /// A stranger who connects and says nothing, a thousand times, costs no more than waiting for it once.
     @Test func aFloodOfConnectionsIsBounded() async throws {
         let folder = Folder()
-        let transport = try SocketTransport(folder.socket)
+        let transport = try SocketTransport(folder.socket, time: VirtualTime())
         let listener = try await transport.listen()
         var clients: [Int32] = []
         for _ in 0..<200 { clients.append(try connectPlainly(toPath: folder.path + "/socket")) }
         defer { for client in clients { close(client) } }
         // Whoever was one too many is told.
-        try await eventually("those who are one too many to be let go") {
+        try await until("those who are one too many to be let go") {
             clients.count { client in
                 var byte: UInt8 = 0
                 return recv(client, &byte, 1, Int32(truncatingIfNeeded: MSG_DONTWAIT)) == 0

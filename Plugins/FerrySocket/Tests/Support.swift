@@ -1,8 +1,8 @@
 import Ferry
 import FerrySocket
-import FerryTesting
 import Foundation
 import Synchronization
+import TestSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -54,7 +54,7 @@ struct SocketRig: Sendable {
     func makePair() async throws -> (any Link, any Link) {
         let listener = try await transport.listen()
         defer { listener.close() }
-        let near = try await transport.connect(timeout: .seconds(10))
+        let near = try await transport.connect(timeout: .unreached)
         for await far in listener.links { return (near, far) }
         throw FerryError(.peerNotFound, "The listener ended.")
     }
@@ -76,8 +76,4 @@ final class Owner: LinkReceiver {
 
     var reasons: [FerryError] { record.withLock { $0.reasons } }
     var chunks: [[UInt8]] { record.withLock { $0.chunks } }
-}
-
-func eventually(_ what: String, _ condition: () -> Bool) async throws {
-    try await ConformanceTime.system.wait("test", for: what, until: condition)
 }
