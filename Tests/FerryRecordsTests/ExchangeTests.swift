@@ -1,5 +1,6 @@
 #if Records
     import Ferry
+    import FerryTesting
     import FerrySequenced
     import Foundation
     import GRDB
@@ -33,13 +34,14 @@
         @discardableResult
         func meet(
             _ a: RecordStore, _ b: RecordStore, framing: any Framing = LengthPrefixFraming(),
-            names: (String?, String?) = ("b", "a"), idle: Duration = .milliseconds(300), times: Int = 50
+            names: (String?, String?) = ("b", "a"), idle: Duration? = .milliseconds(300), times: Int = .max
         ) async throws -> (RecordStore.Summary, RecordStore.Summary) {
             var sums = (
                 RecordStore.Summary(peer: nil, committed: 0, received: 0),
                 RecordStore.Summary(peer: nil, committed: 0, received: 0)
             )
             for _ in 0..<times {
+                try Task.checkCancellation()
                 let (near, far) = PacketLink.pair()
                 let channels = try (
                     MessageChannel(over: near, codec: BytesCodec(), framing: framing),
@@ -49,8 +51,10 @@
                 async let second = b.exchange(over: channels.1, with: names.1, endingWhenIdle: idle)
                 let summaries = try await (first, second)
                 sums = (sums.0 + summaries.0, sums.1 + summaries.1)
-                let waiting = try await a.waiting() + b.waiting()
-                if summaries.0.peer != nil, summaries.1.peer != nil, waiting.allSatisfy({ $0.count == 0 }) { break }
+                guard let theirs = summaries.0.peer, let ours = summaries.1.peer else { continue }
+                let waiting =
+                    try await a.waiting().filter { $0.peer == theirs } + b.waiting().filter { $0.peer == ours }
+                if waiting.allSatisfy({ $0.count == 0 }) { break }
             }
             return sums
         }
@@ -102,13 +106,14 @@
 
         @Test func aRecordArrivesWhileTheExchangeRuns() async throws {
             let (a, b) = (try open("a"), try open("b"))
-            async let met = meet(a, b, idle: .seconds(5))
+            async let met = meet(a, b, idle: nil, times: 1)
             try await a.append(bytes("one"), to: "b")
             #expect(try await take(1, from: b) == ["one"])
             let id = try await a.append(bytes("two"), to: "b", stream: "new")
             #expect(try await take(1, from: b) == ["two"])
-            try await a.drained("b", within: .seconds(60))
+            try await a.drained("b", within: .unreached)
             #expect(try await a.receipt(of: id, to: "b") == .committed)
+            try await a.endExchange(with: "b")
             _ = try await met
             await a.close()
             await b.close()
@@ -121,9 +126,10 @@
             let gate = DispatchSemaphore(value: 0)
             b.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
             async let met = meet(a, b)
-            while try await a.read({ _, book in book.peers.values.first?.store }) == nil { await Task.yield() }
-            // For the last of them to come; without it the test shows less, and does not fail.
-            try await Task.sleep(for: .milliseconds(100))
+            try await until("the peer is known") {
+                try await a.read { _, book in book.peers.values.first?.store } != nil
+            }
+            try await until("HELLO, MET and OPEN wait") { b.committer.waitingPieces >= 3 }
             gate.signal()
             _ = try await met
             #expect(
@@ -189,7 +195,7 @@
             }
             let big = [UInt8](repeating: 1, count: 1000)
             try await a.append(contentsOf: Array(repeating: big, count: 100), to: "b")
-            async let met = meet(a, b, idle: .seconds(5))
+            async let met = meet(a, b, idle: nil, times: 1)
             var iterator = b.inbox.makeAsyncIterator()
             var held: [ArrivedRecord] = []
             for _ in 0..<10 { if let record = try await iterator.next() { held.append(record) } }
@@ -202,7 +208,8 @@
                 if let record = try await iterator.next() { held.append(record) }
             }
             for record in held { try await record.done() }
-            try await a.drained("b", within: .seconds(60))
+            try await a.drained("b", within: .unreached)
+            try await a.endExchange(with: "b")
             _ = try await met
             await a.close()
             await b.close()
@@ -247,15 +254,11 @@
             try await a.append(bytes("first"), to: "b")
             try await meet(a, b)
             #expect(try await take(1, from: b) == ["first"])
-            let isStoring = Atomic(false)
-            let committer = b.committer
+            let gate = Gate()
+            defer { gate.open() }
             try await b.read { database, _ in
                 let fail = DatabaseFunction("no_room", argumentCount: 0) { _ in
-                    isStoring.store(true, ordering: .releasing)
-                    let deadline = ContinuousClock.now + .seconds(30)
-                    while committer.waitingPieces == 0, ContinuousClock.now < deadline {
-                        Thread.sleep(forTimeInterval: 0.001)
-                    }
+                    gate.pass()
                     throw DatabaseError(resultCode: .SQLITE_FULL)
                 }
                 database.add(function: fail)
@@ -266,9 +269,11 @@
                         """)
             }
             try await a.append([UInt8](repeating: 65, count: 5000), to: "b")
-            let meeting = Task { try await meet(a, b) }
-            #expect(await eventually { isStoring.load(ordering: .acquiring) })
+            let meeting = Task { try await meet(a, b, idle: nil) }
+            try await until("the first batch is being stored") { gate.isReached }
             for number in 0..<3 { try await a.append(bytes("\(number)"), to: "b") }
+            try await until("the next batch waits") { b.committer.waitingPieces > 0 }
+            gate.open()
             await #expect(throws: FerryError.self) { try await meeting.value }
             try #require(try await leftOver(b) == 0)
             try await b.read { database, _ in try database.execute(sql: "DROP TRIGGER full") }
@@ -282,9 +287,9 @@
         @Test(arguments: [nil, "The turn is over."]) func anExchangeIsEnded(because reason: String?) async throws {
             let (a, b) = (try open("a"), try open("b"))
             try await a.append(bytes("1"), to: "b")
-            async let met = meet(a, b, idle: .seconds(30), times: 1)
+            async let met = meet(a, b, idle: nil, times: 1)
             #expect(try await take(1, from: b) == ["1"])
-            try await a.drained("b", within: .seconds(60))
+            try await a.drained("b", within: .unreached)
             try await a.endExchange(with: "b", because: reason)
             let (first, second) = try await met
             #expect(first.isComplete == (reason == nil) && second.isComplete == (reason == nil))
@@ -295,13 +300,18 @@
 
         /// A disk that takes longer than the exchange: what it was told to do by then is done, and counts.
         @Test func aSlowDiskIsCountedToo() async throws {
-            let (a, b) = (try open("a"), try open("b"))
-            let isStoring = Atomic(false)
-            func slow(_ store: RecordStore, _ event: String) async throws {
+            let time = VirtualTime()
+            let a = try RecordStore.open(folder.file("a"), time: time)
+            let b = try RecordStore.open(folder.file("b"), time: time)
+            let gates = (Gate(), Gate())
+            defer {
+                gates.0.open()
+                gates.1.open()
+            }
+            func hold(_ store: RecordStore, _ event: String, at gate: Gate) async throws {
                 try await store.read { database, _ in
                     let wait = DatabaseFunction("wait", argumentCount: 0) { _ in
-                        isStoring.store(true, ordering: .releasing)
-                        Thread.sleep(forTimeInterval: 0.5)
+                        gate.pass()
                         return nil
                     }
                     database.add(function: wait)
@@ -309,22 +319,35 @@
                         sql: "CREATE TEMP TRIGGER slow BEFORE \(event) BEGIN SELECT wait(); END")
                 }
             }
-            // The peer has it, and both are idle before it is forgotten here.
-            try await slow(a, "DELETE ON ferry_waiting")
+            func channels() throws -> [MessageChannel<[UInt8], [UInt8]>] {
+                let (near, far) = PacketLink.pair()
+                return try [near, far].map { try MessageChannel(over: $0, codec: BytesCodec()) }
+            }
+            // The peer has it, and is idle before it is forgotten here.
+            try await hold(a, "DELETE ON ferry_waiting", at: gates.0)
             try await a.append(bytes("1"), to: "b")
-            let (first, second) = try await meet(a, b, idle: .milliseconds(100))
-            #expect(first.committed == 1 && second.received == 1)
+            let first = try channels()
+            let idle = Duration.milliseconds(100)
+            async let committing = a.exchange(over: first[0], with: "b", endingWhenIdle: idle)
+            async let storing = b.exchange(over: first[1], with: "a", endingWhenIdle: idle)
+            try await until("the record is being forgotten while nothing else is to be done") {
+                gates.0.isReached && time.nextDeadline.map { $0 <= time.now + idle } == true
+            }
+            time.advance(by: idle)
+            gates.0.open()
+            let summaries = try await (committing, storing)
+            #expect(summaries.0.committed == 1 && summaries.1.received == 1)
 
             // The link is gone before it is on the disk.
-            try await slow(b, "INSERT ON ferry_arrived")
-            isStoring.store(false, ordering: .releasing)
+            try await hold(b, "INSERT ON ferry_arrived", at: gates.1)
             try await a.append(bytes("2"), to: "b")
-            let (near, far) = PacketLink.pair()
-            let channels = try [near, far].map { try MessageChannel(over: $0, codec: BytesCodec()) }
-            async let sent = a.exchange(over: channels[0], with: "b")
-            async let received = b.exchange(over: channels[1], with: "a")
-            #expect(await eventually { isStoring.load(ordering: .acquiring) })
-            near.close()
+            let second = try channels()
+            async let sent = a.exchange(over: second[0], with: "b")
+            async let received = b.exchange(over: second[1], with: "a")
+            try await until("the record is being stored") { gates.1.isReached }
+            second[0].close()
+            _ = await second[1].closed
+            gates.1.open()
             #expect(try await received.received == 1)
             _ = try? await sent
             #expect(try await take(2, from: b) == ["1", "2"])
@@ -346,9 +369,9 @@
             let large = try await a.append([UInt8](repeating: 0, count: 101), to: "b", stream: "large")
             try await a.append(bytes("small"), to: "b", stream: "small")
             // The large one waits for good, so that both meet until the small one is there, however slow the machine is.
-            for _ in 0..<50 {
+            try await until("the small one arrives") {
                 try await meet(a, b, times: 1)
-                if try await leftOver(b) > 0 { break }
+                return try await leftOver(b) > 0
             }
             #expect(try await take(1, from: b) == ["small"])
             #expect(try await a.receipt(of: large, to: "b") == .handedOver)

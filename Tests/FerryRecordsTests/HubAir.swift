@@ -2,6 +2,7 @@
     import Ferry
     import Foundation
     import Synchronization
+    import TestSupport
     import Testing
 
     @testable import FerryRecords
@@ -198,7 +199,7 @@
             let serve = Task {
                 while !Task.isCancelled {
                     if comes {
-                        if let link = try? await transport.connect(timeout: .seconds(5)) { await meet(link) }
+                        if let link = try? await transport.connect(timeout: .unreached) { await meet(link) }
                         try? await time.sleep(for: pause)
                     } else if let listener = try? await transport.listen() {
                         for await link in listener.links { await meet(link) }

@@ -23,20 +23,20 @@
             hub.onInterruption { reason in told.withLock { $0.append(reason?.message ?? "again") } }
             let running = Task { await #expect(throws: FerryError.self) { try await hub.run() } }
 
-            #expect(await eventually { transport.count == 1 })
+            try await until("the hub listens") { transport.count == 1 }
             transport.last?.interrupt(FerryError(.transportUnavailable, "off"))
-            #expect(await eventually { hub.interruption?.message == "off" })
+            try await until("the interruption") { hub.interruption?.message == "off" }
             transport.last?.resume()
-            #expect(await eventually { hub.interruption == nil })
+            try await until("the end of the interruption") { hub.interruption == nil }
             // Listening ends, cannot begin anew twice, and then can.
             transport.refuse(2)
             transport.last?.fail(FerryError(.transportUnavailable, "gone"))
-            #expect(await eventually { transport.count == 2 })
-            #expect(await eventually { hub.interruption == nil })
+            try await until("the hub listens again") { transport.count == 2 }
+            try await until("the end of the interruption") { hub.interruption == nil }
             #expect(told.withLock { $0 } == ["off", "again", "gone", "refused", "again"])
 
             transport.last?.interrupt(FerryError(.transportUnavailable, "off"))
-            #expect(await eventually { hub.interruption != nil })
+            try await until("the interruption") { hub.interruption != nil }
             hub.onInterruption { reason in told.withLock { $0 = [reason?.message ?? "again"] } }
             #expect(told.withLock { $0 } == ["off"])
             running.cancel()

@@ -35,15 +35,15 @@
         ) -> Task<Void, Never> {
             Task {
                 var (seen, quiet) = (0, 0)
-                while !Task.isCancelled {
-                    try? await Task.sleep(for: .milliseconds(1))
+                try? await until("the end of the test") {
                     let chunks = air.chunks
                     let isQuiet = chunks == seen && !isHeld.value && stores.value.allSatisfy(\.committer.isIdle)
                     quiet = isQuiet ? quiet + 1 : 0
                     seen = chunks
-                    guard quiet >= 2, let next = time.nextDeadline else { continue }
+                    guard quiet >= 2, let next = time.nextDeadline else { return false }
                     quiet = 0
                     time.advance(to: air.slots > 0 ? min(next, time.now + .milliseconds(500)) : next)
+                    return false
                 }
             }
         }
@@ -127,20 +127,20 @@
             #expect(left.isEmpty, "seed \(seed): \(left)")
             for (index, member) in members.enumerated() {
                 let all = { member.taken.value.values.joined().sorted() }
-                let isThere = await eventually { all().count >= rounds }
+                try await until("\(member.name)'s records") { all().count >= rounds }
                 #expect(
-                    isThere && all() == Array(0..<rounds), "seed \(seed): \(member.name) has \(member.taken.value)")
+                    all() == Array(0..<rounds), "seed \(seed): \(member.name) has \(member.taken.value)")
                 for numbers in member.taken.value.values {
                     #expect(numbers == numbers.sorted(), "seed \(seed): \(member.name)")
                 }
                 // What it has given is with the hub, or waits.
                 let waiting = try await member.store.waiting().reduce(0) { $0 + $1.count }
                 let (name, expected) = ("address:\(member.name) ", given[index])
-                let isWhole = await eventually {
+                try await until("the records of \(member.name)") {
                     let numbers = taken.value[name] ?? []
                     return numbers == Array(0..<numbers.count) && numbers.count + waiting >= expected
                 }
-                #expect(isWhole && taken.value[name]?.count ?? 0 <= expected, "seed \(seed): \(member.name)")
+                #expect(taken.value[name]?.count ?? 0 <= expected, "seed \(seed): \(member.name)")
             }
             #expect(air.mostSlots <= configuration.slots && air.mostSlots > 3, "seed \(seed): \(air.mostSlots) links")
             print(

@@ -1,5 +1,6 @@
 #if Records
     import Ferry
+    import FerryTesting
     import Foundation
     import GRDB
     import TestSupport
@@ -16,7 +17,8 @@
         private var path: String { tests.folder.file("a") }
 
         private func open(_ migrations: [String]) throws(FerryError) -> RecordStore {
-            try RecordStore.open(path, .init(), SystemTime(), { Date() }, migrations)
+            let wallClock = Date(timeIntervalSince1970: 1_800_000_000)
+            return try RecordStore.open(path, .init(), VirtualTime(), { wallClock }, migrations)
         }
 
         /// Makes the file what a store of these migrations is, with these rows.

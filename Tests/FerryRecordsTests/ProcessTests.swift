@@ -10,7 +10,7 @@
     @testable import RecordsWorker
 
     /// Processes that are ended at any instant, and disks that fail at any call.
-    @Suite(.tags(.records, .recovery, .slow), .serialized) struct ProcessTests {
+    @Suite(.tags(.records, .recovery, .slow), .serialized, .timeLimit(.minutes(60))) struct ProcessTests {
         let folder: Folder
 
         init() throws { folder = try Folder() }
@@ -61,6 +61,8 @@
 
             func wait() async -> (status: Int32, numbers: [Int]) {
                 for await _ in ended {}
+                // The time limit is over: the worker may never end by itself.
+                if Task.isCancelled { Foundation.kill(process.processIdentifier, SIGKILL) }
                 await process.ended()
                 return (process.terminationStatus, numbers)
             }
@@ -126,15 +128,11 @@
             for side in 0...1 {
                 // However slow the machine is, each has accepted something.
                 let last = workers[side]
-                #expect(await eventually { !last.numbers.isEmpty })
+                try await until("a record is accepted") { !last.numbers.isEmpty }
                 accepted[side] += await last.kill()
                 workers[side] = try Worker(["drain", paths[side], socket, roles[side]])
             }
-            let deadline = ContinuousClock.now + .seconds(60)
-            while ContinuousClock.now < deadline, !workers.allSatisfy({ $0.has("drained") }) {
-                try await Task.sleep(for: .milliseconds(20))
-            }
-            #expect(workers.allSatisfy { $0.has("drained") }, "Something still waits.")
+            try await until("nothing waits in either") { [workers] in workers.allSatisfy { $0.has("drained") } }
             for worker in workers { _ = await worker.kill() }
             try await check(accepted[0], paths[1], "seed \(seed), from the first")
             try await check(accepted[1], paths[0], "seed \(seed), from the second")
@@ -188,9 +186,8 @@
                 // Both sides go on without faults, until all is there.
                 let socket = folder.file("socket")
                 let rest = [try Worker(["drain", a, socket, "connect"]), try Worker(["drain", b, socket, "listen"])]
-                let deadline = ContinuousClock.now + .seconds(30)
-                while ContinuousClock.now < deadline, !rest.allSatisfy({ $0.has("drained") }) {
-                    try await Task.sleep(for: .milliseconds(5))
+                try await until("nothing waits in either after call \(number) of \(fault)") {
+                    rest.allSatisfy { $0.has("drained") }
                 }
                 for worker in rest { _ = await worker.kill() }
                 try await check(accepted, b, "call \(number) of \(fault)")

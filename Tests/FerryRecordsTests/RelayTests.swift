@@ -179,9 +179,9 @@
             let channels = try (
                 MessageChannel(over: near, codec: BytesCodec()), MessageChannel(over: far, codec: BytesCodec())
             )
-            async let sending = gateway.exchange(over: channels.0, with: "peer", endingWhenIdle: .seconds(30))
+            async let sending = gateway.exchange(over: channels.0, with: "peer")
             let error = await #expect(throws: FerryError.self) {
-                try await peer.exchange(over: channels.1, with: "gateway", endingWhenIdle: .seconds(30))
+                try await peer.exchange(over: channels.1, with: "gateway")
             }
             #expect(error?.code == .misbehavingPeer && error?.message.contains("relayed record") == true)
             _ = try? await sending

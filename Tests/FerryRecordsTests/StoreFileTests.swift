@@ -82,14 +82,14 @@
                 isHeld.wait()
             } finish: { _ in
             }
-            while store.committer.waitingPieces > 0 { await Task.yield() }
+            try await until("the writer is held") { store.committer.waitingPieces == 0 }
             let large = [UInt8](repeating: 1, count: 100_000)
             async let first = store.waiting().map(\.count)
-            while store.committer.waitingPieces < 1 { await Task.yield() }
+            try await until("the first waits") { store.committer.waitingPieces >= 1 }
             let refused = Task { try await store.append(large, to: "p") }
-            while store.committer.waitingPieces < 2 { await Task.yield() }
+            try await until("the second waits") { store.committer.waitingPieces >= 2 }
             async let last = store.records(to: "p").map(\.bytes)
-            while store.committer.waitingPieces < 3 { await Task.yield() }
+            try await until("the third waits") { store.committer.waitingPieces >= 3 }
             isHeld.signal()
             #expect(try await first == [1])
             let error = await #expect(throws: FerryError.self) { _ = try await refused.value }

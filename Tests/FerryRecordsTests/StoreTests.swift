@@ -42,8 +42,8 @@
 
         private func open(
             _ name: String = "a", _ configuration: RecordStore.Configuration = .init(),
-            time: any TimeSource = SystemTime(),
-            wallClock: @escaping @Sendable () -> Date = { Date() }
+            time: any TimeSource = VirtualTime(),
+            wallClock: @escaping @Sendable () -> Date = { Date(timeIntervalSince1970: 1_800_000_000) }
         ) throws(FerryError) -> RecordStore {
             try RecordStore.open(folder.file(name), configuration: configuration, time: time, wallClock: wallClock)
         }
@@ -116,7 +116,7 @@
             try await store.append([9], to: "q", whenFull: .refuse)
 
             async let waiting = store.append([5], to: "p")
-            while time.timerCount == 0 { await Task.yield() }
+            try await until("the call waits for room") { time.timerCount > 0 }
             // Three are below the high-water mark, but not at the low one.
             try await store.cancel(ids[0], to: "p")
             await #expect(throws: FerryError.self) { try await store.append([9], to: "p", whenFull: .refuse) }
@@ -131,14 +131,14 @@
             let store = try open("a", small, time: time)
             try await store.append(contentsOf: [[1], [2], [3], [4]], to: "p")
             async let late = store.append([5], to: "p", whenFull: .wait(atMost: .seconds(3)))
-            while time.timerCount == 0 { await Task.yield() }
+            try await until("the call waits for room") { time.timerCount > 0 }
             time.advance(by: .seconds(3))
             do {
                 _ = try await late
                 Issue.record("There was no room.")
             } catch { #expect((error as? FerryError)?.code == .outboxFull) }
             let task = Task { try await store.append([6], to: "p") }
-            while time.timerCount == 0 { await Task.yield() }
+            try await until("the call waits for room") { time.timerCount > 0 }
             task.cancel()
             await #expect(throws: FerryError.self) { try await task.value }
             await store.close()
@@ -153,7 +153,7 @@
                 for try await record in store.inbox { return record }
                 return nil
             }()
-            while time.timerCount == 0 { await Task.yield() }
+            try await until("the call waits for room") { time.timerCount > 0 }
             await store.close()
             do {
                 _ = try await late
@@ -317,7 +317,11 @@
         init(_ value: Value) { content = value }
         var value: Value {
             get { lock.withLock { content } }
-            set { lock.withLock { content = newValue } }
+            _modify {
+                lock.lock()
+                defer { lock.unlock() }
+                yield &content
+            }
         }
     }
 #endif

@@ -80,7 +80,7 @@
                         number += 1
                     }
                 }
-                try await store.drained("peer", within: .seconds(60))
+                try await store.drained("peer", within: .seconds(3600))
                 say("drained")
                 try await group.waitForAll()
             }
@@ -133,7 +133,7 @@
                     count += 1
                     if count == 60 { break }
                 }
-                try await a.drained("peer", within: .seconds(20))
+                try await a.drained("peer", within: .seconds(3600))
                 try await b.compact()
                 ends.cancel()
                 _exit(0)
@@ -161,22 +161,18 @@
                         if isFull { say(try await meetFull(a, b)) }
                     }
                     unlink(mark)
-                    let deadline = ContinuousClock.now + .seconds(30)
-                    while try await a.waiting().contains(where: { $0.count > 0 }), ContinuousClock.now < deadline {
-                        _ = try await meet(a, b)
-                    }
+                    while try await a.waiting().contains(where: { $0.count > 0 }) { _ = try await meet(a, b) }
                 }
-                let waiting = try await a.waiting().reduce(0) { $0 + $1.count }
-                say(waiting == 0 ? "drained" : "\(waiting) wait")
+                say("drained")
                 _exit(0)
             } catch { fail(error) }
         }
 
-        /// On a slow machine an exchange may be idle for long enough before it has come to anything.
+        /// On a slow machine an exchange may be idle for long enough before it has come to anything. The test ends a process that
+        /// waits in vain.
         private static func meetFull(_ a: RecordStore, _ b: RecordStore) async throws -> String {
-            let deadline = ContinuousClock.now + .seconds(30)
             var ends = ""
-            repeat { ends = try await meet(a, b) } while !ends.contains("diskFull") && ContinuousClock.now < deadline
+            repeat { ends = try await meet(a, b) } while !ends.contains("diskFull")
             return ends
         }
 
