@@ -32,7 +32,7 @@ import Testing
         func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole { fatalError("nobody listens") }
     }
 
-    /// Time whose first timer to be called off waits for `begins`, so that whoever is in a hurry gets in between.
+    /// Time whose first timer to be called off waits for `begins`, so that another thread gets in between.
     private struct SlowTime: TimeSource {
         let time = VirtualTime()
         let begins: @Sendable () -> Void
@@ -58,7 +58,7 @@ import Testing
                 begun.signal()
                 // The cancellation may wait for a lock, and nothing tells of that: it has some turns to come so far.
                 isCancelling.wait()
-                for _ in 0..<10_000 { sched_yield() }
+                for _ in 0..<200 { sched_yield() }
             }
             let transport = GATTTransport(adapter: adapter, configuration: layout, time: time)
             let connecting = Task { try? await transport.connect(timeout: .unreached) }

@@ -16,7 +16,7 @@ import Testing
                 isSending.signal()
                 // The cancellation waits for the channel, and nothing tells of that: it has some turns to come so far.
                 isCancelling.wait()
-                for _ in 0..<10_000 { sched_yield() }
+                for _ in 0..<200 { sched_yield() }
                 throw FerryError(.disconnected, "The link is lost.")
             }
             let channel = try MessageChannel(over: link, codec: TextCodec(), time: VirtualTime())

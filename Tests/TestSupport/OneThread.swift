@@ -45,7 +45,7 @@ private final class Outcome<Value: Sendable>: Sendable {
 extension VirtualTime {
     /// Waits within ``run(within:_:)`` until `condition` holds, and looks again each virtual millisecond.
     ///
-    /// - Throws: ``NotYet`` with `what` when the task is cancelled; whatever `condition` throws.
+    /// - Throws: ``NotYet`` with `what` when the task is cancelled; rethrows the errors of `condition`.
     package func until(
         _ what: @autoclosure () -> String = "the condition", _ condition: () async throws -> Bool
     ) async throws {
