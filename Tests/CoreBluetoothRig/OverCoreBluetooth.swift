@@ -21,5 +21,5 @@ package func conformance(
 ) -> AdapterConformance {
     AdapterConformance(
         peripheral: overCoreBluetooth(peripheral, quirks), central: overCoreBluetooth(central, quirks),
-        deviations: [.cannotPause, .centralsBySubscription, .writesAreCommands], time: .unhurried)
+        deviations: [.cannotPause, .centralsBySubscription, .writesAreCommands], time: .patient)
 }

@@ -12,7 +12,7 @@
         static var isHere: Bool { getenv("FERRY_VIRTUAL_MACHINE") != nil }
 
         /// The kit's waits, for a processor that is emulated.
-        static let time = ConformanceTime.unhurried
+        static let time = ConformanceTime.patient
 
         /// The same two for all tests, so that what one test ends has ended when the next one begins.
         private static let shared = Task { try await open() }

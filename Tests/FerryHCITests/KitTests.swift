@@ -17,7 +17,7 @@
             let peripheral = try await HCIAdapter.open(radio.channels[0], configuration)
             let central = try await HCIAdapter.open(radio.channels[1])
             let kit = AdapterConformance(
-                peripheral: peripheral, central: central, deviations: .cannotPause, time: .unhurried)
+                peripheral: peripheral, central: central, deviations: .cannotPause, time: .patient)
             try await radio.explaining { try await kit.check(requirement) }
             #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
@@ -31,7 +31,7 @@
                 service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
             let server = GATTTransport(adapter: try await HCIAdapter.open(radio.channels[0]), configuration: layout)
             let client = GATTTransport(adapter: try await HCIAdapter.open(radio.channels[1]), configuration: layout)
-            let kit = TransportConformance(time: .unhurried, deviations: .onePeer) {
+            let kit = TransportConformance(time: .patient, deviations: .onePeer) {
                 .init(listening: server) { client }
             }
             try await radio.explaining { try await kit.check(requirement) }

@@ -22,7 +22,7 @@
         static let channel = setting("FERRY_CHANNEL", "hci:user:0")
 
         /// Waits for a processor that is emulated.
-        static let time = ConformanceTime.unhurried
+        static let time = ConformanceTime.patient
 
         private static let shared = Task {
             try await BlueZAdapter.open(setting("FERRY_BLUEZ", "bluez:hci1"), pairing: BlueZPairing())

@@ -44,6 +44,13 @@ package final class Journal: Sendable {
     /// - Throws: ``NotYet`` when the test is cancelled, by its suite's time limit for instance: there is no other limit.
     package func wait(for what: String, until isMet: @escaping @Sendable ([String]) -> Bool) async throws {
         let waiter = Waiter(isMet)
+        let end = patience.map { patience in
+            Task {
+                try await Task.sleep(for: patience)
+                waiter.resume(false)
+            }
+        }
+        defer { end?.cancel() }
         let hasCome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiter.continuation.withLock { $0 = continuation }

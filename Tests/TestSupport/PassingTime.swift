@@ -1,5 +1,4 @@
 package import Ferry
-package import FerryTesting
 
 extension VirtualTime {
     /// Lets time pass until the task is cancelled: a step for each millisecond of the machine's, or less.
@@ -20,9 +19,4 @@ extension VirtualTime {
         await ticking.value
         return try result.get()
     }
-}
-
-extension ConformanceTime {
-    /// The system's time, with a limit that no check reaches: the time limit of the suite ends one that hangs.
-    package static let unhurried = ConformanceTime(timeout: .unreached) { try? await Task.sleep(for: $0) }
 }

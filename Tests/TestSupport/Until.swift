@@ -1,3 +1,9 @@
+import Foundation
+
+/// How long a wait lasts at most where the environment says so, in seconds (`FERRY_PATIENCE`): for scripts that run the tests
+/// over and over with faults in the code. Nothing else limits a wait.
+let patience = ProcessInfo.processInfo.environment["FERRY_PATIENCE"].flatMap(Int.init).map { Duration.seconds($0) }
+
 /// A condition that a test waited for in vain.
 package struct NotYet: Error, CustomStringConvertible {
     package let description: String
@@ -13,7 +19,9 @@ package struct NotYet: Error, CustomStringConvertible {
 package func until(
     _ what: @autoclosure () -> String = "the condition", _ condition: () async throws -> Bool
 ) async throws {
+    let end = patience.map { ContinuousClock.now + $0 }
     while try await !condition() {
+        if let end, ContinuousClock.now > end { throw NotYet("\(what()) has not come about") }
         do { try await Task.sleep(for: .milliseconds(1)) } catch { throw NotYet("\(what()) has not come about") }
     }
 }

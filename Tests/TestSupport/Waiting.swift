@@ -25,7 +25,7 @@ package func carry(_ links: (MemoryLink, MemoryLink)) -> Task<Void, Never> {
 }
 
 extension ConformanceTime {
-    /// The system's time, for kits that a busy machine must not fail.
+    /// The system's time, with a limit that no check reaches: the time limit of the suite ends one that hangs.
     package static let patient = ConformanceTime(timeout: .unreached) { try? await Task.sleep(for: $0) }
 }
 

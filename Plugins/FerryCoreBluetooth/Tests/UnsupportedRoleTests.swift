@@ -16,7 +16,7 @@ import Testing
     @Test func roleReportsThatItIsUnsupported() async throws {
         let owner = Owner()
         let role = UnsupportedPeripheralRole(owner)
-        try await waitUntil("a state") { owner.states.withLock { !$0.isEmpty } }
+        try await until("a state") { owner.states.withLock { !$0.isEmpty } }
         #expect(owner.states.withLock { $0 } == [.unsupported])
         role.close()
     }

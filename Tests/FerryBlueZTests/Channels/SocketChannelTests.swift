@@ -31,7 +31,7 @@
         func keepsTheContract(_ requirement: LinkConformance.Requirement, canPause: Bool) async throws {
             let thread = try BusThread()
             defer { thread.stop() }
-            let kit = LinkConformance(time: .unhurried, deviations: canPause ? [] : [.cannotPause, .neverFull]) {
+            let kit = LinkConformance(time: .patient, deviations: canPause ? [] : [.cannotPause, .neverFull]) {
                 let (a, b) = try sockets()
                 return (channel(a, on: thread, canPause: canPause), channel(b, on: thread, canPause: canPause))
             }
