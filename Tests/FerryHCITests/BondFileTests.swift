@@ -8,7 +8,7 @@
     @testable import FerryHCI
 
     /// The file of the keys: whole and private at every instant, whatever is killed when.
-    @Suite(.tags(.adapter)) struct BondFileTests {
+    @Suite(.tags(.adapter), .timeLimit(.minutes(20))) struct BondFileTests {
         private static let path = ProcessInfo.processInfo.environment["FERRY_BOND_WRITER"]
         /// 1 000 in the long tier.
         private static let kills = ProcessInfo.processInfo.environment["FERRY_BOND_KILLS"].flatMap(Int.init) ?? 10

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Timers fire once, in order, and leave nothing behind when they are cancelled.
-@Suite(.tags(.core)) struct TimerTests {
+@Suite(.tags(.core), .timeLimit(.minutes(5))) struct TimerTests {
     /// Random settings and cancellations against a plain sorted list.
     @Test(arguments: 0..<20) func theQueueAgreesWithASortedList(_ seed: Int) {
         var random = SplitMix64(seed: UInt64(seed))
@@ -75,7 +75,7 @@ import Testing
     }
 
     /// The system's timers fire in order, not before their time, however they are set.
-    @Test(.timeLimit(.minutes(5))) func systemTimersFireInOrder() async throws {
+    @Test func systemTimersFireInOrder() async throws {
         // A machine that stands still for a while lets two of them fire at the same time, so one run of some is enough for the order.
         try await until("timers fire in order") { await fired(after: [90, 30, 60, 0, 120]) == [0, 30, 60, 90, 120] }
     }
@@ -98,7 +98,7 @@ import Testing
         return fired
     }
 
-    @Test(.timeLimit(.minutes(5))) func aCancelledSystemTimerDoesNotFire() async throws {
+    @Test func aCancelledSystemTimerDoesNotFire() async throws {
         let time = SystemTime()
         try await until("a timer is cancelled before it is due") {
             let hasFired = Mutex(false)
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// A timer of more than a second, a longer one and a later, shorter one: none holds up another.
-    @Test(.timeLimit(.minutes(5))) func aLongTimerDoesNotHoldUpAShortOne() async {
+    @Test func aLongTimerDoesNotHoldUpAShortOne() async {
         let time = SystemTime()
         let start = time.now
         let (ends, end) = AsyncStream<(milliseconds: Int, passed: Duration)>.makeStream()
