@@ -11,13 +11,13 @@ failed=0
 start_bridge && start_bluetoothd 1 || exit 1
 say "the controller outside is hci0"
 
-"$card" serve --transport bluez:hci0 --timeout 60 >/results/guest-serves.log 2>&1 &
+"$card" serve --transport bluez:hci0 --timeout 120 >/results/guest-serves.log 2>&1 &
 server=$!
 wait_until 600 grep -q "Visitor 1 was sent the card" /results/guest-serves.log
 check "a card has left" "Visitor 1 was sent the card" /results/guest-serves.log
 kill -INT $server
 wait $server
-"$card" receive --transport bluez:hci0 --timeout 60 >/results/guest-receives.log 2>&1
+"$card" receive --transport bluez:hci0 --timeout 120 >/results/guest-receives.log 2>&1
 check "a card has come" "Name            Ada Lovelace" /results/guest-receives.log
 
 FERRY_ACROSS=guest FERRY_BLUEZ=bluez:hci0 "$programs/ferryPackageTests.xctest" --testing-library swift-testing \

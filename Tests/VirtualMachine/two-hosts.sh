@@ -9,8 +9,8 @@ programs=$1 filter=${2:-^MixedTransportTests\.MixedTests}
 card=$programs/business-card
 failed=0
 # receive NAME TRANSPORT, serve NAME TRANSPORT: one side of an exchange; what it says is in /results/NAME.log.
-receive() { "$card" receive --transport "$2" --timeout 30 $(capture "$@") >"/results/$1.log" 2>&1; }
-serve() { exec "$card" serve --transport "$2" --timeout 30 $(capture "$@") >"/results/$1.log" 2>&1; }
+receive() { "$card" receive --transport "$2" --timeout 120 $(capture "$@") >"/results/$1.log" 2>&1; }
+serve() { exec "$card" serve --transport "$2" --timeout 120 $(capture "$@") >"/results/$1.log" 2>&1; }
 capture() { [[ $2 != hci:* ]] || echo "--capture /results/$1.btsnoop"; }
 # cross SERVER CLIENT: a card goes from one process to another.
 cross() {

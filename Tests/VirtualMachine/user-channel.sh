@@ -17,9 +17,9 @@ for _ in $(seq 100); do
     grep -q recording /results/monitor.log && grep -q recording /results/monitor-0.log && break
     sleep 0.2
 done
-"$card" serve --transport hci:user:0 --timeout 20 --capture /results/server.btsnoop >/results/serve.log 2>&1 &
+"$card" serve --transport hci:user:0 --timeout 120 --capture /results/server.btsnoop >/results/serve.log 2>&1 &
 server=$!
-"$card" receive --transport hci:user:1 --timeout 20 >/results/receive.log 2>&1
+"$card" receive --transport hci:user:1 --timeout 120 >/results/receive.log 2>&1
 check "a card crosses between two user channels" "Name            Ada Lovelace" /results/receive.log
 wait $server
 kill -INT $monitor $monitor_0
@@ -31,7 +31,7 @@ check "btmon reads the capture" "LE Create Connection\|LE Extended Create Connec
 check "the server has handed it over" "1 visitor served, 0 failed" /results/serve.log
 
 # Whoever is killed leaves its controller scanning, and the kernel's side of it down: what is heard then is nobody's.
-"$card" serve --transport hci:user:0 --timeout 60 >/results/stays.log 2>&1 &
+"$card" serve --transport hci:user:0 --timeout 240 >/results/stays.log 2>&1 &
 server=$!
 "$ferry" scan --transport hci:user:1 --json >/results/scan.log 2>&1 &
 scanner=$!
@@ -39,7 +39,7 @@ wait_until 300 grep -q address /results/scan.log
 kill -KILL $scanner
 wait $scanner
 sleep 0.5 # five reports
-"$card" receive --transport hci:user:1 --timeout 20 >/results/again.log 2>&1
+"$card" receive --transport hci:user:1 --timeout 120 >/results/again.log 2>&1
 check "the adapter of whoever was killed can be taken again" "Name            Ada Lovelace" /results/again.log
 kill -INT $server
 wait $server

@@ -71,11 +71,11 @@ start_bridge() {
     }
 }
 
-# wait_until TENTHS COMMAND...: until it succeeds, for so many tenths of a second.
+# wait_until TENTHS COMMAND...: until it succeeds; gives up after four times TENTHS of a second, for a busy host is that slow.
 wait_until() {
     local tenths=$1
     shift
-    for _ in $(seq "$tenths"); do
+    for _ in $(seq $((4 * tenths))); do
         ! "$@" || return 0
         sleep 0.1
     done
