@@ -1,6 +1,6 @@
 # Each of these works on a fresh Debian 12 with Swift 6.3 in PATH, and says what it does.
 
-.PHONY: run install uninstall test verify mutants bench docs docs-open format lint setup
+.PHONY: run install uninstall test verify land mutants bench docs docs-open format lint setup
 
 # A business card crosses a virtual Bluetooth LE radio. ARGS="..." is handed on: make run ARGS="--chunk 64 --log"
 run: setup
@@ -16,12 +16,19 @@ uninstall:
 
 # What must hold before each commit: one build, all of its tests, a card over every transport. Minutes.
 test: setup
-	scripts/test
+	@scripts/setup steps
+	scripts/steps test
 
 # What must hold before a release: sanitizers, fuzzing, others' stacks, a real bluetoothd, documentation, benchmarks' gates.
 # STEPS="..." runs some of its steps: make verify STEPS="sanitize-thread docs"
 verify: setup
-	scripts/verify $(STEPS)
+	@scripts/setup steps
+	scripts/steps verify $(STEPS)
+
+# What a landing runs besides make test: what the change since BASE (the last landing) selects of make verify, and the turn.
+land: setup
+	@scripts/setup steps
+	scripts/steps land $(BASE)
 
 # Which changes of a file the tests do not notice: make mutants FILE=Sources/Ferry/Framing/Varint.swift
 mutants: setup
@@ -43,6 +50,7 @@ format:
 	scripts/lint --format
 
 lint:
+	@scripts/setup steps
 	scripts/lint
 
 # Installs the one library that the build needs, when it is missing.

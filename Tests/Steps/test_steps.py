@@ -1,0 +1,224 @@
+"""Tests of scripts/steps: what a change selects, that the turns cover everything, and what a run makes of failures and flakes.
+
+    python3 -m unittest discover -s Tests/Steps
+"""
+import contextlib, io, os, sys, tempfile, time, unittest
+
+root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(root, 'scripts', 'feedback'))
+import records, rules, run, selection, table  # noqa: E402
+
+steps = table.load()
+modules = selection.package()
+landing = {step.name for step in steps.of('landing')}
+
+
+def selected(*paths):
+    return set(selection.select(paths, steps, modules))
+
+
+class Selection(unittest.TestCase):
+    """One file of each part, and the steps that its change selects beside make test and the turn."""
+
+    def test_codec(self):
+        self.assertEqual(selected('Plugins/FerryJSON/JSONCodec.swift'), {'apple'})
+
+    def test_le_host(self):
+        self.assertEqual(selected('Sources/BluetoothHost/LEHost.swift'), {'interop-hosts', 'interop-kernel', 'interop-mixed', 'apple'})
+
+    def test_gateway(self):
+        self.assertEqual(selected('Sources/FerryGateway/Gateway.swift'), {'fleet'})
+
+    def test_core(self):
+        self.assertEqual(selected('Sources/Ferry/Framing/Varint.swift'), landing - {'report', 'keys', 'installation', 'plain', 'docs'})
+
+    def test_sequenced_framing(self):
+        self.assertEqual(selected('Plugins/FerrySequenced/SequencedFraming.swift'), {'schedules', 'memory', 'apple'})
+
+    def test_bluez(self):
+        self.assertEqual(selected('Plugins/FerryBlueZ/BlueZAdapter.swift'), {'interop-bluez', 'interop-mixed'})
+
+    def test_core_bluetooth(self):
+        self.assertEqual(selected('Sources/CoreBluetooth/CoreBluetooth.swift'), {'updates', 'docs', 'apple'})
+
+    def test_records(self):
+        self.assertEqual(selected('Plugins/FerryRecords/Store/RecordStore.swift'), {'records', 'fleet'})
+
+    def test_page(self):
+        self.assertEqual(selected('Documentation/Formats.md'), set())
+
+    def test_article(self):
+        self.assertEqual(selected('Sources/Ferry/Ferry.docc/Tutorial.md') & {'docs'}, {'docs'})
+
+    def test_tests_select_the_steps_that_run_them_and_no_more(self):
+        self.assertEqual(selected('Tests/FerryHCITests/KitTests.swift'), {'interop-hosts'})
+        self.assertEqual(selected('Tests/FerryTests/TimerTests.swift'), set())
+
+    def test_the_package_and_the_scripts_select_everything(self):
+        for path in ('Package.swift', 'scripts/library', '.ci/run', 'Makefile'):
+            self.assertEqual(selected(path), landing, path)
+
+    def test_every_module_is_reached(self):
+        """A change of any module that people embed selects a step, or is one that make test covers whole."""
+        whole = {'FerryObservability', 'FerryTransports', 'FerryCommand'}
+        missed = {module.name for module in modules.values()
+                  if module.folder.startswith(('Sources/', 'Plugins/Ferry')) and not module.is_test
+                  and not selected(f'{module.folder}/File.swift')}
+        self.assertEqual(missed - whole, set())
+
+
+class Turns(unittest.TestCase):
+    def test_as_many_landings_as_there_are_turns_run_every_step_that_is_no_releases(self):
+        for first in (0, 5, 123):
+            ran = {step.name for number in range(first, first + steps.turns) for step in steps.in_turn(number % steps.turns)}
+            self.assertEqual(ran, {step.name for step in steps.of('landing', 'turn')})
+
+    def test_the_longest_landing_ends_in_twenty_five_minutes(self):
+        before = sum(step.expected('full') for step in steps.of('test'))
+        for turn in range(steps.turns):
+            full = {step.name for step in steps.in_turn(turn)}
+            after = sum(step.expected('full' if step.name in full else 'short') for step in steps.of('landing', 'turn')
+                        if step.tier == 'landing' or step.name in full)
+            self.assertLessEqual(before + after, 25 * 60, f'turn {turn}')
+
+
+class Tables(unittest.TestCase):
+    def test_a_gap_between_turns_is_refused(self):
+        with self.assertRaisesRegex(table.Wrong, 'without a gap'):
+            table.check(table.Table(2, [], [], [], [step('a', turn=1)]))
+
+    def test_a_step_that_stands_twice_is_refused(self):
+        with self.assertRaisesRegex(table.Wrong, 'twice'):
+            table.check(table.Table(1, [], [], [], [step('a'), step('a')]))
+
+    def test_a_fourth_flake_is_refused(self):
+        with written('\n'.join(f'2026-01-01\ttest {number}\tunknown' for number in range(4))) as path:
+            with self.assertRaisesRegex(table.Wrong, 'three are the most'):
+                table.flakes(path)
+
+    def test_a_flake_without_a_date_is_refused(self):
+        with written('a test\tunknown') as path, self.assertRaisesRegex(table.Wrong, 'date'):
+            table.flakes(path)
+
+
+class Rules(unittest.TestCase):
+    def test_a_clock_outside_of_the_list_is_found(self):
+        with tempfile.TemporaryDirectory(dir=os.path.join(root, 'Tests')) as folder:
+            module = selection.Module('SampleTests', os.path.relpath(folder, root), frozenset(), True)
+            with open(os.path.join(folder, 'SomeTests.swift'), 'w') as file:
+                file.write('// Task.sleep in a comment\nstruct SomeTests { func f() async { try? await Task.sleep(for: .zero) } }\n')
+            found = rules.problems({'SampleTests': module}, {})
+            self.assertEqual(len(found), 1)
+            self.assertIn('SomeTests.swift:2: Task.sleep reads', found[0])
+            self.assertEqual(rules.problems({'SampleTests': module}, {'SampleTests.SomeTests': 'because'}), [])
+
+    def test_a_wait_without_a_time_limit_is_found(self):
+        with tempfile.TemporaryDirectory(dir=os.path.join(root, 'Tests')) as folder:
+            module = selection.Module('SampleTests', os.path.relpath(folder, root), frozenset(), True)
+            for head, count in (('@Suite(.tags(.core))', 1), ('@Suite(.tags(.core), .timeLimit(.minutes(5)))', 0)):
+                with open(os.path.join(folder, 'SomeTests.swift'), 'w') as file:
+                    file.write(f'{head} struct SomeTests {{ func f() async throws {{ try await until("x") {{ true }} }} }}\n')
+                self.assertEqual(len(rules.problems({'SampleTests': module}, {})), count, head)
+
+
+class Runs(unittest.TestCase):
+    """Steps that are one line of shell."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        # Fails the first time only.
+        self.once = f'test -e {self.folder.name}/ran || {{ touch {self.folder.name}/ran; echo "error: the first time"; exit 1; }}'
+
+    def run_steps(self, *chosen, listed=()):
+        """The status of a run, and its last lines."""
+        runner = run.Run('test-of-steps', folder=self.folder.name)
+        shown = io.TextIOWrapper(io.BytesIO())
+        with contextlib.redirect_stdout(shown):
+            runner.all([(one, 'full') for one in chosen])
+            status = runner.finish(steps, time.monotonic(), {name: [] for name in listed})
+        shown.seek(0)
+        return status, shown.read()
+
+    def test_steps_that_hold(self):
+        status, text = self.run_steps(step('a', 'true'), step('b', 'true', beside=True))
+        self.assertEqual(status, 0)
+        self.assertTrue(text.endswith('No test was skipped.\n0 passed, 0 failed\n'), text)
+
+    def test_a_step_that_fails_is_named_with_its_cause_and_the_others_run(self):
+        status, text = self.run_steps(step('a', 'echo "error: a cause"; exit 3'), step('b', f'touch {self.folder.name}/b'))
+        self.assertEqual(status, 1)
+        self.assertIn('FAILED: a\n    error: a cause', text)
+        self.assertTrue(os.path.exists(f'{self.folder.name}/b'))
+        self.assertTrue(text.endswith('0 passed, 1 failed\n'), text)
+
+    def test_a_step_in_virtual_time_is_never_tried_twice(self):
+        status, text = self.run_steps(step('a', self.once))
+        self.assertEqual(status, 1)
+        self.assertNotIn('flaky', text)
+
+    def test_a_flake_that_is_listed_holds_and_is_named(self):
+        status, text = self.run_steps(step('a', self.once, again=True), listed=['a'])
+        self.assertEqual(status, 0, text)
+        self.assertIn('flaky: a, which failed and held', text)
+        self.assertIn('error: the first time', text)
+
+    def test_a_flake_that_is_not_listed_fails_the_run(self):
+        status, text = self.run_steps(step('a', self.once, again=True))
+        self.assertEqual(status, 1)
+        self.assertIn('FAILED: a is flaky, and .ci/flakes does not name it', text)
+        self.assertTrue(text.endswith('0 passed, 1 failed\n'), text)
+
+    def test_a_step_that_fails_twice_has_failed(self):
+        status, text = self.run_steps(step('a', 'echo "error: always"; exit 1', again=True), listed=['a'])
+        self.assertEqual(status, 1)
+        self.assertIn('FAILED: a\n    error: always', text)
+
+    def test_a_step_past_its_deadline_is_ended(self):
+        runner = run.Run('test-of-steps', folder=self.folder.name)
+        running = runner.begin(step('a', 'sleep 100'), 'full')
+        running.limit = 0
+        time.sleep(0.05)
+        self.assertTrue(runner.ended(running, grace=0).failed)
+        self.assertTrue(any('was cut off' in line for line in records.why(running.log)))
+
+    def test_skipped_tests_are_told_with_the_steps_that_run_them(self):
+        told = run.skipped_line([{'skipped': {'FerryHCITests': 33, 'FerryTests': 1}}], steps)
+        self.assertEqual(told, '34 tests were skipped: 33 of FerryHCITests, run by interop-hosts; 1 of FerryTests, run by no step.')
+
+
+class Records(unittest.TestCase):
+    def test_counts(self):
+        with written('<?xml version="1.0"?><testsuites><testsuite>'
+                     '<testcase classname="A.B" name="c()"/><testcase classname="A.B" name="d()"><failure message="x"/></testcase>'
+                     '<testcase classname="A.B" name="e()"><skipped/></testcase></testsuite></testsuites>') as path:
+            counts = records.read(path)
+        self.assertEqual((counts.passed, counts.failed, counts.skipped, counts.failures), (1, 1, {'A': 1}, ['A.B/d()']))
+
+    def test_a_record_that_is_not_whole_is_none(self):
+        with written('<?xml version="1.0"?><testsuites><testsuite>') as path:
+            self.assertIsNone(records.read(path))
+
+    def test_suites_that_read_a_clock(self):
+        known = {'FerryBlueZTests': '', 'FerryTests.TimerTests': ''}
+        self.assertTrue(table.reads_a_clock('FerryBlueZTests.KitTests/a()', known))
+        self.assertTrue(table.reads_a_clock('FerryTests.TimerTests/a()', known))
+        self.assertTrue(table.reads_a_clock('FerryTests.TimerTests.Inner/a()', known))
+        self.assertFalse(table.reads_a_clock('FerryTests.TimerTestsToo/a()', known))
+
+
+def step(name, command='true', turn=None, **more):
+    return table.Step(name=name, tier='test' if turn is None else 'turn', command=command, what='', seconds=[1], turn=turn, **more)
+
+
+@contextlib.contextmanager
+def written(text):
+    with tempfile.NamedTemporaryFile('w') as file:
+        file.write(text)
+        file.flush()
+        yield file.name
+
+
+if __name__ == '__main__':
+    unittest.main()
