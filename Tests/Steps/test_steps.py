@@ -2,12 +2,16 @@
 
     python3 -m unittest discover -s Tests/Steps
 """
-import contextlib, io, os, sys, tempfile, time, unittest
+import contextlib, importlib.machinery, importlib.util, io, os, sys, tempfile, time, unittest
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(root, 'scripts', 'feedback'))
 import records, rules, run, selection, table  # noqa: E402
+
+loader = importlib.machinery.SourceFileLoader('faults', os.path.join(root, 'scripts', 'faults'))
+faults = importlib.util.module_from_spec(importlib.util.spec_from_loader('faults', loader))
+loader.exec_module(faults)
 
 steps = table.load()
 modules = selection.package()
@@ -81,6 +85,31 @@ class Turns(unittest.TestCase):
             after = sum(step.expected('full' if step.name in full else 'short') for step in steps.of('landing', 'turn')
                         if step.tier == 'landing' or step.name in full)
             self.assertLessEqual(before + after, 25 * 60, f'turn {turn}')
+
+
+class Faults(unittest.TestCase):
+    def test_an_expression_and_statements_are_planted(self):
+        text = 'func f() {\n    a = b + c\n    end()\n}\n'
+        edits = [(7, {'line': 'b + c', 'fault': 'b - c'}), (8, {'line': '    end()', 'fault': ''})]
+        self.assertEqual(faults.planted(text, edits), (
+            'func f() {\n    a = (ferryMutant == 7 ? (b - c) : (b + c))\n    if ferryMutant == 8 {\n\n} else {\n    end()\n}\n}\n'
+        ).replace('    if', 'if'))
+
+    def test_two_faults_at_one_place_are_refused(self):
+        edits = [(1, {'line': 'b + c', 'fault': ''}), (2, {'line': 'c', 'fault': ''})]
+        with self.assertRaisesRegex(table.Wrong, 'same place'):
+            faults.planted('a = b + c\n', edits)
+
+    def test_a_line_that_is_gone_is_told(self):
+        gone = faults.Fault(1, {'name': 'Gone.', 'file': 'Makefile', 'line': 'no such line', 'fault': ''})
+        self.assertIn('Makefile has 0 times', faults.problems([gone])[0])
+        self.assertEqual(faults.problems(faults.load()), [])
+
+    def test_the_tests_of_a_faults_module_come_first(self):
+        fault = faults.Fault(1, {'name': 'One.', 'file': 'Plugins/FerryZlib/Inflater.swift', 'line': '', 'fault': ''})
+        names = faults.ordered(fault, modules)
+        self.assertEqual(names[0], 'FerryZlibTests')
+        self.assertLess(names.index('EndToEndTests'), names.index('FerryFleetTests'))
 
 
 class Tables(unittest.TestCase):
