@@ -3,6 +3,7 @@ import FerryBluetooth
 import FerryLoopback
 import FerrySequenced
 import FerryTesting
+import FerryZlib
 import Foundation
 import Synchronization
 import TestSupport
@@ -41,6 +42,20 @@ import Testing
                     while links.0.deliver() {}
                     if case .message? = far.take() { return }
                     Issue.record("a message is missing")
+                }
+            }
+        }
+
+        /// libz holds 300 KiB for a stream that compresses and 40 for one that decompresses.
+        @Test func compressedMessagesLeaveNothing() async {
+            await #expect(processExitsWith: .success) {
+                let zlib = ZlibCompression()
+                let plain = pattern(2000)
+                try expectFlatMemory(300) { _ in
+                    var compressed: [UInt8] = []
+                    let isSmaller = try zlib.compress(plain.span.bytes, into: &compressed, budget: plain.count)
+                    let back = try zlib.decompress(compressed.span.bytes, plainCount: plain.count)
+                    if !isSmaller || back != plain { Issue.record("the message has changed") }
                 }
             }
         }
