@@ -212,6 +212,18 @@ class Runs(unittest.TestCase):
         self.assertTrue(runner.ended(running, grace=0).failed)
         self.assertTrue(any('was cut off' in line for line in records.why(running.log)))
 
+    def test_what_a_step_leaves_running_is_ended(self):
+        # In a process group of its own, as Foundation starts processes.
+        left = f'python3 -c "import subprocess; p = subprocess.Popen([\'sleep\', \'1000\'], process_group=0); print(p.pid)" >{self.folder.name}/left'
+        self.assertEqual(self.run_steps(step('a', left))[0], 0)
+        with open(f'{self.folder.name}/left') as file:
+            left = int(file.read())
+        for _ in range(1000):
+            if not os.path.exists(f'/proc/{left}'):
+                return
+            time.sleep(0.01)
+        self.fail('it still runs')
+
     def test_skipped_tests_are_told_with_the_steps_that_run_them(self):
         told = run.skipped_line([{'skipped': {'FerryHCITests': 33, 'FerryTests': 1}}], steps)
         self.assertEqual(told, '34 tests were skipped: 33 of FerryHCITests, run by interop-hosts; 1 of FerryTests, run by no step.')

@@ -6,7 +6,7 @@ skipped and which steps run them, and how many tests passed and failed.
 import json, os, shutil, signal, subprocess, sys, time
 from dataclasses import dataclass, field
 
-import records
+import records, sessions
 from table import flakes, root
 
 
@@ -78,26 +78,20 @@ class Run:
                 return None
             with open(running.log, 'a') as log:
                 log.write(f'\nsteps: {running.step.name} had not ended after {running.limit} s, and was cut off.\n')
-            self.kill(running.process.pid, signal.SIGTERM)
+            sessions.end(running.process.pid, signal.SIGTERM)
             time.sleep(grace)
-            self.kill(running.process.pid, signal.SIGKILL)
+            sessions.end(running.process.pid, signal.SIGKILL)
             _, status, usage = os.wait4(running.process.pid, 0)
             status = status or 1
         running.process.returncode = status
         # What the step has left running.
-        self.kill(running.process.pid, signal.SIGKILL)
+        sessions.end(running.process.pid, signal.SIGKILL)
         self.running.pop(running.process.pid, None)
         counts, flaky = running.results()
         if status and not counts.failed:
             # A step that fails without a failed test counts as one.
             counts.failed = 1
         return Outcome(running.step, running.size, status, seconds, usage.ru_utime + usage.ru_stime, counts, flaky)
-
-    def kill(self, group, number):
-        try:
-            os.killpg(group, number)
-        except (ProcessLookupError, PermissionError):
-            pass
 
     def tell(self, outcome):
         how = f'FAILED after {outcome.seconds:.0f} s' if outcome.failed else f'{outcome.seconds:.0f} s'
@@ -144,7 +138,7 @@ class Run:
             print(f'\nsteps: stopped by {stop}', file=sys.stderr)
             for number in (signal.SIGTERM, signal.SIGKILL):
                 for running in self.running.values():
-                    self.kill(running.process.pid, number)
+                    sessions.end(running.process.pid, number)
                 if self.running and number == signal.SIGTERM:
                     time.sleep(5)
             for running in self.running.values():

@@ -5,7 +5,7 @@ clock can make a test fail that has nothing wrong. A test in virtual time is nev
 """
 import json, os, queue, re, resource, shutil, signal, subprocess, sys, threading, time
 
-import records
+import records, sessions
 from table import Wrong, clocks, load, reads_a_clock, root
 from selection import package
 
@@ -57,7 +57,7 @@ class Runner:
         with self.lock:
             self.running.discard(process)
         # What a test has left running.
-        self.kill(process)
+        sessions.end(process.pid)
         counts = records.read(record)
         # 69: the filter found no test, because a trait is off.
         if process.returncode == 69 and not (counts and counts.failed):
@@ -70,16 +70,10 @@ class Runner:
                 self.broken.append(f'{name} ended with {ended}')
         return counts, log, time.monotonic() - began, usage.ru_utime + usage.ru_stime
 
-    def kill(self, process):
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
-
     def cut_off(self, process, log, name):
         with open(log, 'a') as output:
             output.write(f'\ntests: {name} had not ended after {deadline} s, and was cut off.\n')
-        self.kill(process)
+        sessions.end(process.pid)
 
     def stall(self, process, log):
         """What a process waits for when it has run for long: its timers, which are due when nothing is left of them, and where its
@@ -181,7 +175,7 @@ def main(names):
         flaky = runner.again(timed) if 0 < len(timed) <= 3 else []
     finally:
         for process in list(runner.running):
-            runner.kill(process)
+            sessions.end(process.pid)
     told = {name for name, _ in flaky}
     counts.failures = [name for name in counts.failures if name not in told]
     counts.failed -= len(told)
