@@ -1,5 +1,5 @@
 """Which steps a change selects, and which turn and which seeds a commit has. Nothing here runs a step."""
-import json, os, subprocess
+import json, subprocess
 from dataclasses import dataclass
 
 from table import Wrong, landings, matches, root

@@ -3,7 +3,7 @@
 A test that fails is run once more, alone, when its suite is one that Tests/RealClocks names, since other processes and a real
 clock can make a test fail that has nothing wrong. A test in virtual time is never tried twice.
 """
-import json, os, queue, re, resource, shutil, signal, subprocess, sys, threading, time
+import json, os, queue, re, shutil, signal, subprocess, sys, threading, time
 
 import records, sessions
 from table import Wrong, clocks, load, reads_a_clock, root
