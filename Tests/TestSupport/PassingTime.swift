@@ -3,10 +3,7 @@ package import Ferry
 extension VirtualTime {
     /// Lets time pass until the task is cancelled: a step for each millisecond of the machine's, or less.
     package func pass(_ step: Duration = .milliseconds(1)) async {
-        while !Task.isCancelled {
-            advance(by: step)
-            try? await Task.sleep(for: .milliseconds(1))
-        }
+        await repeatedly(every: .milliseconds(1)) { advance(by: step) }
     }
 
     /// Runs `body` while time passes in another task. Time stands still before and afterwards: what a test does then takes none,
