@@ -215,7 +215,7 @@ let package = Package(
         .executableTarget(
             name: "BusinessCard",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryJSON", "FerryPropertyList", "FerryZlib",
+                "Ferry", "FerryBluetooth", "FerrySequenced", "FerryJSON", "FerryCBOR", "FerryPropertyList", "FerryZlib",
                 "FerryLoopback", "FerryTransports",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ],
@@ -465,6 +465,7 @@ extension Package {
     }
 }
 package.plugin("FerrySocket", in: "Plugins")
+package.plugin("FerryCBOR", in: "Plugins")
 package.plugin("FerryHex", in: "Tests/Exercises")
 package.plugin("FerryFlagged", in: "Tests/Exercises")
 package.plugin("FerryNearby", in: "Tests/Exercises")

@@ -54,7 +54,13 @@ let package = Package(
             path: "Sources/HostThroughput"),
 
         // `swift run -c release ratios`: speed beside the peers' in one run.
-        .executableTarget(name: "ratios", dependencies: ["Workloads", "Peers"], path: "Sources/Ratios"),
+        .executableTarget(
+            name: "ratios",
+            dependencies: [
+                "Workloads", "Peers", .product(name: "FerryCBOR", package: "ferry"),
+                .product(name: "FerryJSON", package: "ferry"),
+            ],
+            path: "Sources/Ratios"),
     ]
 )
 

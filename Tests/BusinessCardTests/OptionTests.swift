@@ -68,7 +68,7 @@ import Testing
         (["--interval", "0.5"], "Give 1 to 4000 milliseconds"),
         (["--interval", "inf"], "Give 1 to 4000 milliseconds"),
         (["--framing", "slip"], "Please provide one of 'eom', 'length' or 'sequenced'."),
-        (["--codec", "yaml"], "Please provide one of 'json', 'plist' or 'xml'."),
+        (["--codec", "yaml"], "Please provide one of 'json', 'cbor', 'plist' or 'xml'."),
         (["--save", "card.txt"], "A card is saved as .json, .plist or .vcf."),
         (["--transport", "a\u{1B}[2Jb"], "There is no transport \"a\\u{1B}[2Jb\""),
         (["serve", "--chunk", "0"], "Give a number of bytes from 1 to 512."),

@@ -20,7 +20,7 @@ struct CardOptions: ParsableArguments {
             valueName: "eom|length|sequenced"))
     var framing = FramingChoice.eom
 
-    @Option(help: ArgumentHelp("How the card becomes bytes.", valueName: "json|plist|xml"))
+    @Option(help: ArgumentHelp("How the card becomes bytes.", valueName: "json|cbor|plist|xml"))
     var codec = CodecChoice.json
 
     @Flag(help: "Compress the message where that makes it smaller.")

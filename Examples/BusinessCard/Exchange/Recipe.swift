@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryCBOR
 import FerryJSON
 import FerryPropertyList
 import FerrySequenced
@@ -53,11 +54,12 @@ enum FramingChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
 
 /// How cards become bytes.
 enum CodecChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
-    case json, plist, xml
+    case json, cbor, plist, xml
 
     func make() -> any Codec<Card> {
         switch self {
         case .json: JSONCodec<Card>()
+        case .cbor: CBORCodec<Card>()
         case .plist: PropertyListCodec<Card>(format: .binary)
         case .xml: PropertyListCodec<Card>(format: .xml)
         }
@@ -66,6 +68,7 @@ enum CodecChoice: String, CaseIterable, ExpressibleByArgument, Sendable {
     var title: String {
         switch self {
         case .json: "JSON"
+        case .cbor: "CBOR"
         case .plist: "binary property list"
         case .xml: "XML property list"
         }

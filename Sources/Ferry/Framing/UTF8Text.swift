@@ -1,19 +1,24 @@
 /// UTF-8 for codecs and for the text mode of ``EndOfMessageFraming``, on systems without `UTF8Span` (Apple's before 26) too.
 package enum UTF8Text {
     /// The offset of the first byte that is not part of a well-formed scalar (The Unicode Standard, table 3-7), or nil.
-    package static func firstInvalidOffset(in bytes: [UInt8]) -> Int? {
-        bytes.withUnsafeBytes { bytes in
+    ///
+    /// - Parameters:
+    ///   - bytes: the text, perhaps with other bytes around it.
+    ///   - range: where in them the text stands; all of them by default.
+    package static func firstInvalidOffset(in bytes: [UInt8], _ range: Range<Int>? = nil) -> Int? {
+        let range = range ?? 0..<bytes.count
+        return bytes.withUnsafeBytes { bytes in
             var parser = Unicode.UTF8.ForwardParser()
-            var offset = 0
-            while offset < bytes.count {
+            var offset = range.lowerBound
+            while offset < range.upperBound {
                 // Eight ASCII bytes at a time; most text is.
-                if bytes.count - offset >= 8,
+                if range.upperBound - offset >= 8,
                     bytes.loadUnaligned(fromByteOffset: offset, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
                 {
                     offset += 8
                     continue
                 }
-                var rest = bytes[offset...].makeIterator()
+                var rest = bytes[offset..<range.upperBound].makeIterator()
                 guard case .valid(let scalar) = parser.parseScalar(from: &rest) else { return offset }
                 // Each scalar is parsed by itself; what the parser has read ahead is read again.
                 parser = Unicode.UTF8.ForwardParser()
