@@ -54,6 +54,9 @@ public enum ATT {
     public static let maximumValueLength = 512
     /// How long a request or an indication may wait for its answer, in nanoseconds (Vol 3, Part F, 3.3.3).
     public static let transactionTimeout: Int64 = 30_000_000_000
+    /// How long a ``ClientRequest`` may take as a whole, however many requests of ATT it is made of, in nanoseconds: a server
+    /// that tells one handle at a time, each just within ``transactionTimeout``, could go on for weeks. Ferry's own choice.
+    public static let procedureTimeout: Int64 = 300_000_000_000
 }
 
 /// An error code of the Attribute Protocol (Core Specification 5.4, Vol 3, Part F, 3.4.1.1).

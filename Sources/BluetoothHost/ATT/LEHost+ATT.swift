@@ -25,9 +25,14 @@ extension LEHost {
     /// (3.3.2), so more than a few is a flood.
     static let waitingRequestLimit = 4
 
-    /// Takes an ATT PDU. Values that need no answer are read in place.
+    /// Takes an ATT PDU of the fixed channel.
     mutating func receiveATT(_ index: Int, _ pdu: RawSpan, at now: Int64) {
-        guard pdu.byteCount >= 1 else { return }
+        guard pdu.byteCount >= 1, isWithinMTU(index, pdu.byteCount, connections[index].attMTU, at: now) else { return }
+        take(index, pdu, at: now)
+    }
+
+    /// Takes an ATT PDU of the fixed channel, or one that may come by any bearer. Values that need no answer are read in place.
+    mutating func take(_ index: Int, _ pdu: RawSpan, at now: Int64) {
         let opcode = pdu.u8(0)
         switch opcode {
         case ATTOpcode.notification:
@@ -49,6 +54,14 @@ extension LEHost {
         case let opcode where opcode & 0x40 != 0: break  // unknown commands are ignored (3.3)
         default: receiveRequest(index, [UInt8](copying: pdu), at: now)
         }
+    }
+
+    /// Whether a PDU is no longer than ATT_MTU (Core Specification 5.4, Vol 3, Part F, 3.2.8). A peer that sends longer ones is
+    /// disconnected: to pass over one would lose a value, and to take it would have the peer choose how much this side holds.
+    mutating func isWithinMTU(_ index: Int, _ count: Int, _ mtu: Int, at now: Int64) -> Bool {
+        if count <= mtu { return true }
+        abort(index, "it sends an ATT PDU of \(count) bytes, and ATT_MTU is \(mtu)", at: now)
+        return false
     }
 
     /// Whether a value is the server's: those in the name of a bonded peer that has not proved itself are not.

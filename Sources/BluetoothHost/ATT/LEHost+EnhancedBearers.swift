@@ -95,7 +95,9 @@ extension LEHost {
 
     /// Takes an ATT PDU that came by a bearer.
     mutating func receiveATT(_ index: Int, _ pdu: [UInt8], by channel: UInt32, at now: Int64) {
-        guard let opcode = pdu.first else { return }
+        guard let opcode = pdu.first, isWithinMTU(index, pdu.count, mtu(index, bearer: channel), at: now) else {
+            return
+        }
         switch opcode {
         case ATTOpcode.exchangeMTURequest:
             // The channel has said it (Part F, 3.4.2.1).
@@ -110,7 +112,7 @@ extension LEHost {
         case let opcode
         where opcode & 0x40 != 0 || opcode == ATTOpcode.notification
             || opcode == ATTOpcode.multipleNotification:
-            receiveATT(index, pdu.span.bytes, at: now)
+            take(index, pdu.span.bytes, at: now)
         default: withBearer(channel, of: index) { $0.receiveRequest(index, pdu, at: now) }
         }
     }

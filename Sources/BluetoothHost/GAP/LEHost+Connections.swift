@@ -62,7 +62,12 @@ extension LEHost {
             return
         }
         if (connections[index].requestDeadline ?? .max) <= now {
-            abort(index, "it did not answer an ATT request within 30 s", at: now)
+            let isWhole = (connections[index].procedures.first?.deadline ?? .max) <= now
+            abort(
+                index,
+                isWhole
+                    ? "it did not come to the end of what it was asked within \(ATT.procedureTimeout / 1_000_000_000) s"
+                    : "it did not answer an ATT request within 30 s", at: now)
         } else if (connections[index].indicationDeadline ?? .max) <= now {
             abort(index, "it did not confirm an indication within 30 s", at: now)
         } else {

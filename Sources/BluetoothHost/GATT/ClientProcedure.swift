@@ -80,7 +80,8 @@ public enum ClientFailure: Error, Sendable, Equatable {
 
 /// A GATT procedure as a sequence of ATT requests (Core Specification 5.4, Vol 3, Part G, 4).
 ///
-/// Handles asked for only ever rise, and values are held to 512 bytes, so no server can keep a procedure going for good.
+/// Handles asked for only ever rise, and values have at most 512 bytes, so no server can keep a procedure going for good; and
+/// ``ATT/procedureTimeout`` bounds the whole.
 struct ClientProcedure: Sendable {
     /// What is still to be asked.
     private enum Step: Sendable {
@@ -101,6 +102,8 @@ struct ClientProcedure: Sendable {
     let request: ClientRequest
     /// Whether nothing has been asked yet.
     private(set) var isFresh = true
+    /// When it is given up, whatever the server still has to tell: set with its first request.
+    var deadline: Int64?
     /// Whether the link was encrypted when the last request was sent.
     var isSentEncrypted = false
     /// The Client Characteristic Configuration that was found.
@@ -112,6 +115,8 @@ struct ClientProcedure: Sendable {
     private var characteristics: [DiscoveredCharacteristic] = []
     private var descriptors: [DiscoveredDescriptor] = []
     private var value: [UInt8] = []
+    /// The opcode of the request that waits for its answer.
+    private var asked: UInt8 = 0
 
     enum Progress: Equatable {
         case again
@@ -155,6 +160,12 @@ struct ClientProcedure: Sendable {
     /// The next request to send.
     mutating func nextRequest(mtu: Int) -> [UInt8] {
         isFresh = false
+        let request = makeRequest(mtu: mtu)
+        asked = request[0]
+        return request
+    }
+
+    private mutating func makeRequest(mtu: Int) -> [UInt8] {
         switch step {
         case .services(let start, nil):
             return ATTPDU.make(ATTOpcode.readByGroupTypeRequest, start, 0xFFFF, 0x2800)
@@ -197,14 +208,21 @@ struct ClientProcedure: Sendable {
         do throws(MalformedPacket) {
             var reader = ByteReader(pdu)
             let opcode = try reader.u8()
-            if opcode == ATTOpcode.errorResponse {
-                _ = try reader.u8()
-                _ = try reader.u16()
-                return fail(ATTErrorCode(rawValue: try reader.u8()))
+            guard opcode == ATTOpcode.errorResponse else {
+                return try receive(opcode, &reader, isFull: pdu.count >= mtu)
             }
-            return try receive(opcode, &reader, isFull: pdu.count >= mtu)
+            // An error names its request (Vol 3, Part F, 3.4.1.1). That of another says nothing of this one, least of all
+            // that a list has ended.
+            guard try reader.u8() == asked else { throw MalformedPacket() }
+            _ = try reader.u16()
+            let code = ATTErrorCode(rawValue: try reader.u8())
+            guard reader.remaining == 0 else { throw MalformedPacket() }
+            return fail(code)
         } catch {
-            return .finished(.failure(.malformedResponse))
+            guard case .prepare = step else { return .finished(.failure(.malformedResponse)) }
+            // What the server has taken of the write is not to stay in its queue.
+            step = .execute(isCommit: false, failure: .malformedResponse)
+            return .again
         }
     }
 
@@ -282,10 +300,9 @@ struct ClientProcedure: Sendable {
 
         case (.read, ATTOpcode.readResponse), (.read, ATTOpcode.readBlobResponse):
             value += reader.rest()
-            guard isFull, value.count < ATT.maximumValueLength else {
-                value.removeLast(max(0, value.count - ATT.maximumValueLength))
-                return .finished(.success(.value(value)))
-            }
+            // No value is longer (Vol 3, Part F, 3.2.9), and a part of one is not the value.
+            guard value.count <= ATT.maximumValueLength else { throw MalformedPacket() }
+            guard isFull, value.count < ATT.maximumValueLength else { return .finished(.success(.value(value))) }
             return .again
 
         case (.readByType, ATTOpcode.readByTypeResponse):
@@ -294,7 +311,9 @@ struct ClientProcedure: Sendable {
             _ = try reader.u16()
             return .finished(.success(.value(try reader.bytes(length - 2))))
 
-        case (.write, ATTOpcode.writeResponse): return .finished(.success(.done))
+        case (.write, ATTOpcode.writeResponse):
+            guard reader.remaining == 0 else { throw MalformedPacket() }
+            return .finished(.success(.done))
 
         case (.prepare(let handle, let bytes, let offset, let sent), ATTOpcode.prepareWriteResponse):
             let (echoedHandle, echoedOffset) = (try reader.u16(), try reader.u16())
@@ -313,6 +332,7 @@ struct ClientProcedure: Sendable {
             return .again
 
         case (.execute(_, let failure), ATTOpcode.executeWriteResponse):
+            guard reader.remaining == 0 else { throw MalformedPacket() }
             return .finished(failure.map { .failure($0) } ?? .success(.done))
 
         default: throw MalformedPacket()

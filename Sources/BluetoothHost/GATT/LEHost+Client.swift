@@ -48,7 +48,9 @@ extension LEHost {
         if connections[index].procedures[0].isFresh { connections[index].requestBearer = chooseBearer(index) }
         let request = connections[index].procedures[0].nextRequest(mtu: requestMTU(index))
         connections[index].procedures[0].isSentEncrypted = connections[index].security.isEncrypted
-        connections[index].requestDeadline = now + ATT.transactionTimeout
+        let end = connections[index].procedures[0].deadline ?? now + ATT.procedureTimeout
+        connections[index].procedures[0].deadline = end
+        connections[index].requestDeadline = min(now + ATT.transactionTimeout, end)
         sendRequest(index, request, at: now)
     }
 
