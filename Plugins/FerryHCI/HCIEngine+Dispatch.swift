@@ -87,6 +87,7 @@
         private func owners(_ id: ConnectionID) -> [HCIConnection] { state.withLock { $0.links[id]?.owners ?? [] } }
 
         private func stateDidChange(_ host: HostState) {
+            if case .failed(let why) = host { note("The adapter is out of use: \(why)") }
             let (adapterState, peripherals, centrals, waiters) = state.withLock { state in
                 if case .ready = host { state.wasReady = true }
                 var waiters: [Waiter<Void>] = []

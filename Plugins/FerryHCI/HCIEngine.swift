@@ -125,7 +125,8 @@
             state.withLock { state in
                 guard state.channel != nil else { return }
                 state.channel = nil
-                state.host.controllerWasLost("\(name): \(why)", at: Self.now)
+                let cause = state.isClosing ? "this side has closed the channel" : why
+                state.host.controllerWasLost("\(name): \(cause)", at: Self.now)
             }
             deliverEvents()
         }

@@ -61,6 +61,44 @@ import VirtualControllers
         #expect(pair.host(1) { host, _ in host.state } == .ready)
     }
 
+    /// Steps that a controller may refuse: an answer that is too short does not do more harm, whatever it has.
+    @Test(
+        arguments: [0x1001, 0x1002, 0x1003, 0x1009, 0x200F, 0x202A, 0x202F] as [UInt16],
+        [[0], [0, 1], []] as [[UInt8]])
+    func anAnswerThatIsTooShortIsARefusal(opcode: UInt16, answer: [UInt8]) {
+        var options = VirtualControllers.Options()
+        options.resolvingListSize = 4
+        options.hash = { _, _ in 0 }
+        var refused = options
+        refused.answers = [opcode: [0x01]]
+        options.answers = [opcode: answer]
+        // One octet is all that some answers have.
+        guard answer.count < 2 || opcode != 0x200F && opcode != 0x202A else { return }
+        var pair = HostPair(options)
+        pair.start()
+        var other = HostPair(refused)
+        other.start()
+        let told = pair.host(0) { host, _ in host.controller }
+        let expected = other.host(0) { host, _ in host.controller }
+        #expect(pair.host(0) { host, _ in host.state } == .ready)
+        #expect(told == expected)
+        let isSaid = pair.log[0].contains {
+            if case .diagnostic(let text) = $0 { text.contains("is too short; it is done without") } else { false }
+        }
+        #expect(isSaid == !answer.isEmpty)
+    }
+
+    /// Without these nothing can be done.
+    @Test func anAnswerThatIsNeededIsMissed() {
+        var options = VirtualControllers.Options()
+        options.answers = [0x2003: [0, 1]]
+        var pair = HostPair(options)
+        pair.start()
+        #expect(
+            pair.host(0) { host, _ in host.state }
+                == .failed("The controller's answer to the step leFeatures of its bring-up is too short."))
+    }
+
     @Test func controllerWithoutBuffersIsRefused() {
         var pair = HostPair(.init(aclLength: 20))
         pair.start()

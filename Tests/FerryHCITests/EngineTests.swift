@@ -24,6 +24,21 @@
             #expect(try channel.readOutbound(as: ByteBuffer.self) != nil, "Reset, again")
         }
 
+        /// A stream that is out of step, and a channel that ends: the log says why the adapter is out of use.
+        @Test(arguments: [false, true]) func theLogSaysWhyTheAdapterIsOutOfUse(isOutOfStep: Bool) throws {
+            let journal = Journal()
+            var options = HCIConfiguration()
+            options.log = { journal.add($0) }
+            let engine = HCIEngine(name: "test", HostConfiguration(address: .staticRandom(1)), options)
+            let channel = EmbeddedChannel()
+            engine.channelDidOpen(channel)
+            if isOutOfStep { engine.receive(ByteBuffer(bytes: [0x07, 0, 0])) } else { engine.channelDidClose("gone") }
+            channel.embeddedEventLoop.run()
+            let lines = journal.all.filter { $0.contains("The adapter is out of use") }
+            #expect(lines.count == 1)
+            #expect(lines.first?.contains(isOutOfStep ? "out of step" : "gone") == true)
+        }
+
         /// A peer that is gone already does not confirm the end that was asked for.
         @Test(arguments: [
             (HCIErrorCode.connectionTimeout, false, BluetoothError.Code.connectionTimeout),

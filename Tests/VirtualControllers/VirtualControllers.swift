@@ -21,6 +21,9 @@ package struct VirtualControllers: Sendable {
         package var echoesReason = false
         /// Commands that are never answered, although they are among those that are known.
         package var deafTo: Set<UInt16> = []
+        /// What commands are answered with in Command Complete, in place of what the controller would say: from the status on,
+        /// by opcode.
+        package var answers: [UInt16: [UInt8]] = [:]
         package var hasCodedPHY = false
         /// Peers that the resolving list holds; 0 for none. It needs ``hash``.
         package var resolvingListSize = 0
@@ -140,7 +143,8 @@ package struct VirtualControllers: Sendable {
     }
 
     package mutating func complete(_ opcode: UInt16, _ result: [UInt8], to side: Int) {
-        event(0x0E, [1, UInt8(opcode & 0xFF), UInt8(opcode >> 8)] + result, to: side)
+        let answer = sides[side].options.answers[opcode] ?? result
+        event(0x0E, [1, UInt8(opcode & 0xFF), UInt8(opcode >> 8)] + answer, to: side)
     }
 
     package mutating func status(_ opcode: UInt16, _ code: UInt8, to side: Int) {

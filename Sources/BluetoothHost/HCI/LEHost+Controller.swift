@@ -100,14 +100,18 @@ extension LEHost {
         guard state == .starting else { return }
         do throws(MalformedPacket) {
             if status == .success {
-                try step.read(parameters, into: &controller)
+                // All of an answer or nothing.
+                var told = controller
+                try step.read(parameters, into: &told)
+                controller = told
             } else if step.isRequired {
                 changeState(.failed("The controller refuses the step \(step) of its bring-up: \(status)."))
                 return
             }
         } catch {
-            changeState(.failed("The controller's answer to the step \(step) of its bring-up is too short."))
-            return
+            let why = "The controller's answer to the step \(step) of its bring-up is too short"
+            guard !step.isRequired else { return changeState(.failed(why + ".")) }
+            pending.events.append(.diagnostic(why + "; it is done without, as if the controller had refused."))
         }
         let next = BringUpStep.allCases.first { $0.rawValue > step.rawValue && $0.applies(to: controller) }
         if let next {
