@@ -154,13 +154,16 @@
         /// Who is at the other end of a connection, while there is one: proven where the link is encrypted with the key of a
         /// bond, which goes by the address that the peer calls its own.
         func identity(_ id: ConnectionID) -> PeerIdentity? {
-            guard let address = host.identityAddress(of: id) ?? host.peer(of: id) else { return nil }
-            return PeerIdentity(address, isProven: host.security(of: id)?.isBonded == true)
+            let lasting = host.identityAddress(of: id)
+            guard let address = lasting ?? host.peer(of: id) else { return nil }
+            return PeerIdentity(address, isProven: host.security(of: id)?.isBonded == true, lasts: lasting != nil)
         }
 
         /// Who an advertiser says it is.
         mutating func claimedIdentity(_ address: Address) -> PeerIdentity {
-            PeerIdentity(host.resolve(address), isProven: false)
+            let lasting = host.resolve(address)
+            let isBonds = lasting != address || host.bonds.contains { $0.peer == address }
+            return PeerIdentity(lasting, isProven: false, lasts: isBonds)
         }
 
         /// The address by which a peer can be connected to without being heard first: the host listens for those whose
@@ -209,8 +212,13 @@
     }
 
     extension PeerIdentity {
-        init(_ address: Address, isProven: Bool) {
-            self.init(bluetoothAddress: address.value, isRandom: address.kind == .random, isProven: isProven)
+        /// - Parameter lasts: whether the address names a bond, so that it lasts also where it is a private one.
+        init(_ address: Address, isProven: Bool, lasts: Bool = false) {
+            let identity = PeerIdentity(
+                bluetoothAddress: address.value, isRandom: address.kind == .random, isProven: isProven)
+            self =
+                lasts && identity.certainty == .connection
+                ? PeerIdentity(identity.name, certainty: .address) : identity
         }
     }
 

@@ -25,6 +25,9 @@
         public var maximumMTU = 517
         /// The range of connection intervals to connect with as central, in units of 1.25 ms (6 to 3200).
         public var connectionInterval: ClosedRange<UInt16> = 12...24
+        /// The longest connection interval that a peripheral is given when it asks for one, in units of 1.25 ms. It is not given
+        /// a shorter one than ``connectionInterval`` begins with. Default 500 ms.
+        public var slowestInterval: UInt16 = 400
         /// What to ask of centrals as peripheral: long intervals or latency for a device on a battery. Nil for no wish.
         public var preferredParameters: PreferredParameters?
 
@@ -60,6 +63,7 @@
             configuration.deviceName = deviceName
             configuration.maximumMTU = maximumMTU
             configuration.connectionInterval = connectionIntervalWithinBounds
+            configuration.slowestInterval = slowestInterval
             configuration.preferredParameters = preferredParameters
             configuration.usesCodedPHY = usesCodedPHY
             configuration.usesEnhancedBearers = usesEnhancedBearers

@@ -42,8 +42,13 @@ public struct HostConfiguration: Sendable {
     public var deviceName = "Ferry"
     /// The ATT_MTU to ask for and to agree to: 23 to 517.
     public var maximumMTU = ATT.maximumMTU
-    /// The range of connection intervals to connect with, in units of 1.25 ms. The default, 15 to 30 ms, suits phones.
+    /// The range of connection intervals to connect with, in units of 1.25 ms. The default, 15 to 30 ms, suits phones. Shorter
+    /// ones are given to no peripheral that asks for them.
     public var connectionInterval: ClosedRange<UInt16> = 12...24
+    /// The longest connection interval that a peripheral is given when it asks for one, in units of 1.25 ms; what is below
+    /// ``connectionInterval`` counts as its upper bound. The default is 500 ms. Of a range that a peripheral asks for it gets the
+    /// part that is allowed; without any its request is refused.
+    public var slowestInterval: UInt16 = 400
     /// Connection events that a peripheral may leave out.
     public var latency: UInt16 = 0
     /// Whether to look for peers and connect to them on the LE Coded physical layer too, for distance (Vol 6, Part B, 3.3). Where the
@@ -124,6 +129,7 @@ public struct LEHost: ~Copyable, Sendable {
             privacy.isDue = true
         }
     }
+    var newcomers = Newcomers()
     var privacy: Privacy
     var resolutions = ResolutionCache()
     /// Whether peers may ask to pair. Those with keys that are kept are encrypted with all the same, and this side may ask
@@ -150,7 +156,11 @@ public struct LEHost: ~Copyable, Sendable {
 
     /// Takes one packet of the controller, from its H4 indicator on.
     public mutating func receive(_ packet: RawSpan, at now: Int64) {
-        guard packet.byteCount >= 3, let type = H4PacketType(rawValue: packet.u8(0)) else { return }
+        guard packet.byteCount >= 3, let type = H4PacketType(rawValue: packet.u8(0)) else {
+            pending.events.append(
+                .diagnostic("The controller sent \(packet.byteCount) bytes that are no HCI packet; they are ignored."))
+            return
+        }
         switch type {
         case .acl: receiveACL(packet, at: now)
         case .event:

@@ -71,6 +71,12 @@ final class Attack {
         }
     }
 
+    /// The host's own controller says what no controller would, from the H4 indicator on.
+    func controllerSays(_ packets: [UInt8]...) {
+        controllers.toHost[Self.host] += packets
+        settle()
+    }
+
     func advance(seconds: Double) {
         let end = now + Int64(seconds * 1e9)
         while let next = victim.deadline, next <= end {
@@ -184,14 +190,22 @@ final class Attack {
         try frames(on: 6).map { try #require(try PairingPDU.decode($0)) }
     }
 
-    /// Pairs with Just Works as central, with whatever identity.
+    /// Pairs as central, with Just Works or, where both sides can compare, by a number; with whatever identity.
     ///
+    /// - Parameters:
+    ///   - address: what the attacker is called.
+    ///   - identity: what it claims, if anything.
+    ///   - type: the type of the address that it claims, where it is to be another.
+    ///   - bonds: whether it wants keys kept.
+    ///   - capability: what it says a person can do there.
     /// - Returns: the long term key, or nil when the host gave up before.
-    func pairJustWorks(
-        from address: Address, identity: (key: [UInt8], address: Address)? = nil, bonds: Bool = true
+    func pair(
+        from address: Address, identity: (key: [UInt8], address: Address)? = nil, type: UInt8? = nil,
+        bonds: Bool = true, capability: IOCapability = .noInputNoOutput
     ) throws -> [UInt8]? {
         var options = PairingOptions(cryptography: ToyCryptography(seed: UInt64(now)))
         options.bonds = bonds
+        options.capability = capability
         var pairing = Pairing(isInitiator: true, local: address, peer: Self.own, options: options)
         _ = try pairingCommands()
         var outputs = pairing.begin()
@@ -207,9 +221,14 @@ final class Attack {
                 _ = try pairingCommands()
                 if let identity {
                     sendPairing(.identityInformation(identity.key))
-                    sendPairing(.identityAddress(identity.address))
+                    send([0x09, type ?? identity.address.kind.rawValue] + identity.address.bytes, on: 6)
                 }
                 return key
+            case .ask(.compare):
+                let question = try #require(questionIDs().last)
+                host { $0.answerPairing(question, .confirm(true), at: $1) }
+                settle()
+                outputs += pairing.answer(.confirm(true))
             case .failed, .ask, .finished: return nil
             }
             for command in try pairingCommands() {
@@ -256,12 +275,13 @@ extension Bond {
     /// A bond as it was stored.
     static func stored(
         with peer: Address, identity: Address? = nil, key: UInt8 = 0x4B, resolvingKey: [UInt8]? = nil,
-        isAuthenticated: Bool = false, isSecureConnections: Bool = true, peerIsCentral: Bool = false
+        isAuthenticated: Bool = false, isSecureConnections: Bool = true, peerIsCentral: Bool = false,
+        isIdentityProven: Bool = true
     ) -> Bond {
         Bond(
             peer: peer, identity: identity, longTermKey: [UInt8](repeating: key, count: 16), diversifier: 0, random: 0,
             identityResolvingKey: resolvingKey, isAuthenticated: isAuthenticated,
-            isSecureConnections: isSecureConnections, peerIsCentral: peerIsCentral)
+            isSecureConnections: isSecureConnections, peerIsCentral: peerIsCentral, isIdentityProven: isIdentityProven)
     }
 }
 

@@ -105,7 +105,7 @@ import VirtualControllers
         let address = Address.resolvable(key, 77)
         try attack.start(as: address)
         try attack.connect()
-        let made = try attack.pairJustWorks(from: address, identity: (key, Self.victim))
+        let made = try attack.pair(from: address, identity: (key, Self.victim))
         #expect(made != nil)
         #expect(attack.host { host, _ in host.bonds } == [bond])
         #expect(attack.pairingFailures() == [.identityInUse(Self.victim)])
@@ -126,7 +126,7 @@ import VirtualControllers
         try attack.start(as: Self.stranger)
         try attack.connect()
         #expect(
-            try attack.pairJustWorks(from: Self.stranger, identity: (Self.resolvingKey, Self.stranger)) != nil)
+            try attack.pair(from: Self.stranger, identity: (Self.resolvingKey, Self.stranger)) != nil)
         #expect(attack.host { host, _ in host.bonds } == [bond])
         #expect(attack.pairingFailures() == [.identityInUse(Self.victim)])
     }
@@ -136,7 +136,7 @@ import VirtualControllers
         let attack = Attack()
         try attack.start(as: Self.stranger)
         try attack.connect()
-        _ = try attack.pairJustWorks(from: Self.stranger, identity: (Self.resolvingKey, Self.victim))
+        _ = try attack.pair(from: Self.stranger, identity: (Self.resolvingKey, Self.victim))
         let bonds = attack.host { host, _ in host.bonds }
         #expect(bonds.map(\.peer) == [Self.stranger])
         #expect(bonds.map(\.lastingAddress) == [Self.stranger])
@@ -156,7 +156,7 @@ import VirtualControllers
         let address = isResolved ? Address.resolvable(Self.resolvingKey, 3) : Self.victim
         try attack.start(as: address)
         try attack.connect()
-        #expect(try attack.pairJustWorks(from: address) == nil)
+        #expect(try attack.pair(from: address) == nil)
         #expect(attack.host { host, _ in host.bonds } == [bond])
         #expect(attack.pairingFailures() == [.wouldReplaceKeys])
         #expect(attack.log.allSatisfy { if case .secured = $0 { false } else { true } })
@@ -285,7 +285,7 @@ import VirtualControllers
             try attack.connect()
             attack.now += 1_000
             // Without a bond the keys serve for the connection.
-            #expect(try attack.pairJustWorks(from: address) != nil)
+            #expect(try attack.pair(from: address) != nil)
             let id = try attack.connection()
             let security = try #require(attack.host { host, _ in host.security(of: id) })
             #expect(security.isEncrypted)
@@ -346,7 +346,7 @@ import VirtualControllers
             attack.advance(seconds: 31)
         }
         #expect(attack.pairingFailures() == .init(repeating: .timedOut, count: 5))
-        #expect(try attack.pairJustWorks(from: Self.stranger) != nil)
+        #expect(try attack.pair(from: Self.stranger) != nil)
         #expect(attack.host { host, _ in host.bonds.count } == 1)
     }
 
@@ -454,7 +454,7 @@ import VirtualControllers
                     BluetoothHost.UUID(short: 0x2A19), properties: 0x02, access: [.read, .readEncrypted], value: [4])
             ])
         try attack.connect()
-        _ = try attack.pairJustWorks(from: Self.stranger)
+        _ = try attack.pair(from: Self.stranger)
         let handle = UInt8(try #require(attack.handles).characteristics[0])
         attack.send([0x0A, handle, 0], on: 4)
         #expect(attack.frames(on: 4) == [[0x0B, 4]])
@@ -483,7 +483,7 @@ import VirtualControllers
         attack.send([0x06, 1, 0, 0xFF, 0xFF, 0x19, 0x2A, 4, 2], on: 4)
         let open = UInt8(handles.characteristics[2])
         #expect(attack.frames(on: 4) == [[0x07, open, 0, open, 0]])
-        _ = try attack.pairJustWorks(from: Self.stranger)
+        _ = try attack.pair(from: Self.stranger)
         attack.send([0x06, 1, 0, 0xFF, 0xFF, 0x19, 0x2A, 4, 2], on: 4)
         let secret = UInt8(handles.characteristics[0])
         #expect(attack.frames(on: 4) == [[0x07, secret, 0, secret, 0, open, 0, open, 0]])

@@ -12,12 +12,14 @@ import VirtualControllers
 
     private func makePair(
         isExtended: Bool = false, listSize: Int = 0, privateSides: Set<Int> = [0, 1],
+        isAuthenticated: Bool = true,
         configure: (Int, inout HostConfiguration) -> Void = { _, _ in }
     ) -> HostPair {
         var options = VirtualControllers.Options(isExtended: isExtended)
         options.resolvingListSize = listSize
         options.hash = { PairingFunctions(cryptography: ToyCryptography(seed: 0)).ah($0, $1) }
         return HostPair(options) { side, configuration in
+            if isAuthenticated { configuration.pairing?.capability = .displayYesNo }
             if privateSides.contains(side) { configuration.privacy = PrivacyOptions(resolvingKey: Self.keys[side]) }
             configure(side, &configuration)
         }
@@ -27,6 +29,12 @@ import VirtualControllers
         _ = try pair.connect()
         let id = try pair.connection(1)
         #expect(pair.host(1) { $0.secure(id, at: $1) })
+        pair.settle()
+        for side in 0...1 {
+            for case .pairingQuestion(let question, _, .compare) in pair.log[side] {
+                pair.host(side) { $0.answerPairing(question, .confirm(true), at: $1) }
+            }
+        }
         pair.settle()
         for side in 0...1 { #expect(pair.host(side) { host, _ in host.bonds.count } == 1) }
     }
@@ -181,6 +189,28 @@ import VirtualControllers
                 #expect(pair.host(side) { host, _ in host.identityAddress(of: id) } == Self.identities[1 - side])
                 #expect(pair.host(side) { host, _ in host.security(of: id)?.isBonded } == true)
                 #expect(pair.log[side].contains { if case .secured = $0 { true } else { false } })
+            }
+        }
+        #expect(pair.controllers.faults.isEmpty, "\(pair.controllers.faults)")
+    }
+
+    /// Without a number nobody has shown that the identity is the peer's: it goes by the address of the pairing, is known again
+    /// under all others, and the controller is not told that the identity is its.
+    @Test func aBondWithoutANumberGoesByTheAddressOfThePairing() throws {
+        var pair = makePair(listSize: 4, isAuthenticated: false)
+        try bond(&pair)
+        let names = (0...1).map { side in pair.host(1 - side) { host, _ in host.bonds[0].peer } }
+        for _ in 0..<3 {
+            try pair.disconnect()
+            pair.advance(seconds: 1_000)
+            for side in 0...1 { #expect(pair.controllers.sides[side].resolvingList.isEmpty) }
+            #expect(pair.host(1) { $0.connect(to: names[0], at: $1) })
+            pair.settle()
+            for side in 0...1 {
+                let id = try pair.connection(side)
+                #expect(pair.host(side) { host, _ in host.peer(of: id) } != names[1 - side])
+                #expect(pair.host(side) { host, _ in host.identityAddress(of: id) } == names[1 - side])
+                #expect(pair.host(side) { host, _ in host.security(of: id)?.isBonded } == true)
             }
         }
         #expect(pair.controllers.faults.isEmpty, "\(pair.controllers.faults)")

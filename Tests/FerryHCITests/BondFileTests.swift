@@ -87,6 +87,21 @@
             return Int(status.st_mtim.tv_sec) * 1_000_000_000 + status.st_mtim.tv_nsec
         }
 
+        /// What has been proven of an identity is kept; a file from before that was written down proves nothing.
+        @Test(arguments: [false, true]) func whatIsProvenIsKept(isProven: Bool) throws {
+            let file = Interop.file("proven-bonds")
+            var bond = Self.content(1).bonds[0]
+            (bond.identity, bond.isIdentityRandom) = (0xC001_0203_0405, true)
+            bond.isIdentityProven = isProven ? true : nil
+            try BondFile(path: file).write { .init(address: 7, bonds: [bond]) }
+            let text = try String(contentsOfFile: file, encoding: .utf8)
+            #expect(text.contains("isIdentityProven") == isProven)
+            let stored = try #require(try BondFile(path: file).read()?.bonds.first?.bond)
+            #expect(stored.isIdentityProven == isProven)
+            #expect(stored.isIdentityBelieved == isProven)
+            #expect(BondFile.Entry(stored) == bond)
+        }
+
         /// What another user has put in the place of the new file is not written on.
         @Test func aLinkInTheWayIsNotFollowed() throws {
             let file = Interop.file("linked-bonds")

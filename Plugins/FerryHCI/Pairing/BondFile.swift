@@ -38,6 +38,8 @@
             var isAuthenticated: Bool
             var isSecureConnections: Bool
             var peerIsCentral: Bool
+            /// Not in files from before identities had to be proven.
+            var isIdentityProven: Bool?
         }
 
         private func error(_ what: String) -> BluetoothError {
@@ -144,6 +146,7 @@
             isAuthenticated = bond.isAuthenticated
             isSecureConnections = bond.isSecureConnections
             peerIsCentral = bond.peerIsCentral
+            isIdentityProven = bond.isIdentityProven ? true : nil
         }
 
         /// Nil when a key is not 16 bytes in hexadecimal.
@@ -156,7 +159,8 @@
                 identity: identity.map { Address($0, isIdentityRandom == true ? .random : .public) }, longTermKey: key,
                 diversifier: diversifier,
                 random: random, identityResolvingKey: resolving, isAuthenticated: isAuthenticated,
-                isSecureConnections: isSecureConnections, peerIsCentral: peerIsCentral)
+                isSecureConnections: isSecureConnections, peerIsCentral: peerIsCentral,
+                isIdentityProven: isIdentityProven ?? false)
         }
 
         static func text(_ bytes: [UInt8]) -> String {

@@ -320,6 +320,9 @@ extension LEHost {
         // Nothing is said to a bonded peer, nor believed of it, before it has proved that it is the one.
         if usableBond(index) != nil, beginSecurity(index, at: now), connections[index].security.bondInUse != nil {
             connections[index].security.isHeldBack = true
+        } else if let bond = bond(index), canPair, !isStrongEnough(bond) {
+            guard beginSecurity(index, at: now) else { return refuseWeakBond(index, at: now) }
+            connections[index].security.isHeldBack = true
         } else {
             beginATT(index, at: now)
         }

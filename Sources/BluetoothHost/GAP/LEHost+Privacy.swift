@@ -122,9 +122,10 @@ extension LEHost {
 
     // MARK: Changing
 
-    /// Peers for the resolving list: those that gave a key, the latest where there is no room for all.
+    /// Peers for the resolving list: those that gave a key, the latest where there is no room for all. Not those whose identity is
+    /// only claimed: the controller would tell of them by the address of another.
     private var resolvable: [Privacy.Entry] {
-        let entries = bonds.compactMap { bond in
+        let entries = bonds.filter(\.isIdentityBelieved).compactMap { bond in
             bond.identity.flatMap { identity in
                 bond.identityResolvingKey.map { Privacy.Entry(identity: identity, key: $0) }
             }

@@ -195,12 +195,21 @@ extension LEHost {
             return
         }
         let isBusy = commands.contains(.connectionUpdate(connection: connections[index].handle))
-        guard minimum <= maximum, Self.areValid(minimum...maximum, latency, timeout), !isBusy else {
+        guard minimum <= maximum, Self.areValid(minimum...maximum, latency, timeout), !isBusy,
+            let interval = allowed(minimum...maximum)
+        else {
             answer(index, identifier, .parameterUpdateResponse(result: 1), at: now)
             return
         }
         answer(index, identifier, .parameterUpdateResponse(result: 0), at: now)
-        updateParameters(index, minimum...maximum, latency, timeout, at: now)
+        updateParameters(index, interval, latency, timeout, at: now)
+    }
+
+    /// The part of a range of connection intervals that peripherals are given.
+    private func allowed(_ interval: ClosedRange<UInt16>) -> ClosedRange<UInt16>? {
+        let own = configuration.connectionInterval
+        let bounds = own.lowerBound...max(own.upperBound, configuration.slowestInterval)
+        return bounds.overlaps(interval) ? interval.clamped(to: bounds) : nil
     }
 
     private mutating func updateParameters(
@@ -220,7 +229,9 @@ extension LEHost {
     mutating func answerParameterRequest(
         _ handle: UInt16, _ interval: ClosedRange<UInt16>, _ latency: UInt16, _ timeout: UInt16, at now: Int64
     ) {
-        guard Self.areValid(interval, latency, timeout) else {
+        // A central chooses; what it asks for as such needs no leave.
+        let isCentral = index(handle: handle).map { connections[$0].isCentral } ?? true
+        guard Self.areValid(interval, latency, timeout), let interval = isCentral ? allowed(interval) : interval else {
             reply(.leRemoteConnectionParameterRequestNegativeReply, at: now) {
                 $0.append(u16: handle)
                 $0.append(HCIErrorCode(rawValue: 0x3B).rawValue)

@@ -26,10 +26,12 @@ struct ConnectionSecurity: Sendable {
     var pairingKey: [UInt8]?
     /// The bond whose key encryption was started with.
     var bondInUse: Bond?
+    /// What a change of the link's encryption would follow from.
+    var encryption = Cause.none
     /// Whether encryption was asked of the controller, as central.
-    var isEncrypting = false
-    /// Whether ATT and channels wait for a bonded server to prove who it is: until the link is encrypted anybody may
-    /// answer in its name (BLESA).
+    var isEncrypting: Bool { encryption == .asked }
+    /// Whether ATT and channels wait for a bonded server to prove who it is, or to pair anew where its keys are weaker than is
+    /// demanded now: until the link is encrypted anybody may answer in its name (BLESA).
     var isHeldBack = false
     /// Whether it has been said that values of such a server were dropped.
     var hasDroppedValues = false
@@ -37,6 +39,15 @@ struct ConnectionSecurity: Sendable {
     var isAwaited = false
     /// Channels to open once the link is secure.
     var channels: [(psm: UInt16, operation: OperationID)] = []
+
+    /// What may lead to an encrypted link. A controller that tells of one without any is not believed.
+    enum Cause: Sendable {
+        case none
+        /// This side has asked for it, as central.
+        case asked
+        /// This side has given the key that the controller asked for, as peripheral.
+        case keyGiven
+    }
 
     /// Whether something is under way that ends with an encrypted link or a failure.
     var isBusy: Bool { pairing != nil || isEncrypting }

@@ -8,7 +8,7 @@ extension LEHost {
         _ index: Int, _ key: [UInt8], _ diversifier: UInt16, _ random: UInt64, at now: Int64
     ) {
         let handle = connections[index].handle
-        connections[index].security.isEncrypting = true
+        connections[index].security.encryption = .asked
         connections[index].security.deadline = now + ConnectionSecurity.timeout
         commands.enqueue(
             HCICommand(.leEnableEncryption, for: .encrypt(connection: handle)) {
@@ -34,6 +34,7 @@ extension LEHost {
         guard let index = index(handle: handle) else { return }
         var key: [UInt8]?
         connections[index].security.bondInUse = nil
+        connections[index].security.encryption = .none
         if random == 0, diversifier == 0, let current = connections[index].security.pairingKey {
             key = current
         } else if let bond = usableBond(index), bond.random == random, bond.diversifier == diversifier {
@@ -44,6 +45,7 @@ extension LEHost {
             reply(.leLongTermKeyRequestNegativeReply, at: now) { $0.append(u16: handle) }
             return
         }
+        connections[index].security.encryption = .keyGiven
         reply(.leLongTermKeyRequestReply, at: now) {
             $0.append(u16: handle)
             $0 += key.reversed()
@@ -53,7 +55,15 @@ extension LEHost {
     /// Encryption Change, or Encryption Key Refresh Complete.
     mutating func encryptionDidChange(_ handle: UInt16, _ status: HCIErrorCode, isEnabled: Bool, at now: Int64) {
         guard let index = index(handle: handle) else { return }
-        connections[index].security.isEncrypting = false
+        // That a link is encrypted no more is acted on in any case.
+        guard connections[index].security.encryption != .none || status == .success && !isEnabled else {
+            pending.events.append(
+                .diagnostic(
+                    "The controller tells of an encryption of the link to \(connections[index].peer) that nothing has led to; "
+                        + "it is ignored."))
+            return
+        }
+        connections[index].security.encryption = .none
         guard status == .success else { return encryptionDidFail(index, status, at: now) }
         guard isEnabled else {
             // Nothing on an LE link does that; whatever was secret would go in the clear from here on.
@@ -74,6 +84,7 @@ extension LEHost {
                 link.isAuthenticated = bond.isAuthenticated
                 link.isSecureConnections = bond.isSecureConnections
                 link.isBonded = true
+                bondDidServe(index, bond, at: now)
             }
             connections[index].security.link = link
             recall(index, at: now)
@@ -83,7 +94,7 @@ extension LEHost {
 
     mutating func encryptCommandDidFail(_ handle: UInt16, _ status: HCIErrorCode, at now: Int64) {
         guard let index = index(handle: handle) else { return }
-        connections[index].security.isEncrypting = false
+        connections[index].security.encryption = .none
         encryptionDidFail(index, status, at: now)
     }
 
@@ -102,7 +113,7 @@ extension LEHost {
         guard (connections[index].security.deadline ?? .max) <= now else { return }
         connections[index].security.deadline = nil
         if connections[index].security.isEncrypting {
-            connections[index].security.isEncrypting = false
+            connections[index].security.encryption = .none
             return encryptionDidFail(index, .linkLayerResponseTimeout, at: now)
         }
         // A central may ignore a request for security; a peer that stops in the middle may not go on.
@@ -111,6 +122,18 @@ extension LEHost {
             backoff.didFail(lastingAddress(index), at: now)
         }
         securityDidFail(index, .timedOut, at: now)
+    }
+
+    /// A bonded server whose keys are weaker than is demanded now is not spoken to in the clear either: it is disconnected, once
+    /// it has been told why it was not paired with.
+    mutating func refuseWeakBond(_ index: Int, at now: Int64) {
+        guard connections[index].closing == nil else { return }
+        pending.events.append(
+            .diagnostic(
+                "\(connections[index].peer) is disconnected: the keys that are kept for it are weaker than is demanded now, and "
+                    + "it has not paired anew."))
+        connections[index].closing = Connection.Closing(
+            reason: .authenticationFailure, isCommandSent: false, deadline: now + 1_000_000_000)
     }
 
     // MARK: Ends
@@ -141,6 +164,7 @@ extension LEHost {
     }
 
     mutating func securityDidFail(_ index: Int, _ failure: PairingFailure, at now: Int64) {
+        let isNewKeyAwaited = connections[index].security.isHeldBack && connections[index].security.bondInUse == nil
         endSecurity(index)
         pending.events.append(.pairingFailed(connections[index].id, failure))
         let waiting = connections[index].security.channels
@@ -149,6 +173,7 @@ extension LEHost {
             pending.events.append(
                 .channelRefused(channel.operation, connections[index].id, .insufficientAuthentication))
         }
+        if isNewKeyAwaited { return refuseWeakBond(index, at: now) }
         guard connections[index].security.isAwaited else { return }
         connections[index].security.isAwaited = false
         if let procedure = connections[index].procedures.popFirst() {

@@ -56,13 +56,13 @@ extension LEHost {
             connections[index].security.bondInUse = bond
             return true
         }
-        guard !backoff.isWaiting(lastingAddress(index), at: now) else {
+        guard !mustWait(index, at: now) else {
             guard isOwnWish else { return false }
             pending.events.append(.pairingFailed(connections[index].id, .here(Self.repeatedAttempts)))
             return true
         }
         if isOwnWish { options.asksToAllow = false }
-        var pairing = makePairing(index, options)
+        var pairing = makePairing(index, options, at: now)
         let outputs = pairing.begin()
         connections[index].security.pairing = pairing
         connections[index].security.deadline = now + ConnectionSecurity.timeout
@@ -70,21 +70,40 @@ extension LEHost {
         return true
     }
 
-    private mutating func makePairing(_ index: Int, _ options: PairingOptions) -> Pairing {
+    private mutating func makePairing(_ index: Int, _ options: PairingOptions, at now: Int64) -> Pairing {
         var options = options
         let existing = bond(index)
-        if options.bonds, existing == nil, bonds.count >= options.maximumBonds {
-            options.bonds = false
+        let isCentral = connections[index].isCentral
+        let room =
+            !options.bonds || existing != nil
+            ? Newcomers.Room.forAll
+            : newcomers.room(beside: bonds.count, of: options.maximumBonds, isStranger: !isCentral, at: now)
+        let peer = connections[index].peer
+        switch room {
+        case .forAll: break
+        case .forAuthenticated(.tooManyStrangers):
             pending.events.append(
                 .diagnostic(
-                    "\(connections[index].peer) is paired with for this connection only: keys of \(bonds.count) peers are kept."
+                    "\(peer) is paired with for this connection only, unless by a number: too many peers have paired without one "
+                        + "within an hour."))
+        case .none, .forAuthenticated(.full):
+            pending.events.append(
+                .diagnostic(
+                    "\(peer) is paired with for this connection only: keys of \(bonds.count) peers are kept."
                         + " Forget some of them."))
         }
+        if room == .none || room != .forAll && isCentral { options.bonds = false }
         return Pairing(
             isInitiator: connections[index].isCentral, local: connections[index].local, peer: connections[index].peer,
             options: options, identity: ownIdentity,
             outOfBand: outOfBand.with([connections[index].peer, lastingAddress(index)]), existing: existing,
-            isProven: connections[index].security.link.isBonded)
+            isProven: connections[index].security.link.isBonded, bondsStrangers: room == .forAll)
+    }
+
+    /// Whether the peer has to wait before it may pair. One that has proved who it is has not: those who failed in its name were
+    /// others.
+    private func mustWait(_ index: Int, at now: Int64) -> Bool {
+        !connections[index].security.link.isBonded && backoff.isWaiting(lastingAddress(index), at: now)
     }
 
     // MARK: What the peer does
@@ -102,7 +121,7 @@ extension LEHost {
             switch command {
             case .request where !connections[index].isCentral:
                 guard mayPair(index, at: now), let options = configuration.pairing else { return }
-                connections[index].security.pairing = makePairing(index, options)
+                connections[index].security.pairing = makePairing(index, options, at: now)
             case .securityRequest(let authentication) where connections[index].isCentral:
                 securityWasRequested(index, authentication, at: now)
                 return
@@ -139,15 +158,18 @@ extension LEHost {
         let reason =
             !canPair || !isPairable
             ? Self.pairingNotSupported
-            : backoff.isWaiting(lastingAddress(index), at: now) ? Self.repeatedAttempts : nil
+            : mustWait(index, at: now) ? Self.repeatedAttempts : nil
         guard let reason else { return true }
-        connections[index].security.refusals += 1
-        if connections[index].security.refusals > ConnectionSecurity.refusalLimit {
-            abort(index, "it asks to pair again and again", at: now)
-        } else {
-            sendPairing(index, .failed(reason), at: now)
-        }
+        if !countRefusal(index, at: now) { sendPairing(index, .failed(reason), at: now) }
         return false
+    }
+
+    /// Whether a peer is disconnected, for it has been refused too often on this connection.
+    private mutating func countRefusal(_ index: Int, at now: Int64) -> Bool {
+        connections[index].security.refusals += 1
+        guard connections[index].security.refusals > ConnectionSecurity.refusalLimit else { return false }
+        abort(index, "it asks to pair again and again", at: now)
+        return true
     }
 
     private mutating func refusePairing(_ index: Int, _ reason: UInt8, at now: Int64) {
@@ -185,13 +207,13 @@ extension LEHost {
         link.isAuthenticated = pairing.isAuthenticated
         link.isSecureConnections = pairing.isSecureConnections
         if let made {
-            switch keep(made, replacing: pairing.existing) {
+            switch keep(made, replacing: pairing.existing, at: now) {
             case .success(let bond):
                 link.isBonded = true
                 pending.events.append(.bonded(connections[index].id, bond))
             case .failure(let failure):
                 connections[index].security.link = LinkSecurity()
-                pairingDidFail(index, failure, at: now)
+                securityDidFail(index, failure, at: now)
                 abort(index, "\(failure)", reason: .authenticationFailure, at: now)
                 return
             }
@@ -201,8 +223,14 @@ extension LEHost {
         securityDidSucceed(index, link, at: now)
     }
 
+    /// Only what may have been a guess makes the peer wait. What this side has refused at once is none, and whoever uses a
+    /// peer's address would put that peer off by it.
     private mutating func pairingDidFail(_ index: Int, _ failure: PairingFailure, at now: Int64) {
-        backoff.didFail(lastingAddress(index), at: now)
+        if connections[index].security.pairing?.isRefused == true {
+            _ = countRefusal(index, at: now)
+        } else {
+            backoff.didFail(lastingAddress(index), at: now)
+        }
         securityDidFail(index, failure, at: now)
     }
 }

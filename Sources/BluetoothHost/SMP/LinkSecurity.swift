@@ -43,8 +43,11 @@ extension LEHost {
 
 extension Bond {
     /// The address by which the peer can be known for as long as the bond is kept: its identity address where it has given
-    /// the key that its private addresses are made of, the address it was paired by otherwise.
-    public var lastingAddress: Address { identityResolvingKey == nil ? peer : identity ?? peer }
+    /// the key that its private addresses are made of and the identity is believed, the address it was paired by otherwise.
+    public var lastingAddress: Address {
+        guard identityResolvingKey != nil, isIdentityBelieved, let identity else { return peer }
+        return identity
+    }
 
     /// Whether a key of that kind is no weaker than this bond's.
     func isMatched(byAuthenticated isAuthenticated: Bool, secureConnections: Bool) -> Bool {

@@ -1,6 +1,27 @@
 // How two sides come to a key, and which keys are none.
 
 extension Pairing {
+    /// What follows from a command, in order.
+    enum Output: Sendable, Equatable {
+        case send(PairingPDU)
+        case ask(PairingQuestion)
+        /// The link can be encrypted with this key: the initiator starts, the responder is asked for it.
+        case encrypt(key: [UInt8])
+        case finished(Bond?)
+        case failed(PairingFailure)
+    }
+
+    enum Method: Sendable, Equatable { case justWorks, compare, show, enter, outOfBand }
+
+    enum Step: Sendable {
+        case idle, features, consent, publicKey, confirm, random, person, check, encryption, keys, over
+    }
+
+    struct Failure: Error {
+        let reason: UInt8
+        var why: PairingFailure?
+    }
+
     /// Which side shows and which enters (2.3.5.1, Table 2.8).
     static func method(
         _ initiator: IOCapability, _ responder: IOCapability, _ isSecureConnections: Bool, _ isInitiator: Bool

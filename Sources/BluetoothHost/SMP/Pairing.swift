@@ -1,22 +1,6 @@
 /// One pairing of two devices, from features to keys (Core Specification 5.4, Vol 3, Part H, 2.3): LE Secure Connections
 /// with Just Works, numeric comparison, a passkey or out-of-band data, and legacy pairing with all of these but comparison.
 struct Pairing: Sendable {
-    /// What follows from a command, in order.
-    enum Output: Sendable, Equatable {
-        case send(PairingPDU)
-        case ask(PairingQuestion)
-        /// The link can be encrypted with this key: the initiator starts, the responder is asked for it.
-        case encrypt(key: [UInt8])
-        case finished(Bond?)
-        case failed(PairingFailure)
-    }
-
-    enum Method: Sendable, Equatable { case justWorks, compare, show, enter, outOfBand }
-
-    enum Step: Sendable {
-        case idle, features, consent, publicKey, confirm, random, person, check, encryption, keys, over
-    }
-
     /// Rounds of Secure Connections' passkey entry, one for each bit.
     static let rounds = 20
 
@@ -32,6 +16,8 @@ struct Pairing: Sendable {
     let existing: Bond?
     /// Whether the link is encrypted with them, so that it is the same peer that pairs anew.
     let isProven: Bool
+    /// Whether keys are kept, where the options say so, also of a pairing without a number that the peer has asked for.
+    let bondsStrangers: Bool
 
     private(set) var step = Step.idle
     private(set) var method = Method.justWorks
@@ -51,11 +37,9 @@ struct Pairing: Sendable {
     private var macKey: [UInt8] = []
     private var distribution = KeyDistribution()
     private var outputs: [Output] = []
+    /// Whether this side has ended it before anything was exchanged that could be guessed, and without asking anybody.
+    private(set) var isRefused = false
 
-    struct Failure: Error {
-        let reason: UInt8
-        var why: PairingFailure?
-    }
     private static let authenticationRequirements = Failure(reason: 0x03)
     private static let confirmFailed = Failure(reason: 0x04)
     private static let invalidParameters = Failure(reason: 0x0A)
@@ -63,8 +47,10 @@ struct Pairing: Sendable {
 
     init(
         isInitiator: Bool, local: Address, peer: Address, options: PairingOptions, identity: OwnIdentity? = nil,
-        outOfBand: OutOfBand = OutOfBand(), existing: Bond? = nil, isProven: Bool = false
+        outOfBand: OutOfBand = OutOfBand(), existing: Bond? = nil, isProven: Bool = false,
+        bondsStrangers: Bool = true
     ) {
+        self.bondsStrangers = bondsStrangers
         self.outOfBand = outOfBand
         self.identity = identity
         self.existing = existing
@@ -153,6 +139,7 @@ struct Pairing: Sendable {
         do throws(Failure) {
             try body(&self)
         } catch {
+            isRefused = step == .idle || step == .features
             step = .over
             outputs += [.send(.failed(error.reason)), .failed(error.why ?? .here(error.reason))]
         }
@@ -191,8 +178,12 @@ struct Pairing: Sendable {
             initiatorKeys: bonds ? features.initiatorKeys & PairingFeatures.identityKey : 0,
             responderKeys: bonds ? features.responderKeys & (PairingFeatures.encryptionKey | ownKeys) : 0)
         answer.hasOOBData = outOfBand.flag
-        response = answer
         try choose(features, answer)
+        if !isAuthenticated, !bondsStrangers {
+            answer.authentication &= ~PairingFeatures.bonding
+            (answer.initiatorKeys, answer.responderKeys) = (0, 0)
+        }
+        response = answer
         try proceedIfAllowed()
     }
 

@@ -10,7 +10,9 @@ public struct PairingOptions: Sendable {
     /// Whether keys are kept for the next connection.
     public var bonds = true
     /// Peers whose keys are kept, at most: whoever comes beyond that is paired with for the connection only, so that no
-    /// stranger can drive out a peer or make the store grow.
+    /// stranger can drive out a peer or make the store grow. Nor can one fill it soon: of keys that were made without a number
+    /// and because the peer asked, at most a quarter (4 at least) are younger than an hour, and those whose peer has not come
+    /// back by then make room for others.
     public var maximumBonds = 64
     /// Whether ``PairingQuestion/allow(_:)`` is asked before a pairing without a number, and before keys are replaced by such
     /// that are weaker or were made without a number. Otherwise the former go on, and the latter are refused.
@@ -77,8 +79,11 @@ public struct PairingProposal: Sendable, Hashable {
 public struct Bond: Sendable, Hashable {
     /// The address the peer was paired by.
     public let peer: Address
-    /// The address that the peer calls its own, where it said so: a private address is not there for long.
+    /// The address that the peer calls its own, where it said so: a private address is not there for long. It is a claim:
+    /// ``isIdentityBelieved`` says whether it counts.
     public internal(set) var identity: Address?
+    /// Whether a link to ``identity`` has been encrypted with the key.
+    public internal(set) var isIdentityProven = false
     /// The long term key, most significant octet first: 16 bytes.
     public let longTermKey: [UInt8]
     /// Names the key in legacy pairing (Core Specification 5.4, Vol 3, Part H, 2.4.2.3); 0 for Secure Connections.
@@ -98,7 +103,7 @@ public struct Bond: Sendable, Hashable {
     public init(
         peer: Address, identity: Address? = nil, longTermKey: [UInt8], diversifier: UInt16, random: UInt64,
         identityResolvingKey: [UInt8]?,
-        isAuthenticated: Bool, isSecureConnections: Bool, peerIsCentral: Bool
+        isAuthenticated: Bool, isSecureConnections: Bool, peerIsCentral: Bool, isIdentityProven: Bool = false
     ) {
         self.peer = peer
         self.identity = identity
@@ -109,6 +114,7 @@ public struct Bond: Sendable, Hashable {
         self.isAuthenticated = isAuthenticated
         self.isSecureConnections = isSecureConnections
         self.peerIsCentral = peerIsCentral
+        self.isIdentityProven = isIdentityProven
     }
 }
 

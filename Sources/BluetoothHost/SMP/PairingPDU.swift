@@ -9,7 +9,8 @@ enum PairingPDU: Sendable, Equatable {
     case encryptionInformation([UInt8])
     case centralIdentification(diversifier: UInt16, random: UInt64)
     case identityInformation([UInt8])
-    case identityAddress(Address)
+    /// Nil for an address of a type that does not exist (3.6.5).
+    case identityAddress(Address?)
     case signingInformation
     case securityRequest(authentication: UInt8)
     case publicKey(x: [UInt8], y: [UInt8])
@@ -30,7 +31,10 @@ enum PairingPDU: Sendable, Equatable {
         case 0x06: pdu = .encryptionInformation(try reader.reversed(16))
         case 0x07: pdu = .centralIdentification(diversifier: try reader.u16(), random: try reader.u64())
         case 0x08: pdu = .identityInformation(try reader.reversed(16))
-        case 0x09: pdu = .identityAddress(try Address(&reader))
+        case 0x09:
+            let kind = Address.Kind(rawValue: try reader.u8())
+            let address = try Address(&reader, kind: kind ?? .public)
+            pdu = .identityAddress(kind == nil ? nil : address)
         case 0x0A:
             _ = try reader.bytes(16)
             pdu = .signingInformation
@@ -60,7 +64,9 @@ enum PairingPDU: Sendable, Equatable {
             bytes.append(u64: random)
             return bytes
         case .identityInformation(let key): return [0x08] + key.reversed()
-        case .identityAddress(let address): return [0x09, address.kind.rawValue] + address.bytes
+        case .identityAddress(let address):
+            guard let address else { return [0x09] + [UInt8](repeating: 0xFF, count: 7) }
+            return [0x09, address.kind.rawValue] + address.bytes
         case .signingInformation: return [0x0A] + [UInt8](repeating: 0, count: 16)
         case .securityRequest(let authentication): return [0x0B, authentication]
         case .publicKey(let x, let y): return [0x0C] + x.reversed() + y.reversed()
