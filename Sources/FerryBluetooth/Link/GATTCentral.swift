@@ -152,26 +152,64 @@ final class GATTCentral: CentralRoleEvents {
         do throws(FerryError) { try recognize(connection) } catch {
             throw BluetoothError(.unknownPeer, error.message)
         }
-        guard let service = services.first else {
+        let (service, inbound, outbound) = try await findCharacteristics(on: connection, in: services)
+        let writeType = writeType(for: outbound)
+        events.begin(connection, service: service, inbound: inbound.id, outbound: outbound.id)
+        try await connection.setSubscription(try subscription(for: inbound), to: inbound.id)
+        return GATTCentralLink(
+            role, connection, events, outbound: outbound.id, writeType: writeType,
+            limit: writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max)
+    }
+
+    /// The most services of one type that are looked into.
+    private static let maximumServices = 16
+
+    /// Finds what the link is laid over. A peripheral may have several services of one type, and a service several
+    /// characteristics (Core Specification 5.4, Vol 3, Part G, 3.1 and 3.3): the first that can do what is needed counts.
+    private func findCharacteristics(
+        on connection: any PeripheralConnection, in services: [RemoteService]
+    ) async throws(BluetoothError) -> (
+        service: AttributeID, inbound: RemoteCharacteristic, outbound: RemoteCharacteristic
+    ) {
+        guard !services.isEmpty else {
             throw BluetoothError(
                 .unknownAttribute, "It does not offer service \(configuration.service) although it advertises it.")
         }
         let writeUUID = configuration.writeCharacteristic ?? configuration.characteristic
         let wanted = Array(Set([configuration.characteristic, writeUUID]))
-        let found = try await connection.discoverCharacteristics(wanted, of: service.id)
-        guard let inbound = found.first(where: { $0.uuid == configuration.characteristic }) else {
-            throw BluetoothError(
-                .unknownAttribute,
-                "Its service \(configuration.service) has no characteristic \(configuration.characteristic).")
+        var silent: (AttributeID, RemoteCharacteristic, RemoteCharacteristic)?
+        for service in services.prefix(Self.maximumServices) {
+            let found = try await connection.discoverCharacteristics(wanted, of: service.id)
+            guard
+                let inbound = found.filter({ $0.uuid == configuration.characteristic })
+                    .max(by: { suitsSubscription($0) < suitsSubscription($1) })
+            else { continue }
+            // A peripheral that only sends (the classic transfer sample) has nothing to write to: then sending throws.
+            let writable = found.filter { $0.uuid == writeUUID }.max { suitsWriting($0) < suitsWriting($1) } ?? inbound
+            let isInboundAsGood = inbound.uuid == writeUUID && suitsWriting(inbound) == suitsWriting(writable)
+            let outbound = isInboundAsGood ? inbound : writable
+            if suitsSubscription(inbound) > 0 { return (service.id, inbound, outbound) }
+            if silent == nil { silent = (service.id, inbound, outbound) }
         }
-        // A peripheral that only sends (the classic transfer sample) has nothing to write to: then sending throws.
-        let outbound = found.first { $0.uuid == writeUUID } ?? inbound
-        let writeType = writeType(for: outbound)
-        events.begin(connection, service: service.id, inbound: inbound.id, outbound: outbound.id)
-        try await connection.setSubscription(try subscription(for: inbound), to: inbound.id)
-        return GATTCentralLink(
-            role, connection, events, outbound: outbound.id, writeType: writeType,
-            limit: writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max)
+        if let silent { return silent }
+        throw BluetoothError(
+            .unknownAttribute,
+            "Its service \(configuration.service) has no characteristic \(configuration.characteristic).")
+    }
+
+    /// How well a characteristic serves to subscribe to: 2 in the configured way, 1 in the other, 0 not at all.
+    private func suitsSubscription(_ characteristic: RemoteCharacteristic) -> Int {
+        let properties = characteristic.properties
+        if properties.offers(configuration.subscription) { return 2 }
+        return properties.offersSubscription ? 1 : 0
+    }
+
+    /// How well a characteristic serves to write to, likewise.
+    private func suitsWriting(_ characteristic: RemoteCharacteristic) -> Int {
+        let isCommand = characteristic.properties.contains(.writeWithoutResponse)
+        let isRequest = characteristic.properties.contains(.write)
+        let isConfigured = configuration.writeType == .withoutResponse ? isCommand : isRequest
+        return isConfigured ? 2 : isCommand || isRequest ? 1 : 0
     }
 
     /// The configured way of writing, or the only one that the peripheral offers.
@@ -186,8 +224,8 @@ final class GATTCentral: CentralRoleEvents {
 
     /// The configured subscription, or the only one that the peripheral offers.
     private func subscription(for characteristic: RemoteCharacteristic) throws(BluetoothError) -> Subscription {
-        let offersNotify = !characteristic.properties.isDisjoint(with: [.notify, .notifyEncryptionRequired])
-        let offersIndicate = !characteristic.properties.isDisjoint(with: [.indicate, .indicateEncryptionRequired])
+        let offersNotify = characteristic.properties.offers(.notify)
+        let offersIndicate = characteristic.properties.offers(.indicate)
         switch (configuration.subscription, offersNotify, offersIndicate) {
         case (.notify, true, _), (.indicate, true, false): return .notify
         case (.indicate, _, true), (.notify, false, true): return .indicate

@@ -79,7 +79,8 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
     }
 
     func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
-        guard value.byteCount > 0, inbound.load(ordering: .relaxed) == UInt64(characteristic.rawValue) else { return }
+        guard inbound.load(ordering: .relaxed) == UInt64(characteristic.rawValue) else { return }
+        // One without bytes is a chunk too: no framing sends it, and each says what comes of it (Formats.md).
         if !gate.receive(value) { end(.neverActivated) }
     }
 

@@ -72,12 +72,11 @@ final class GATTPeripheralLink: Link {
     func isReady() { gate.ready() }
 
     func didReceive(_ value: RawSpan) {
-        guard value.byteCount > 0 else { return }
         guard gate.receive(value) else { return overflow() }
     }
 
     func didReceive(_ value: [UInt8], answering request: RequestID) {
-        guard value.isEmpty || gate.receive(value.span.bytes) else {
+        guard gate.receive(value.span.bytes) else {
             role.respond(to: request, with: .failure(.insufficientResources))
             return overflow()
         }

@@ -60,7 +60,9 @@ package final class ReceiverGate: Sendable {
         let receiver: (any LinkReceiver)? = state.withLock { state in
             guard state.reason == nil else { return nil }
             if state.isOpen { return state.receiver }
-            isWithinBounds = state.heldBytes + chunk.byteCount <= maximumHeldBytes
+            // One without bytes takes room too.
+            isWithinBounds =
+                state.heldBytes + chunk.byteCount <= maximumHeldBytes && state.held.count < maximumHeldBytes
             if isWithinBounds {
                 state.held.append(chunk.withUnsafeBytes { Array($0) })
                 state.heldBytes += chunk.byteCount
