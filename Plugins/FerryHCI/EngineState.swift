@@ -224,14 +224,16 @@
 
     /// A host's words in the seam's.
     extension BluetoothError {
-        /// - Parameter isWanted: whether this side has asked for the end, which a peer that is gone already does not confirm.
+        /// - Parameter isWanted: whether this side has asked for the end: then that is its reason, whatever ends the connection in
+        ///   the end, be it that the peer is gone already and does not confirm it.
         init(_ reason: HCIErrorCode, isWanted: Bool = false) {
             let code: Code =
                 switch reason {
+                case _ where isWanted: .disconnectedLocally
                 case .terminatedByLocalHost, .authenticationFailure: .disconnectedLocally
                 case .failedToBeEstablished: .connectionFailed
                 case .remoteUserTerminated, .remoteLowResources, .remotePowerOff: .disconnectedByPeer
-                default: isWanted ? .disconnectedLocally : .connectionTimeout
+                default: .connectionTimeout
                 }
             let hint =
                 reason == .authenticationFailure

@@ -297,7 +297,7 @@
         func willDisconnect(_ reason: BluetoothError) { state.withLock { _ = $0.life.beginEnding(reason) } }
 
         func didDisconnect(_ reason: BluetoothError) {
-            state.withLock { $0.life.end(reason) }?.peripheralDidDisconnect(reason)
+            if let (events, reason) = state.withLock({ $0.life.end(reason) }) { events.peripheralDidDisconnect(reason) }
         }
     }
 

@@ -74,6 +74,9 @@ public struct AdapterConformance: Sendable {
         case centralsDisconnect
         /// The same by the peripheral.
         case peripheralsDisconnect
+        /// Whoever has ended a connection is told that as the reason, whatever else comes meanwhile: the other side ends it too, or
+        /// is out of reach.
+        case theFirstReasonWins
         /// Withdrawn services are told, and their attributes not valid any more.
         case withdrawnServicesAreTold
         /// A service that is published while a central is connected is told, and found.
@@ -131,12 +134,22 @@ public struct AdapterConformance: Sendable {
     let central: any BluetoothAdapter
     let deviations: Deviations
     let time: ConformanceTime
+    let setInReach: (@Sendable (Bool) -> Void)?
 
     /// Checks two adapters that hear each other and are powered on.
+    ///
+    /// - Parameters:
+    ///   - peripheral: the one that publishes.
+    ///   - central: the one that connects.
+    ///   - deviations: what the adapters are known not to do.
+    ///   - time: the time that the checks wait by.
+    ///   - setInReach: takes the two out of each other's reach (false) and back; nil where that cannot be done, so that what
+    ///     needs it is not checked.
     public init(
         peripheral: any BluetoothAdapter, central: any BluetoothAdapter, deviations: Deviations = [],
-        time: ConformanceTime
+        time: ConformanceTime, setInReach: (@Sendable (Bool) -> Void)? = nil
     ) {
+        self.setInReach = setInReach
         self.peripheral = peripheral
         self.central = central
         self.deviations = deviations

@@ -42,6 +42,67 @@ extension AdapterRig {
         try require(connectionWitness.get { $0.afterEnd } == 0, "an event came after peripheralDidDisconnect")
     }
 
+    /// Both sides end a connection at once; and, where the adapters can be taken out of each other's reach, one of them alone does,
+    /// of which the other cannot hear.
+    func firstReasonsWin() async throws {
+        let (_, remote) = try await connect()
+        let central = try await subscribe(remote, to: remote.free, as: .notify)
+        let canEnd = deviations.isDisjoint(with: [.noRecipients, .centralsBySubscription])
+        connectionCalls.call { remote.connection.disconnect() }
+        if canEnd { calls.call { peripheral.disconnect(central) } }
+        try await expectEnd(.disconnectedLocally, number: 1)
+        guard let setInReach else { return }
+        for (byCentral, isLateLoss) in [(true, false), (true, true), (false, false), (false, true)] {
+            guard byCentral || canEnd else { continue }
+            let count = connectionWitness.get { $0.reasons.count }
+            let told = witness.get { $0.disconnections.count }
+            let (connection, central) = try await reconnect(remote)
+            defer { setInReach(true) }
+            if !isLateLoss { setInReach(false) }
+            if byCentral {
+                connectionCalls.call { connection.disconnect() }
+            } else {
+                calls.call { peripheral.disconnect(central) }
+            }
+            if isLateLoss { setInReach(false) }
+            try await expectEnd(byCentral ? .disconnectedLocally : nil, number: count + 1)
+            try await wait(for: "the peripheral to be told of the end") {
+                witness.get { $0.disconnections.count > told }
+            }
+            let code = witness.get { $0.disconnections[told].code }
+            try require(
+                (code == .disconnectedLocally) == !byCentral,
+                "the peripheral was told \(code) where the \(byCentral ? "central" : "peripheral") ended the connection"
+            )
+        }
+    }
+
+    /// Connects once more, and subscribes.
+    private func reconnect(_ former: Remote) async throws -> (any PeripheralConnection, ConnectedCentral) {
+        let before = witness.get { $0.subscribed.count }
+        let remote = try await connect(to: former.connection.peripheral, connectionWitness)
+        let (connection, id) = (remote.connection, remote.free.id)  // see `subscribe(_:to:as:)`
+        try await run("subscribing") { try await connection.setSubscription(.notify, to: id) }
+        try await wait(for: "didSubscribe") { witness.get { $0.subscribed.count > before } }
+        guard let central = witness.get({ $0.subscribed.last }) else {
+            throw ConformanceFailure(name, "no central has subscribed")
+        }
+        return (connection, central)
+    }
+
+    /// Waits for the end of the central's connections so far.
+    ///
+    /// - Parameter code: what the last is to have ended for; nil for anything but that this side has ended it.
+    private func expectEnd(_ code: BluetoothError.Code?, number: Int) async throws {
+        try await wait(for: "peripheralDidDisconnect") { connectionWitness.get { $0.reasons.count >= number } }
+        await time.pass(.milliseconds(500))
+        let reasons = connectionWitness.get { $0.reasons }
+        try require(reasons.count == number, "the central's side was told \(reasons.count - number + 1) times")
+        let told = reasons[number - 1]
+        try require(
+            code.map { $0 == told.code } ?? (told.code != .disconnectedLocally), "the central's reason is \(told)")
+    }
+
     private func throwsFrom(
         _ code: BluetoothError.Code, or other: BluetoothError.Code, _ body: () throws(BluetoothError) -> Bool
     ) throws {

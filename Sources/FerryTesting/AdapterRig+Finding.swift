@@ -31,6 +31,7 @@ extension AdapterRig {
         case .pausedCentralsStopUpdates: try await pausedCentralsStopUpdates()
         case .centralsDisconnect: try await disconnects(byCentral: true)
         case .peripheralsDisconnect: try await disconnects(byCentral: false)
+        case .theFirstReasonWins: try await firstReasonsWin()
         case .withdrawnServicesAreTold: try await withdrawnServicesAreTold()
         case .addedServicesAreTold: try await addedServicesAreTold()
         case .wrongDefinitionsAreRefused: try await wrongDefinitionsAreRefused()

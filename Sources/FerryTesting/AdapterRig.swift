@@ -8,6 +8,7 @@ final class AdapterRig: Sendable {
     let centralAdapter: any BluetoothAdapter
     let deviations: AdapterConformance.Deviations
     let time: ConformanceTime
+    let setInReach: (@Sendable (Bool) -> Void)?
     let name: String
     /// Guards the peripheral role's events; the connection's have their own.
     let calls = CallGuard()
@@ -37,6 +38,7 @@ final class AdapterRig: Sendable {
         centralAdapter = kit.central
         deviations = kit.deviations
         time = kit.time
+        setInReach = kit.setInReach
         name = requirement.rawValue
         witness = AdapterWitness(calls: calls)
         connectionWitness = ConnectionWitness(calls: connectionCalls)

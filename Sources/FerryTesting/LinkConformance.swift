@@ -31,6 +31,8 @@ public struct LinkConformance: Sendable {
         case aPausedReceiverStopsTheSender
         /// `close` lets what is queued arrive, ends with `closed` here and another reason there, once each.
         case closingEndsBothSidesOnce
+        /// Who has closed a link is told `closed`, whatever else comes meanwhile: the peer closes it too, or is out of reach.
+        case theFirstReasonWins
         /// After the end `trySend` throws and further calls do nothing.
         case nothingIsSentAfterTheEnd
         /// A link that is closed before it is activated tells its receiver when it is.
@@ -58,16 +60,25 @@ public struct LinkConformance: Sendable {
 
     private let time: ConformanceTime
     private let deviations: Deviations
+    private let setInReach: (@Sendable (Bool) -> Void)?
     private let makePair: @Sendable () async throws -> (any Link, any Link)
 
     /// Checks the links that `makePair` makes: the two ends of one connection between the same two peers, not activated, a
     /// new one each time it is called. Some checks call it again after the first pair has ended.
+    ///
+    /// - Parameters:
+    ///   - time: the time that the checks wait by.
+    ///   - deviations: what the links are known not to do.
+    ///   - setInReach: takes the two peers out of each other's reach (false) and back; nil where that cannot be done, so that
+    ///     what needs it is not checked.
+    ///   - makePair: makes the links.
     public init(
-        time: ConformanceTime, deviations: Deviations = [],
+        time: ConformanceTime, deviations: Deviations = [], setInReach: (@Sendable (Bool) -> Void)? = nil,
         makePair: @escaping @Sendable () async throws -> (any Link, any Link)
     ) {
         self.time = time
         self.deviations = deviations
+        self.setInReach = setInReach
         self.makePair = makePair
     }
 
@@ -113,6 +124,12 @@ public struct LinkConformance: Sendable {
         case .aPausedReceiverStopsTheSender:
             if !deviations.contains(.cannotPause) { try await rig.pauses() }
         case .closingEndsBothSidesOnce: try await rig.closes(losesQueued: deviations.contains(.closingLosesQueued))
+        case .theFirstReasonWins:
+            try await rig.firstReasonWins()
+            guard let setInReach else { return }
+            for isLateLoss in [false, true] {
+                try await makeNext().firstReasonWins(isLateLoss: isLateLoss, setInReach)
+            }
         case .nothingIsSentAfterTheEnd: try await rig.sendsNothingAfterTheEnd()
         case .activationAfterTheEndTellsIt: try await rig.activatesAfterTheEnd()
         case .endedLinksAreInert: try await rig.endedLinksAreInert(makeNext)

@@ -218,6 +218,40 @@ struct LinkRig: Sendable {
         if !losesQueued { try await expect([[1], [2]]) }
     }
 
+    /// Both sides close at once. The far one may have heard of it before it did.
+    func firstReasonWins() async throws {
+        activate()
+        await time.pass(.milliseconds(200))
+        near.close()
+        far.close()
+        try await expectFirstReason()
+    }
+
+    /// This side closes, and the far one cannot hear of it.
+    func firstReasonWins(isLateLoss: Bool, _ setInReach: @Sendable (Bool) -> Void) async throws {
+        defer { setInReach(true) }
+        activate()
+        await time.pass(.milliseconds(200))
+        if !isLateLoss { setInReach(false) }
+        near.close()
+        if isLateLoss { setInReach(false) }
+        try await expectFirstReason()
+        let code = farWitness.reasons[0].code
+        try require(code != .closed, name, "the far end, which did not close, was told `closed`")
+    }
+
+    private func expectFirstReason() async throws {
+        try await time.wait(name, for: "linkDidClose at both ends") {
+            !nearWitness.reasons.isEmpty && !farWitness.reasons.isEmpty
+        }
+        await time.pass(.seconds(3))
+        for (end, reasons) in [("this", nearWitness.reasons), ("the far", farWitness.reasons)] {
+            try require(reasons.count == 1, name, "linkDidClose came \(reasons.count) times at \(end) end")
+        }
+        let reason = nearWitness.reasons[0]
+        try require(reason.code == .closed, name, "this end, which closed first, was told \(reason)")
+    }
+
     func sendsNothingAfterTheEnd() async throws {
         activate()
         near.close()

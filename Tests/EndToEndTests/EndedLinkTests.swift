@@ -53,6 +53,34 @@ import Testing
         link.close()
     }
 
+    /// Two owners share a connection whose peer is out of reach. Each of them has ended it, and is told so; the peer, which could not
+    /// hear of it, is told something else.
+    @Test(arguments: [false, true]) func whoHasEndedItIsToldSo(isLateLoss: Bool) throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        try time.run {
+            let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+            let listener = try await GATTTransport(adapter: server, configuration: Self.layout, time: time).listen()
+            let link = try await GATTTransport(adapter: client, configuration: Self.layout, time: time)
+                .connect(timeout: .unreached)
+            var links = listener.links.makeAsyncIterator()
+            let far = try #require(await links.next())
+            let witnesses = (ReasonWitness(), ReasonWitness(), ReasonWitness())
+            link.activate(witnesses.0)
+            far.activate(witnesses.1)
+            let role = client.openCentral(witnesses.2)
+            let connection = try await role.connect(to: client.identifier(of: server), events: witnesses.2)
+            if !isLateLoss { radio.setInRange(false, between: server, and: client) }
+            connection.disconnect()
+            link.close()
+            if isLateLoss { radio.setInRange(false, between: server, and: client) }
+            #expect(await witnesses.0.reason() == "closed")
+            #expect(await witnesses.1.reason() == "timedOut")
+            #expect(await witnesses.2.reason() == "disconnectedLocally")
+            role.close()
+        }
+    }
+
     @Test func anEndedLinkDoesNothingToTheNext() async throws {
         let rig = try await Rig()
         let first = (near: try await rig.connect(), far: try await rig.accept())
@@ -99,4 +127,16 @@ private final class EndWitness: LinkReceiver {
     func linkIsReady() {}
     func linkDidReceive(_ chunk: RawSpan) {}
     func linkDidClose(_ reason: FerryError) { onEnd() }
+}
+
+/// Is told why something has ended.
+private final class ReasonWitness: LinkReceiver, CentralRoleEvents, PeripheralConnectionEvents {
+    private let (reasons, sink) = AsyncStream<String>.makeStream()
+
+    func reason() async -> String? { await reasons.first { _ in true } }
+
+    func linkIsReady() {}
+    func linkDidReceive(_ chunk: RawSpan) {}
+    func linkDidClose(_ reason: FerryError) { sink.yield("\(reason.code)") }
+    func peripheralDidDisconnect(_ reason: BluetoothError) { sink.yield("\(reason.code)") }
 }

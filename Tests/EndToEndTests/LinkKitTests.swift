@@ -18,7 +18,8 @@ import Testing
         let layout = GATTConfiguration(
             service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16),
             subscription: isAnswered ? .indicate : .notify, writeType: isAnswered ? .withResponse : .withoutResponse)
-        let kit = LinkConformance(time: .stepped(time)) {
+        let setInReach = { @Sendable in radio.setInRange($0, between: server, and: client) }
+        let kit = LinkConformance(time: .stepped(time), setInReach: setInReach) {
             let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
             let near = try await GATTTransport(adapter: client, configuration: layout, time: time)
                 .connect(timeout: .seconds(20))

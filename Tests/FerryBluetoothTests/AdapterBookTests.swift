@@ -158,10 +158,17 @@ private final class Receiver: LinkReceiver {
         #expect(life.reason?.code == .disconnectedLocally && life.events != nil && !life.isOver)
         let error = #expect(throws: BluetoothError.self) { try life.requireOpen() }
         #expect(error?.code == .disconnectedLocally)
-        // Another reason may turn out to be the true one.
-        #expect(life.end(BluetoothError(.connectionTimeout, "")) != nil)
-        #expect(life.reason?.code == .connectionTimeout && life.isOver && life.events == nil)
-        #expect(life.end(.endedHere) == nil)
+        // The first reason counts, whatever comes of the end.
+        #expect(life.end(BluetoothError(.connectionTimeout, ""))?.reason.code == .disconnectedLocally)
+        #expect(life.reason?.code == .disconnectedLocally && life.isOver && life.events == nil)
+        #expect(life.end(.notConnected) == nil)
+        #expect(life.beginEnding(.notConnected) == false)
+        #expect(life.reason?.code == .disconnectedLocally)
+    }
+
+    @Test func anEndThatNobodyHasBegunHasItsOwnReason() {
+        var life = ConnectionLife.open(Owner())
+        #expect(life.end(BluetoothError(.connectionTimeout, ""))?.reason.code == .connectionTimeout)
         #expect(life.beginEnding(.endedHere) == false)
         #expect(life.reason?.code == .connectionTimeout)
     }

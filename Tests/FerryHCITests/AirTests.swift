@@ -56,6 +56,10 @@
             let third = try await moving.connect()
             let (other, _) = try await moving.discover(third)
             #expect(try await moving.collect(third, other, .notify) == Layout.pattern(Server.total))
+            // Who ends a connection to a peer that is out of reach is told that it did, when the supervision timeout is over.
+            await say("signal 0 3 out")
+            third.disconnect()
+            try await moving.journal.wait(for: "disconnected disconnectedLocally")
             #expect(!air.lines.contains { $0.hasPrefix("!!") }, "\(air.output)")
             for client in [far, near, moving] {
                 client.close()

@@ -39,11 +39,12 @@
             #expect(lines.first?.contains(isOutOfStep ? "out of step" : "gone") == true)
         }
 
-        /// A peer that is gone already does not confirm the end that was asked for.
+        /// The first reason counts: this side has asked for the end, and what comes of that does not change why.
         @Test(arguments: [
             (HCIErrorCode.connectionTimeout, false, BluetoothError.Code.connectionTimeout),
             (.connectionTimeout, true, .disconnectedLocally), (.terminatedByLocalHost, false, .disconnectedLocally),
-            (.remoteUserTerminated, true, .disconnectedByPeer), (.failedToBeEstablished, true, .connectionFailed),
+            (.remoteUserTerminated, false, .disconnectedByPeer), (.failedToBeEstablished, false, .connectionFailed),
+            (.remoteUserTerminated, true, .disconnectedLocally), (.failedToBeEstablished, true, .disconnectedLocally),
         ])
         func theReasonOfAnEnd(reason: HCIErrorCode, isWanted: Bool, code: BluetoothError.Code) {
             #expect(BluetoothError(reason, isWanted: isWanted).code == code)

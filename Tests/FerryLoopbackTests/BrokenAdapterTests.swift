@@ -17,6 +17,8 @@ import Testing
         case keepsClosedRoles
         /// Of what comes before a subscription has returned only the beginning is handed on.
         case dropsEarlyValues
+        /// A peripheral that has ended a connection is told what ended it in the end.
+        case tellsTheLastReason
 
         var requirement: AdapterConformance.Requirement {
             switch self {
@@ -24,6 +26,7 @@ import Testing
             case .forgetsIdentities: .peersAreIdentified
             case .keepsClosedRoles: .closedRolesLeaveNobodyWaiting
             case .dropsEarlyValues: .earlyValuesArrive
+            case .tellsTheLastReason: .theFirstReasonWins
             }
         }
     }
@@ -32,10 +35,15 @@ import Testing
         for planted in [defect, nil] {
             let time = VirtualTime()
             let radio = LoopbackRadio(time: time)
+            let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+            let reach = Reach()
             let kit = AdapterConformance(
-                peripheral: DefectiveAdapter(radio.makeAdapter(), planted),
-                central: DefectiveAdapter(radio.makeAdapter(), planted),
-                time: .stepped(time))
+                peripheral: DefectiveAdapter(server, planted, reach), central: DefectiveAdapter(client, planted, reach),
+                time: .stepped(time),
+                setInReach: { isInReach in
+                    radio.setInRange(isInReach, between: server, and: client)
+                    reach.isInReach.store(isInReach, ordering: .relaxed)
+                })
             guard planted != nil else {
                 try time.run(within: .seconds(100_000)) { try await kit.check(defect.requirement) }
                 continue
@@ -47,14 +55,21 @@ import Testing
     }
 }
 
+/// Whether the two adapters hear each other.
+private final class Reach: Sendable {
+    let isInReach = Atomic(true)
+}
+
 /// An adapter that hands on everything but for one defect.
 private final class DefectiveAdapter: BluetoothAdapter {
     private let adapter: LoopbackAdapter
     private let defect: BrokenAdapterTests.Defect?
+    private let reach: Reach
 
-    init(_ adapter: LoopbackAdapter, _ defect: BrokenAdapterTests.Defect?) {
+    init(_ adapter: LoopbackAdapter, _ defect: BrokenAdapterTests.Defect?, _ reach: Reach) {
         self.adapter = adapter
         self.defect = defect
+        self.reach = reach
     }
 
     var name: String { adapter.name }
@@ -64,7 +79,7 @@ private final class DefectiveAdapter: BluetoothAdapter {
         return defect == .dropsEarlyValues ? ForgetfulCentral(role) : role
     }
     func openPeripheral(_ events: any PeripheralRoleEvents) -> any PeripheralRole {
-        let centrals = Centrals(events)
+        let centrals = Centrals(events, defect == .tellsTheLastReason ? reach : nil)
         return DefectiveRole(adapter.openPeripheral(centrals), centrals, defect)
     }
 }
@@ -73,8 +88,13 @@ private final class DefectiveAdapter: BluetoothAdapter {
 private final class Centrals: PeripheralRoleEvents {
     private let events: any PeripheralRoleEvents
     private let latest = Mutex<[PeerID: ConnectedCentral]>([:])
+    /// What decides of the reason that is told, in place of who ended the connection.
+    private let reach: Reach?
 
-    init(_ events: any PeripheralRoleEvents) { self.events = events }
+    init(_ events: any PeripheralRoleEvents, _ reach: Reach?) {
+        self.events = events
+        self.reach = reach
+    }
 
     func latest(of central: ConnectedCentral) -> ConnectedCentral { latest.withLock { $0[central.peer] } ?? central }
 
@@ -95,7 +115,8 @@ private final class Centrals: PeripheralRoleEvents {
     }
     func peripheralIsReadyToUpdate() { events.peripheralIsReadyToUpdate() }
     func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
-        events.central(central, didDisconnect: reason)
+        let isLost = reach.map { !$0.isInReach.load(ordering: .relaxed) } ?? false
+        events.central(central, didDisconnect: isLost ? BluetoothError(.connectionTimeout, "lost") : reason)
     }
     func peripheralDidOpen(_ channel: any L2CAPChannel) { events.peripheralDidOpen(channel) }
     func peripheralDidStopAdvertising(_ reason: BluetoothError) { events.peripheralDidStopAdvertising(reason) }

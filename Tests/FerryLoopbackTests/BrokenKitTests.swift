@@ -37,6 +37,8 @@ import Testing
         case forgetsItsPeer, isSomebodyElseEachTime
         /// Of what came before it was activated only the beginning is kept.
         case dropsEarlyChunks
+        /// The last reason for its end is told, be it this side that has closed it.
+        case tellsTheLastReason
 
         var requirement: LinkConformance.Requirement {
             switch self {
@@ -50,6 +52,7 @@ import Testing
             case .sendsOnTheNext, .pausesTheNext, .closesTheNext: .endedLinksAreInert
             case .forgetsItsPeer, .isSomebodyElseEachTime: .peersStayWhoTheyAre
             case .dropsEarlyChunks: .chunksWaitForActivation
+            case .tellsTheLastReason: .theFirstReasonWins
             }
         }
     }
@@ -57,9 +60,14 @@ import Testing
     @Test(arguments: Defect.allCases)
     func theLinkKitNoticesDefects(_ defect: Defect) throws {
         let time = VirtualTime()
-        let rig = ChannelRig(LoopbackRadio(time: time))
+        let radio = LoopbackRadio(time: time)
+        let rig = ChannelRig(radio)
         let sides = [Side(), Side()]
-        let kit = LinkConformance(time: .stepped(time, timeout: .seconds(5))) {
+        let setInReach = { @Sendable (isInReach: Bool) in
+            radio.setInRange(isInReach, between: rig.server, and: rig.client)
+            for side in sides { side.isInReach.store(isInReach, ordering: .relaxed) }
+        }
+        let kit = LinkConformance(time: .stepped(time, timeout: .seconds(10)), setInReach: setInReach) {
             let (near, far) = try await rig.makePair()
             return (DefectiveLink(near, sides[0], defect), DefectiveLink(far, sides[1], defect))
         }
@@ -67,7 +75,7 @@ import Testing
             try time.run(within: .seconds(100_000)) { try await kit.check(defect.requirement) }
         }
         // The same link without the defect passes.
-        let sound = LinkConformance(time: .stepped(time)) { try await rig.makePair() }
+        let sound = LinkConformance(time: .stepped(time), setInReach: setInReach) { try await rig.makePair() }
         try time.run(within: .seconds(100_000)) { try await sound.check(defect.requirement) }
     }
 }
@@ -75,6 +83,7 @@ import Testing
 /// The links of one side, one after the other.
 private final class Side: Sendable {
     private let links = Mutex<[any Link]>([])
+    let isInReach = Atomic(true)
 
     var latest: (any Link)? { links.withLock { $0.last } }
     /// Returns how many there were before.
@@ -163,7 +172,8 @@ private final class DefectiveLink: Link, LinkReceiver {
     func linkDidClose(_ reason: FerryError) {
         hasEnded.store(true, ordering: .releasing)
         let receiver = receiver.withLock { $0 }
-        receiver?.linkDidClose(reason)
+        let isLost = defect == .tellsTheLastReason && !side.isInReach.load(ordering: .relaxed)
+        receiver?.linkDidClose(isLost ? FerryError(.timedOut, "Nothing was heard of the peer.") : reason)
         if defect == .closesTwice { receiver?.linkDidClose(reason) }
     }
 }

@@ -21,9 +21,10 @@ import Testing
     @Test(arguments: AdapterConformance.Requirement.allCases, [false, true])
     func adapters(_ requirement: AdapterConformance.Requirement, isTimed: Bool) throws {
         let (time, radio) = try Self.rig(isTimed)
+        let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
         let kit = AdapterConformance(
-            peripheral: radio.makeAdapter(), central: radio.makeAdapter(),
-            time: .stepped(time))
+            peripheral: server, central: client, time: .stepped(time),
+            setInReach: { radio.setInRange($0, between: server, and: client) })
         try time.run(within: .seconds(100_000)) { try await kit.check(requirement) }
     }
 
@@ -44,7 +45,9 @@ import Testing
     func channels(_ requirement: LinkConformance.Requirement, isTimed: Bool) throws {
         let (time, radio) = try Self.rig(isTimed)
         let rig = ChannelRig(radio)
-        let kit = LinkConformance(time: .stepped(time)) { try await rig.makePair() }
+        let kit = LinkConformance(
+            time: .stepped(time), setInReach: { radio.setInRange($0, between: rig.server, and: rig.client) },
+            makePair: { try await rig.makePair() })
         try time.run(within: .seconds(100_000)) { try await kit.check(requirement) }
     }
 }

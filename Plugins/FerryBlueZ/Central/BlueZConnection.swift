@@ -192,7 +192,7 @@
                 }
                 readers.removeFirst()
             }
-            state.withLock { $0.life.end(reason) }?.peripheralDidDisconnect(reason)
+            if let (events, reason) = state.withLock({ $0.life.end(reason) }) { events.peripheralDidDisconnect(reason) }
         }
     }
 

@@ -15,9 +15,9 @@ extension RadioState {
         else { return }
         if link.clients.count > 1 {
             detach(client, from: link, .endedHere)
-        } else if link.life == .open {
-            startEnding(
-                link, .up,
+        } else {
+            end(
+                link, by: .up,
                 Ending(
                     centralReason: .endedHere,
                     peripheralReason: BluetoothError(.disconnectedByPeer, "the central ended the connection")))
@@ -25,11 +25,20 @@ extension RadioState {
         wake()
     }
 
+    /// One side ends a link. Where the other has done so before, and this one has not heard of it, each has its own reason.
+    private mutating func end(_ link: AirLink, by direction: Direction, _ ending: Ending) {
+        switch (link.life, direction) {
+        case (.open, _): startEnding(link, direction, ending)
+        case (.ending(by: .down), .up): link.ending?.centralReason = ending.centralReason
+        case (.ending(by: .up), .down): link.ending?.peripheralReason = ending.peripheralReason
+        case (.ending, _), (.ended, _): break
+        }
+    }
+
     /// The peripheral ends a link, after what is queued before that.
     mutating func disconnectCentral(of link: AirLink) {
-        guard link.life == .open else { return }
-        startEnding(
-            link, .down,
+        end(
+            link, by: .down,
             Ending(
                 centralReason: BluetoothError(.disconnectedByPeer, "the peripheral ended the connection"),
                 peripheralReason: .endedHere))
@@ -67,10 +76,10 @@ extension RadioState {
         events.append(.clientEnded(client.id, reason))
     }
 
-    /// The owner's last event.
+    /// The owner's last event, with the first of the reasons that there were.
     mutating func clientEnded(_ id: Int, _ reason: BluetoothError) -> Step? {
-        let sink = clients.removeValue(forKey: id)?.life.end(reason)
-        return sink.map { sink in .call { sink.peripheralDidDisconnect(reason) } }
+        guard let (sink, reason) = clients.removeValue(forKey: id)?.life.end(reason) else { return nil }
+        return .call { sink.peripheralDidDisconnect(reason) }
     }
 
     private mutating func failRequests(
@@ -81,12 +90,16 @@ extension RadioState {
         for request in failed { finish(request, .failure(reason)) }
     }
 
-    /// Ends a link now, for the reasons that were set or that are given.
+    /// Ends a link now, for the reasons that were set or that are given. A side that has ended it itself keeps its reason.
     mutating func end(_ link: AirLink, _ given: Ending? = nil) {
         guard links[link.id] != nil else { return }
-        let ending =
+        var ending =
             given ?? link.ending
             ?? Ending(centralReason: BluetoothError.notConnected, peripheralReason: BluetoothError.notConnected)
+        if let begun = link.ending {
+            if begun.centralReason.code == .disconnectedLocally { ending.centralReason = begun.centralReason }
+            if begun.peripheralReason.code == .disconnectedLocally { ending.peripheralReason = begun.peripheralReason }
+        }
         links[link.id] = nil
         linkBetween[Direct(central: link.central, peripheral: link.peripheral)] = nil
         link.life = .ended
@@ -159,7 +172,9 @@ extension RadioState {
 
     /// A disconnection has waited long enough for what is queued before it.
     mutating func forcedEndDue(_ id: Int) {
-        if let link = links[id] { end(link) }
+        guard let link = links[id] else { return }
+        // One that is out of reach has not heard of it.
+        end(link, link.isInRange ? nil : lost)
     }
 
     // MARK: Range
@@ -186,10 +201,14 @@ extension RadioState {
 
     mutating func supervisionDue(_ id: Int, token: Int) {
         guard let link = links[id], link.supervisionToken == token, !link.isInRange else { return }
+        end(link, lost)
+    }
+
+    private var lost: Ending {
         let reason = BluetoothError(
             .connectionTimeout,
             "nothing was heard of the peer for \(configuration.supervisionTimeout), the supervision timeout")
-        end(link, Ending(centralReason: reason, peripheralReason: reason))
+        return Ending(centralReason: reason, peripheralReason: reason)
     }
 
     private var sortedLinks: [AirLink] { links.values.sorted { $0.id < $1.id } }

@@ -49,6 +49,7 @@ final class GATTCentralLink: Link {
 
     func close() {
         isClosed.store(true, ordering: .relaxed)
+        events.linkWillClose()
         events.claim.release()
         connection.disconnect()
     }
@@ -64,6 +65,8 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
 
     private struct Target {
         weak var connection: (any PeripheralConnection)?
+        /// Whether this side has ended the link, so that no other reason counts.
+        var isClosed = false
         var service: AttributeID?
         var outbound: AttributeID?
     }
@@ -74,9 +77,14 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
     func begin(
         _ connection: any PeripheralConnection, service: AttributeID, inbound: AttributeID, outbound: AttributeID
     ) {
-        target.withLock { $0 = Target(connection: connection, service: service, outbound: outbound) }
+        target.withLock { target in
+            target = Target(
+                connection: connection, isClosed: target.isClosed, service: service, outbound: outbound)
+        }
         self.inbound.store(UInt64(inbound.rawValue), ordering: .releasing)
     }
+
+    func linkWillClose() { target.withLock { $0.isClosed = true } }
 
     func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
         guard inbound.load(ordering: .relaxed) == UInt64(characteristic.rawValue) else { return }
@@ -101,7 +109,8 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         claim.release()
-        gate.close(FerryError("The connection to the peripheral ended", reason))
+        let isClosed = target.withLock { $0.isClosed }
+        gate.close(isClosed ? .closedHere : FerryError("The connection to the peripheral ended", reason))
     }
 
     private func end(_ reason: FerryError) {

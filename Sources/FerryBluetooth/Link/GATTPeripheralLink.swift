@@ -87,7 +87,8 @@ final class GATTPeripheralLink: Link {
         if answersNow { role.respond(to: request, with: .success([])) }
     }
 
-    func didEnd(_ reason: FerryError) { gate.close(reason) }
+    /// That this side has closed the link goes before any other reason.
+    func didEnd(_ reason: FerryError) { gate.close(isClosed.load(ordering: .relaxed) ? .closedHere : reason) }
 
     private func overflow() {
         gate.close(.neverActivated)

@@ -50,10 +50,12 @@ public enum ConnectionLife: Sendable {
         }
     }
 
-    /// It has ended. Returns who is to be told, once.
-    public mutating func end(_ reason: BluetoothError) -> (any PeripheralConnectionEvents)? {
-        let events = events
-        if !isOver { self = .ended(reason) }
-        return events
+    /// It has ended; the reason for which its end has begun goes before any other. Returns who is to be told, and what, once.
+    public mutating func end(
+        _ reason: BluetoothError
+    ) -> (events: any PeripheralConnectionEvents, reason: BluetoothError)? {
+        let (events, reason) = (events, self.reason ?? reason)
+        self = .ended(reason)
+        return events.map { ($0, reason) }
     }
 }
