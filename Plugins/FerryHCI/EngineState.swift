@@ -224,8 +224,8 @@
 
     /// A host's words in the seam's.
     extension BluetoothError {
-        /// - Parameter isWanted: whether this side has asked for the end: then that is its reason, whatever ends the connection in
-        ///   the end, be it that the peer is gone already and does not confirm it.
+        /// - Parameter isWanted: whether this side has asked for the end. Then that is the reason, also where the peer has gone and
+        ///   does not confirm it, or ends the connection too.
         init(_ reason: HCIErrorCode, isWanted: Bool = false) {
             let code: Code =
                 switch reason {

@@ -96,7 +96,8 @@ public enum HostEvent: Sendable {
     case secured(ConnectionID, isAuthenticated: Bool)
     /// The connection could not be made secure.
     case pairingFailed(ConnectionID, PairingFailure)
-    /// There are keys to keep, in place of earlier ones of the same peer.
+    /// There are keys to keep, in place of earlier ones of the same peer; or a bond's peer has proven its identity
+    /// (``Bond/isIdentityBelieved``), which is to be kept with its keys.
     case bonded(ConnectionID, Bond)
 
     /// A server sent a characteristic's value, as a notification or an indication (which has been confirmed).

@@ -45,9 +45,9 @@ public struct HostConfiguration: Sendable {
     /// The range of connection intervals to connect with, in units of 1.25 ms. The default, 15 to 30 ms, suits phones. Shorter
     /// ones are given to no peripheral that asks for them.
     public var connectionInterval: ClosedRange<UInt16> = 12...24
-    /// The longest connection interval that a peripheral is given when it asks for one, in units of 1.25 ms; what is below
-    /// ``connectionInterval`` counts as its upper bound. The default is 500 ms. Of a range that a peripheral asks for it gets the
-    /// part that is allowed; without any its request is refused.
+    /// The longest connection interval that a peripheral is given when it asks for one, in units of 1.25 ms. Default 500 ms; the
+    /// upper bound of ``connectionInterval`` where that is longer. A peripheral that asks for a range gets the part of it that is
+    /// allowed. Its request is refused where there is none.
     public var slowestInterval: UInt16 = 400
     /// Connection events that a peripheral may leave out.
     public var latency: UInt16 = 0

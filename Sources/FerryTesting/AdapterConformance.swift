@@ -74,8 +74,7 @@ public struct AdapterConformance: Sendable {
         case centralsDisconnect
         /// The same by the peripheral.
         case peripheralsDisconnect
-        /// Whoever has ended a connection is told that as the reason, whatever else comes meanwhile: the other side ends it too, or
-        /// is out of reach.
+        /// A side that has ended a connection is told that as the reason, also where the other side ends it too or is out of reach.
         case theFirstReasonWins
         /// Withdrawn services are told, and their attributes not valid any more.
         case withdrawnServicesAreTold

@@ -31,7 +31,7 @@ public struct LinkConformance: Sendable {
         case aPausedReceiverStopsTheSender
         /// `close` lets what is queued arrive, ends with `closed` here and another reason there, once each.
         case closingEndsBothSidesOnce
-        /// Who has closed a link is told `closed`, whatever else comes meanwhile: the peer closes it too, or is out of reach.
+        /// A side that has closed a link is told `closed`, also where the peer closes it too or is out of reach.
         case theFirstReasonWins
         /// After the end `trySend` throws and further calls do nothing.
         case nothingIsSentAfterTheEnd

@@ -173,7 +173,7 @@ import VirtualControllers
 
     // MARK: Controllers
 
-    /// Encryption Change, its second version, and Encryption Key Refresh Complete, of a link for which there is no key.
+    /// Encryption Change and Encryption Key Refresh Complete, of a link for which there is no key.
     @Test(arguments: [[0x08, 4, 0, 0x40, 0, 1], [0x30, 3, 0, 0x40, 0]] as [[UInt8]], [false, true])
     func anEncryptionThatNothingLedToIsNotBelieved(event: [UInt8], isCentral: Bool) throws {
         let attack = Attack()

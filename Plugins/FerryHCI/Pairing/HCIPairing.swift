@@ -20,7 +20,8 @@
         /// allows the pairing. Anybody can use a peer's address, so the peer should be forgotten instead
         /// (``HCIAdapter/forget(_:)``) when it has lost its keys.
         public var replacesKeys = false
-        /// Peers whose keys are kept, at most; further ones are paired with for the connection only.
+        /// Peers whose keys are kept, at most; further ones are paired with for the connection only. Centrals that pair without a
+        /// number get at most a quarter of the places within an hour, and lose theirs first when they do not come back.
         public var maximumBonds = 64
         /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both with
         /// the adapter. It is made with access for its owner only. One adapter uses it at a time. Beside it, with `.peers` at

@@ -102,7 +102,7 @@ struct ClientProcedure: Sendable {
     let request: ClientRequest
     /// Whether nothing has been asked yet.
     private(set) var isFresh = true
-    /// When it is given up, whatever the server still has to tell: set with its first request.
+    /// When it is given up as a whole, set with its first request.
     var deadline: Int64?
     /// Whether the link was encrypted when the last request was sent.
     var isSentEncrypted = false

@@ -24,7 +24,7 @@ extension LEHost {
     }
 
     /// The bond with a peer: by its address, or by the key that its private address was made of. An identity that is only
-    /// claimed names nobody.
+    /// claimed does not count.
     func bond(with peer: Address) -> Bond? {
         if let known = bonds.first(where: { $0.isKnown(as: peer) }) { return known }
         guard peer.isResolvable, let functions = pairingFunctions else { return nil }
@@ -37,8 +37,8 @@ extension LEHost {
     /// The bond with a connection's peer whose key serves in these roles, and is as strong as the options demand now, whatever
     /// they were when it was made.
     ///
-    /// A central under an address that nobody is known by may prove that the identity that it has claimed is its own. Of a
-    /// peripheral that is not expected: this side would demand the claimant's key of whoever the address belongs to.
+    /// A central that uses an address which a bond's peer has only claimed may prove the claim with that bond's key. A
+    /// peripheral is not asked to: this side would demand the claimant's key of the address's owner.
     func usableBond(_ index: Int) -> Bond? {
         let peer = connections[index].peer
         let claiming = connections[index].isCentral ? nil : bonds.last { $0.identity == peer }
@@ -118,8 +118,8 @@ extension LEHost {
         address == configuration.address || address == privacy.address || address == controller.publicAddress
     }
 
-    /// A link has been encrypted with a bond's key: the peer has come back, and where it uses the identity that it had claimed, that
-    /// is its own, unless somebody is known by it already.
+    /// A link has been encrypted with a bond's key: the peer has come back. Where it uses the identity that it had claimed, the
+    /// claim is proven, unless another bond's peer is known by that address.
     mutating func bondDidServe(_ index: Int, _ bond: Bond, at now: Int64) {
         newcomers.didComeBack(bond.peer, at: now)
         let peer = connections[index].peer
@@ -133,8 +133,8 @@ extension LEHost {
 
 extension Bond {
     /// Whether ``identity`` counts: a person has compared or entered a number for these keys, or a link to that very address has
-    /// been encrypted with them. Until then the bond is known by ``peer`` alone, for anybody can claim any address when a pairing
-    /// proves nothing.
+    /// been encrypted with them. Until then the bond is known by ``peer`` alone: a peer that pairs without a number can claim any
+    /// address.
     public var isIdentityBelieved: Bool {
         identity.map { $0.canBeIdentity && (isAuthenticated || isIdentityProven || $0 == peer) } ?? false
     }

@@ -223,8 +223,8 @@ extension LEHost {
         securityDidSucceed(index, link, at: now)
     }
 
-    /// Only what may have been a guess makes the peer wait. What this side has refused at once is none, and whoever uses a
-    /// peer's address would put that peer off by it.
+    /// Only a failure that may have been a guess makes the peer wait. A request that this side refuses at once is none, and a
+    /// stranger that uses the peer's address could otherwise make the peer wait.
     private mutating func pairingDidFail(_ index: Int, _ failure: PairingFailure, at now: Int64) {
         if connections[index].security.pairing?.isRefused == true {
             _ = countRefusal(index, at: now)

@@ -29,7 +29,7 @@ extension LEHost {
     public func isEncrypted(_ id: ConnectionID) -> Bool? { index(id).map { connections[$0].security.isEncrypted } }
 
     /// The address that a bonded peer keeps while its private address changes: the identity address of the bond that its
-    /// address belongs to, or the address it was paired by where it has told none. Nil without a bond, or when the
+    /// address belongs to, or the address it was paired by where it has told none, or has not proven it. Nil without a bond, or when the
     /// connection has ended.
     ///
     /// Addresses can be taken over; it is the peer's for sure only while ``LinkSecurity/isBonded`` holds.

@@ -1,12 +1,12 @@
-/// Peers whose keys were made without a number and that are not known to come back. Anybody can be as many of them as there are
-/// addresses, so they are few at a time, and the first to make room.
+/// Peers whose keys were made without a number and that are not known to come back. One device can be as many of them as there are
+/// addresses, so their number is bounded, and they are the first to make room.
 struct Newcomers: Sendable {
     /// For how long a peer counts as new, in nanoseconds: an hour.
     static let probation: Int64 = 3_600_000_000_000
     /// Newcomers that have room within that time however few peers are kept.
     static let leastRoom = 4
 
-    /// Whose keys may be kept.
+    /// The pairings whose keys may be kept.
     enum Room: Sendable, Equatable {
         case forAll
         /// Only those of a pairing with a number.
@@ -25,7 +25,7 @@ struct Newcomers: Sendable {
     /// The oldest first.
     private var entries: [Entry] = []
 
-    /// Whose keys there is room for.
+    /// Returns the pairings whose keys there is room for.
     ///
     /// - Parameters:
     ///   - count: peers that are kept.
@@ -40,8 +40,8 @@ struct Newcomers: Sendable {
         return isStranger && young >= max(Self.leastRoom, maximum / 4) ? .forAuthenticated(.tooManyStrangers) : .forAll
     }
 
-    /// Whose keys make room for others first, if anybody's do: those of a peer that has not come back within an hour, or, for a
-    /// pairing with a number, not come back yet.
+    /// Returns the peer whose keys make room first: the oldest that has not come back within an hour or, for a pairing with a
+    /// number, that has not come back yet; nil for none.
     func replaceable(byAuthenticated isAuthenticated: Bool, at now: Int64) -> Address? {
         entries.first { !$0.hasComeBack && (isAuthenticated || now - $0.since >= Self.probation) }?.peer
     }
@@ -54,6 +54,6 @@ struct Newcomers: Sendable {
         entries.removeAll { $0.hasComeBack && now - $0.since >= Self.probation }
     }
 
-    /// Passes over those whose keys are not kept any more.
+    /// Removes the peers whose keys are not kept any more.
     mutating func keep(_ bonds: [Bond]) { entries.removeAll { entry in !bonds.contains { $0.peer == entry.peer } } }
 }

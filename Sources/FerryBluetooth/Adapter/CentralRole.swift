@@ -187,7 +187,8 @@ public protocol PeripheralConnectionEvents: AnyObject, Sendable {
     /// empty list says that there are, and that the others are as they were.
     func peripheralDidModifyServices(_ services: [AttributeID])
     /// The connection has ended; nothing follows.
-    /// The first reason counts: an owner that has ended the connection is told `disconnectedLocally`, whatever else comes meanwhile.
+    /// The first reason counts: an owner that has ended the connection is told `disconnectedLocally`, also where the peer ends it
+    /// meanwhile or is out of reach.
     func peripheralDidDisconnect(_ reason: BluetoothError)
 }
 

@@ -83,7 +83,8 @@ public protocol PeripheralRoleEvents: AnyObject, Sendable {
     /// There may be space in the transmit queue again; it names neither central nor characteristic.
     func peripheralIsReadyToUpdate()
     /// A central with a subscription has disconnected. The ends of its subscriptions follow.
-    /// The first reason counts: `disconnectedLocally` where this side has ended it, whatever else comes meanwhile.
+    /// The first reason counts: `disconnectedLocally` where this side has ended it, also where the central ends it
+    /// meanwhile or is out of reach.
     func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError)
     /// A central opened a published L2CAP channel.
     func peripheralDidOpen(_ channel: any L2CAPChannel)
