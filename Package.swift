@@ -380,8 +380,8 @@ let package = Package(
         .testTarget(
             name: "FerryCommandTests",
             dependencies: [
-                "FerryCommand", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
-                "FerrySimulator", "FerryTransports",
+                "FerryCommand", "Ferry", "FerryBluetooth", "FerryFleet", "FerryTesting", "FerrySequenced",
+                "FerryLoopback", "FerrySimulator", "FerryTransports",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + gateway + observing(("Logging", "swift-log"))
         ),

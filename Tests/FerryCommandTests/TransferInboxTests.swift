@@ -57,6 +57,33 @@ import Testing
         #expect(try inbox.receive(.item(Self.item)) == .look(Self.item))
     }
 
+    /// What is there is told to who has shown to have the same.
+    @Test(arguments: [true, false]) func whatIsThereIsToldToWhoProvesIt(isWhole: Bool) throws {
+        var inbox = TransferInbox()
+        _ = try inbox.receive(.hello(version: 1, proves: true))
+        #expect(inbox.senderProves)
+        _ = try inbox.receive(.item(Self.item))
+        inbox.ask(count: 4, isWhole: isWhole)
+        // More than was asked for, data, and a beginning are no proof.
+        for message in [.end(Self.whole), .data([1]), .go(offset: 0), .item(Self.item)] as [TransferMessage] {
+            var other = inbox
+            #expect(throws: FerryError.self) { try other.receive(message) }
+        }
+        var givenUp = inbox
+        #expect(try givenUp.receive(.giveUp("no")) == .givenUp(Self.item, "no"))
+        #expect(try inbox.receive(.end(Self.part)) == .compare(Self.item, Self.part, isWhole: isWhole))
+        #expect(throws: FerryError.self) {
+            var other = inbox
+            return try other.receive(.go(offset: 0))
+        }
+        inbox.offer(Self.part, isWhole: isWhole)
+        if isWhole {
+            #expect(try inbox.receive(.end(Self.part)) == .alreadyThere(Self.item, Self.part))
+        } else {
+            #expect(try inbox.receive(.go(offset: 4)) == .begin(Self.item, at: 4))
+        }
+    }
+
     @Test(arguments: [
         TransferContent(count: 8, checksum: 0xE306_9283), TransferContent(count: 9, checksum: 0xE306_9282),
     ])
@@ -107,7 +134,7 @@ import Testing
     @Test func whatIsOutOfOrderIsRefused() throws {
         let all: [TransferMessage] = [
             .hello(version: 1), .item(Self.item), .go(offset: 0), .data([1]), .end(Self.whole), .giveUp(""), .goodbye,
-            .welcome(version: 1), .have(Self.part, isWhole: false), .done, .refused(""),
+            .welcome(version: 1), .have(Self.part, isWhole: false), .done, .refused(""), .prove(count: 1),
         ]
         var idle = TransferInbox()
         _ = try idle.receive(.hello(version: 1))

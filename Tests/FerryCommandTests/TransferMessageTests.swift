@@ -10,9 +10,13 @@ import Testing
         kind: .file, mode: 0o644, modified: 1_700_000_000, size: 300, name: "a/b.jpg")
 
     static let golden: [(message: TransferMessage, bytes: [UInt8])] = [
-        (.hello(version: 1), [0x01, 0x01]),
+        (.hello(version: 1), [0x01, 0x01]), (.hello(version: 1, proves: true), [0x01, 0x01, 0x01]),
         (.item(photo), [0x02, 0x00, 0x01, 0xA4, 0x80, 0xE2, 0xCF, 0xAA, 0x06, 0xAD, 0x02] + "a/b.jpg".utf8),
         (.item(TransferItem(kind: .folder, name: "é")), [0x02, 0x01, 0x00, 0x00, 0x00, 0x00, 0xC3, 0xA9]),
+        (
+            .item(TransferItem(kind: .file, mode: 0, size: 2, name: "n")),
+            [0x02, 0x00, 0x80, 0x00, 0x00, 0x03, 0x6E]
+        ),
         (
             .item(TransferItem(kind: .lines, size: 0, name: "l")), [0x02, 0x03, 0x00, 0x00, 0x00, 0x01, 0x6C]
         ),
@@ -22,7 +26,7 @@ import Testing
         (.welcome(version: 1), [0x11, 0x01]),
         (.have(TransferContent(count: 1, checksum: 2), isWhole: true), [0x12, 0x01, 0x01, 0, 0, 0, 2]),
         (.have(TransferContent(), isWhole: false), [0x12, 0x00, 0x00, 0, 0, 0, 0]),
-        (.done, [0x13]), (.refused("no"), [0x14, 0x6E, 0x6F]),
+        (.prove(count: 300), [0x15, 0xAC, 0x02]), (.done, [0x13]), (.refused("no"), [0x14, 0x6E, 0x6F]),
     ]
 
     @Test(arguments: golden.indices) func goldenBytes(_ index: Int) throws {
@@ -88,5 +92,7 @@ import Testing
 
     @Test func whatComesFromAPeerCannotTakeOverTheTerminal() {
         #expect("a\u{1B}[2Jb\n\u{202E}".forTerminal == "a\u{FFFD}[2Jb\u{FFFD}\u{FFFD}")
+        #expect("a\u{9B}2J\n\u{202E}\u{7F}b".harmless == "a\u{FFFD}2J\n\u{FFFD}\u{FFFD}b")
+        #expect("{\"a\":\"é\u{9B}2J\u{7F}\u{E0001}\"}\n".harmlessJSON == #"{"a":"é\u009b2J\u007f\udb40\udc01"}"# + "\n")
     }
 }

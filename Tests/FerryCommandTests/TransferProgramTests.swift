@@ -104,6 +104,65 @@ import Testing
         #expect(output == "sent 1\nreceived 1\nold\na\n", "\(output)")
     }
 
+    @Test("What is not sent ends both sides with 1, and names are bytes") func skipped() async throws {
+        let output = try await run(
+            """
+            mkdir src; echo x > src/plain; ln -s plain src/link; mkfifo src/pipe; echo y > 'src/back\\slash'
+            echo one > $'src/\\xff'; echo other > $'src/\\xef\\xbf\\xbd'
+            both '$FERRY receive $T out 2> receiver' '$FERRY send $T src 2> sender'
+            ls out/src | wc -l; cat $'out/src/\\xef\\xbf\\xbd'; grep -c ': it ' sender receiver
+            grep -o 'src/%FF: it has a name that cannot be sent' sender receiver
+            """)
+        #expect(
+            output == """
+                sent 1
+                received 1
+                2
+                other
+                sender:4
+                receiver:4
+                sender:src/%FF: it has a name that cannot be sent
+                receiver:src/%FF: it has a name that cannot be sent
+
+                """)
+    }
+
+    @Test("A file that changes while it is sent does not arrive", arguments: ["", "; touch -d @1700000000 big"])
+    func torn(_ afterwards: String) async throws {
+        let output = try await run(
+            """
+            head -c 20000000 /dev/urandom > big; touch -d @1700000000 big
+            $FERRY receive $T out 2> receiver & r=$!
+            $FERRY send $T --chunk 100 big 2> sender & s=$!
+            until_size out/.big.ferry-part 100000; printf changed | dd of=big conv=notrunc 2>/dev/null\(afterwards)
+            wait $s; echo "sent $?"; wait $r; echo "received $?"; ls -A out; grep -c 'it changed while it was sent' sender receiver
+            """)
+        #expect(output == "sent 1\nreceived 1\n.big.ferry-part\nsender:1\nreceiver:1\n")
+    }
+
+    @Test("Permissions are the sender's without what the receiver's umask takes away") func permissions() async throws {
+        let output = try await run(
+            """
+            mkdir -m 700 src; mkdir -m 777 src/d; echo a > src/d/a; echo b > src/b; chmod 777 src/d/a; chmod 604 src/b
+            both '(umask 027; $FERRY receive $T out)' '$FERRY send $T src'
+            cd out; stat -c '%a %n' src src/d src/d/a src/b
+            """)
+        #expect(output == "sent 0\nreceived 0\n700 src\n750 src/d\n750 src/d/a\n600 src/b\n")
+    }
+
+    @Test("A sender hears why the receiver cannot write") func fullDisk() async throws {
+        // The limit on a file's size stands in for a full disk.
+        let output = try await run(
+            """
+            head -c 3000000 /dev/zero > big; echo small > small
+            both "(trap '' XFSZ; ulimit -f 1000; exec $FERRY receive $T out)" '$FERRY send $T big small' 2> errors
+            sort -u errors | cut -d' ' -f 2-; cat out/small
+            """)
+        #expect(output.contains("sent 1\nreceived 1\n"), "\(output)")
+        #expect(output.contains("big: it cannot be written: File too large"), "\(output)")
+        #expect(output.hasSuffix("small\n"), "\(output)")
+    }
+
     @Test("Several senders at once, and Ctrl-C") func several() async throws {
         let output = try await run(
             """

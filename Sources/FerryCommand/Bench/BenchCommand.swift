@@ -252,8 +252,8 @@ struct Bench: AsyncParsableCommand {
     }
 }
 
-/// For people, beside the output.
-func note(_ text: String) { FileHandle.standardError.write(Data((text + "\n").utf8)) }
+/// For people, beside the output. The text may have words of a peer or a file in it.
+func note(_ text: String) { FileHandle.standardError.write(Data((text.harmless + "\n").utf8)) }
 
 /// Processor time that this process has used.
 func cpuSeconds() -> Double { Double(clock()) / Double(CLOCKS_PER_SEC) }

@@ -3,5 +3,6 @@
 struct CommandFailure: Error, CustomStringConvertible {
     let description: String
 
-    init(_ description: String) { self.description = description }
+    /// - Parameter description: may have words of a peer or a file in it.
+    init(_ description: String) { self.description = description.harmless }
 }

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Where a receiver puts items.
 protocol Destination: Sendable {
-    /// Looks what is there of an item, and makes room for it.
+    /// Looks up the item in the destination. Nothing is written for a file of which no byte has come.
     ///
     /// - Throws: ``Refusal``.
     func open(_ item: TransferItem) throws -> Place
@@ -17,23 +17,34 @@ struct Refusal: Error, CustomStringConvertible {
 
 /// What was found for an item.
 enum Place: Sendable {
-    /// Nothing needs to come: it is a folder, and there.
+    /// Nothing needs to come: it is a folder, and on disk.
     case settled
-    /// Something of that name is there, with this content.
-    case whole(TransferContent)
-    /// A part is there, perhaps none of it; the rest is written with this.
-    case part(TransferContent, any ItemWriter)
+    /// A file of that name is there.
+    case whole(any StoredFile)
+    /// `count` bytes of it are there, perhaps none; the rest is written with this.
+    case part(count: UInt64, any ItemWriter)
+}
+
+/// A file that is there.
+protocol StoredFile: Sendable {
+    func content() throws -> TransferContent
+    /// Waits until it is on disk, with its name.
+    func keep() throws
 }
 
 /// Writes one item.
 protocol ItemWriter: Sendable {
-    /// Cuts what is there to so many bytes, after which the rest is written.
+    /// The digest of the bytes that are on disk.
+    func content() throws -> TransferContent
+    /// Truncates the part to `offset` bytes; the rest is written after that.
     func begin(at offset: UInt64) throws
     func write(_ bytes: ArraySlice<UInt8>) throws
-    /// Gives it its name: it is whole.
+    /// Gives it its name: it is whole. Returns when it is on disk.
     ///
     /// - Throws: ``Refusal`` when there is something of that name now.
     func finish() throws
+    /// Removes the part: a later attempt cannot use it.
+    func discard()
 }
 
 /// Standard output: one item, which is not kept.
@@ -43,136 +54,178 @@ final class StreamDestination: Destination, ItemWriter {
 
     init(_ file: SystemFile = SystemFile(STDOUT_FILENO, isOwned: false)) { self.file = file }
 
+    private static let taken = Refusal(
+        "the receiver writes one item to its standard output, and has begun with one")
+
     func open(_ item: TransferItem) throws -> Place {
         guard item.kind != .folder else {
             throw Refusal("it is a folder, and the receiver writes to its standard output. Send it through tar.")
         }
+        guard !isTaken.withLock({ $0 }) else { throw Self.taken }
+        return .part(count: 0, self)
+    }
+
+    func content() -> TransferContent { TransferContent() }
+
+    func begin(at offset: UInt64) throws {
         let wasTaken = isTaken.withLock { isTaken in
             defer { isTaken = true }
             return isTaken
         }
-        guard !wasTaken else {
-            throw Refusal("the receiver writes one item to its standard output, and has begun with one")
-        }
-        return .part(TransferContent(), self)
+        guard !wasTaken else { throw Self.taken }
     }
 
-    func begin(at offset: UInt64) {}
     func write(_ bytes: ArraySlice<UInt8>) throws { try file.write(bytes) }
     func finish() {}
+    func discard() {}
+}
+
+/// Compares an item with the file that is there in its place: for senders that cannot prove what they have, and are not told.
+final class ComparingWriter: ItemWriter {
+    private let file: any StoredFile
+    private let received = Mutex(TransferContent())
+
+    init(_ file: any StoredFile) { self.file = file }
+
+    func content() -> TransferContent { TransferContent() }
+    func begin(at offset: UInt64) { received.withLock { $0 = TransferContent() } }
+    func write(_ bytes: ArraySlice<UInt8>) { received.withLock { $0.add(bytes) } }
+
+    func finish() throws {
+        let received = received.withLock { $0 }
+        guard try file.content() == received else { throw FolderDestination.isTaken }
+        try file.keep()
+    }
+
+    func discard() {}
 }
 
 /// A folder. Nothing is written outside of it, whatever names come and whatever links stand in it; nothing that is there is
 /// replaced unless that is wanted. An item that is not complete is `.NAME.ferry-part` beside its place.
 final class FolderDestination: Destination {
-    private let root: SystemFile
-    private let overwrites: Bool
+    private let folder: ReceivingFolder
 
     /// Opens a folder, making it if need be.
     ///
     /// - Throws: `SystemFile.Failure`.
-    init(_ path: String, overwrites: Bool) throws(SystemFile.Failure) {
-        _ = mkdir(path, 0o777)
-        let descriptor = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw SystemFile.Failure() }
-        root = SystemFile(descriptor)
-        self.overwrites = overwrites
+    init(_ path: String, overwrites: Bool, seams: ReceivingFolder.Seams = .init()) throws(SystemFile.Failure) {
+        folder = try ReceivingFolder(path, overwrites: overwrites, seams: seams)
     }
+
+    static let isTaken = Refusal("another file of that name is there already; --overwrite at the receiver replaces it")
 
     func open(_ item: TransferItem) throws -> Place {
         guard let parts = TransferName.parts(item.name), let leaf = parts.last else {
             throw Refusal("its name leads out of the receiver's folder, or is none")
         }
-        var folder = root
-        for part in parts.dropLast() { folder = try Self.descend(into: part, of: folder) }
         if item.kind == .folder {
-            _ = try Self.descend(into: leaf, of: folder)
+            // A folder stays open to its owner, or nothing could be received into it.
+            _ = try folder.make(parts, mode: mode_t((item.mode ?? 0o777) & 0o777 | 0o700))
             return .settled
         }
-        if let whole = try whole(leaf, in: folder, item) { return .whole(whole) }
-        return try part(leaf, in: folder, item)
-    }
-
-    /// Opens a folder in another, making it if need be. A link is not followed.
-    private static func descend(into part: String, of folder: SystemFile) throws -> SystemFile {
-        if mkdirat(folder.descriptor, part, 0o777) != 0, errno != EEXIST {
-            throw Refusal("the folder '\(part)' cannot be made: \(SystemFile.Failure())")
-        }
-        let descriptor = openat(folder.descriptor, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else {
-            if errno == ENOTDIR || errno == ELOOP {
-                throw Refusal("'\(part)' is there and no folder, and links are not followed")
+        let path = ReceivingFolder.Path(folders: parts.dropLast(), name: leaf)
+        for _ in 0..<8 {
+            guard let parent = try folder.open(path.folders) else { break }
+            if let whole = try whole(path, in: parent, item) { return .whole(whole) }
+            switch try folder.lock(path, in: parent) {
+            case .none: break
+            case .gone: continue
+            case .locked(let file):
+                let writer = FileWriter(folder, path, item, .open(parent: parent, file))
+                // A stream cannot be sent again from its middle.
+                return .part(count: item.kind == .file ? try file.stamp().size : 0, writer)
             }
-            throw Refusal("the folder '\(part)' cannot be opened: \(SystemFile.Failure())")
+            break
         }
-        return SystemFile(descriptor)
+        return .part(count: 0, FileWriter(folder, path, item, .none))
     }
 
     /// What stands in the item's place; nil when that is free, or to be replaced.
-    private func whole(_ leaf: String, in folder: SystemFile, _ item: TransferItem) throws -> TransferContent? {
-        var status = stat()
-        guard fstatat(folder.descriptor, leaf, &status, AT_SYMLINK_NOFOLLOW) == 0 else { return nil }
-        guard status.st_mode & S_IFMT == S_IFREG else {
-            throw Refusal("something of that name is there that is no file")
+    private func whole(
+        _ path: ReceivingFolder.Path, in parent: SystemFile, _ item: TransferItem
+    ) throws -> (any StoredFile)? {
+        guard let stamp = try parent.stamp(of: path.name) else { return nil }
+        guard stamp.kind == S_IFREG else { throw Refusal("something of that name is there that is no file") }
+        if folder.overwrites { return nil }
+        guard item.kind == .file else { throw Self.isTaken }
+        let file: SystemFile
+        do { file = try parent.opened(path.name, O_RDONLY) } catch {
+            throw Refusal("a file of that name is there that cannot be read")
         }
-        if overwrites { return nil }
-        guard item.kind == .file else {
-            throw Refusal("a file of that name is there already; --overwrite at the receiver replaces it")
-        }
-        let descriptor = openat(folder.descriptor, leaf, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)
-        guard descriptor >= 0 else { throw Refusal("a file of that name is there that cannot be read") }
-        return try SystemFile(descriptor).content()
+        return WholeFile(folder: folder, path: path, parent: parent, file: file)
     }
+}
 
-    private func part(_ leaf: String, in folder: SystemFile, _ item: TransferItem) throws -> Place {
-        let name = TransferName.partial(of: leaf)
-        let descriptor = openat(
-            folder.descriptor, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600 as mode_t)
-        guard descriptor >= 0 else { throw Refusal("it cannot be written: \(SystemFile.Failure())") }
-        let file = SystemFile(descriptor)
-        var status = stat()
-        guard fstat(descriptor, &status) == 0, status.st_mode & S_IFMT == S_IFREG, status.st_nlink == 1 else {
-            throw Refusal("'\(name)' is in the way")
-        }
-        guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw Refusal("it is being received already") }
-        // A stream cannot be sent again from its middle.
-        let isFile = item.kind == .file
-        let content = isFile ? try file.content() ?? TransferContent() : TransferContent()
-        let writer = FileWriter(folder: folder, file: file, name, as: leaf, item, overwrites: overwrites)
-        return .part(content, writer)
+/// A file that was there before.
+private struct WholeFile: StoredFile {
+    let folder: ReceivingFolder
+    let path: ReceivingFolder.Path
+    let parent: SystemFile
+    let file: SystemFile
+
+    func content() throws -> TransferContent { try file.content() ?? TransferContent() }
+
+    func keep() throws {
+        // A receiver that was killed may have named it and not have come this far.
+        try folder.seams.synchronize(file)
+        try folder.keepName(of: path, in: parent)
     }
 }
 
 /// Writes a file beside its place, and moves it there when it is whole.
-private struct FileWriter: ItemWriter {
-    private let folder: SystemFile
-    private let file: SystemFile
-    private let partName: String
-    private let name: String
-    private let item: TransferItem
-    private let overwrites: Bool
+private final class FileWriter: ItemWriter {
+    enum State {
+        /// Nothing is on disk.
+        case none
+        case open(parent: SystemFile, SystemFile)
+        case finished
+    }
 
-    init(
-        folder: SystemFile, file: SystemFile, _ partName: String, as name: String, _ item: TransferItem,
-        overwrites: Bool
-    ) {
-        self.folder = folder
-        self.file = file
-        self.partName = partName
-        self.name = name
-        self.item = item
-        self.overwrites = overwrites
+    private let folder: ReceivingFolder
+    private let path: ReceivingFolder.Path
+    private let item: TransferItem
+    private let state: Mutex<State>
+
+    init(_ folder: ReceivingFolder, _ path: ReceivingFolder.Path, _ item: TransferItem, _ state: sending State) {
+        (self.folder, self.path, self.item) = (folder, path, item)
+        self.state = Mutex(state)
+    }
+
+    /// An incomplete part stays for a later attempt, unless there are too many parts.
+    deinit {
+        state.withLock { state in
+            if case .open(_, let file) = state { folder.leave(path, file) }
+        }
+    }
+
+    func content() throws -> TransferContent {
+        guard let file = try opened(makes: false)?.file else { return TransferContent() }
+        return try file.content() ?? TransferContent()
     }
 
     func begin(at offset: UInt64) throws {
+        guard let file = try opened(makes: false)?.file else { return }
         guard ftruncate(file.descriptor, off_t(clamping: offset)) == 0 else { throw SystemFile.Failure() }
         try file.seek(to: offset)
     }
 
-    func write(_ bytes: ArraySlice<UInt8>) throws { try file.write(bytes) }
+    func write(_ bytes: ArraySlice<UInt8>) throws {
+        if bytes.isEmpty { return }
+        try opened(makes: true)?.file.write(bytes)
+    }
+
+    func discard() {
+        state.withLock { state in
+            if case .open(let parent, _) = state { folder.remove(path, in: parent) }
+            state = .finished
+        }
+    }
 
     func finish() throws {
-        _ = fchmod(file.descriptor, mode_t(item.mode == 0 ? 0o644 : item.mode & 0o777))
+        guard let (parent, file) = try opened(makes: true) else { return }
+        // The umask counts for a sender's permissions too: the folder is the receiver's.
+        let mode = mode_t(item.mode ?? 0o666) & 0o777 & ~folder.umask
+        guard fchmod(file.descriptor, mode) == 0 else { throw SystemFile.Failure() }
         if item.modified > 0 {
             var times = (timespec(), timespec())
             times.0.tv_sec = time_t(clamping: item.modified)
@@ -181,19 +234,23 @@ private struct FileWriter: ItemWriter {
                 $0.withMemoryRebound(to: timespec.self, capacity: 2) { futimens(file.descriptor, $0) }
             }
         }
-        // "Done" is said of what a power cut does not take away.
-        guard fsync(file.descriptor) == 0 else { throw SystemFile.Failure() }
-        if overwrites {
-            guard renameat(folder.descriptor, partName, folder.descriptor, name) == 0 else {
-                throw SystemFile.Failure()
+        try folder.seams.synchronize(file)
+        try folder.name(path, in: parent)
+        // "Done" is said of what a power cut does not take away, and the name is in the folder.
+        try folder.keepName(of: path, in: parent)
+        state.withLock { $0 = .finished }
+    }
+
+    private func opened(makes: Bool) throws -> (parent: SystemFile, file: SystemFile)? {
+        try state.withLock { state in
+            switch state {
+            case .open(let parent, let file): return (parent, file)
+            case .none where makes:
+                let (parent, file) = try folder.makePart(path)
+                state = .open(parent: parent, file)
+                return (parent, file)
+            case .none, .finished: return nil
             }
-            return
         }
-        // Unlike a renaming, a link never replaces what has come there meanwhile.
-        guard linkat(folder.descriptor, partName, folder.descriptor, name, 0) == 0 else {
-            if errno == EEXIST { throw Refusal("a file of that name has come meanwhile") }
-            throw SystemFile.Failure()
-        }
-        _ = unlinkat(folder.descriptor, partName, 0)
     }
 }

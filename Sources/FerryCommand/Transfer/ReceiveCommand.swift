@@ -10,8 +10,9 @@ struct Receive: AsyncParsableCommand {
         discussion: """
             Waits for a sender, and ends when one has sent everything; with --keep it goes on waiting, and takes several at \
             once. Nothing is written outside of the folder. A file that is there is not replaced without --overwrite; one that \
-            is the same counts as received. What is incomplete is kept as .NAME.ferry-part, and sending a file again goes on from there; a stream begins \
-            anew.
+            is the same counts as received. What is incomplete is kept as .NAME.ferry-part, the largest 64 of them, and sending a file again goes on from there; a stream \
+            begins anew. Files and folders have the sender's permissions without what the umask takes away. What has arrived is on \
+            disk when the sender hears of it.
 
             With --store it takes the records of ferry send --store, onto its disk and then to standard output, a line each. One \
             that was printed just before a kill is printed again; with --json each has an id by which that shows.

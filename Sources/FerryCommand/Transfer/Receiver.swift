@@ -12,35 +12,44 @@ struct Receiver: Sendable {
     /// - Throws: `FerryError` when the connection is lost or the sender out of order, and what writing threw.
     func run(_ channel: TransferChannel) async throws -> Bool {
         var inbox = TransferInbox()
-        var writer: (any ItemWriter)?
+        var found: Found?
         while let message = try await channel.next(within: silence) {
             switch try inbox.receive(message) {
             case .welcome: try await channel.send(.welcome(version: TransferMessage.version))
-            case .look(let item): writer = try await look(item, &inbox, channel)
+            case .look(let item):
+                found = nil
+                found = try await look(item, &inbox, channel)
+            case .compare(let item, let content, let isWhole):
+                try await compare(item, content, isWhole: isWhole, &found, &inbox, channel)
             case .begin(let item, let offset):
                 report.begin(item, at: offset)
-                try await attempt(item, &inbox, &writer, channel) { try $0.begin(at: offset) }
+                try await attempt(item, &inbox, &found, channel) { try $0.begin(at: offset) }
             case .write(let bytes):
                 guard let (item, _) = inbox.progress else { continue }
                 let line = item.kind == .lines ? bytes + [10] : bytes
-                try await attempt(item, &inbox, &writer, channel) { try $0.write(line) }
+                try await attempt(item, &inbox, &found, channel) { try $0.write(line) }
                 report.move(line.count)
             case .finish(let item, let content):
-                guard try await attempt(item, &inbox, &writer, channel, { try $0.finish() }) else { continue }
-                writer = nil
+                guard try await attempt(item, &inbox, &found, channel, { try $0.finish() }) else { continue }
+                found = nil
                 report.done(item, content)
                 try await channel.send(.done)
             case .alreadyThere(let item, let content):
+                guard case .whole(let file) = found else { continue }
+                found = nil
+                do { try await SystemFile.run { try file.keep() } } catch {
+                    try await refuse(item, "it is there, but not surely on disk: \(error)", channel)
+                    continue
+                }
                 report.done(item, content, wasThere: true)
                 try await channel.send(.done)
             case .damaged(let item):
-                // What is there is worth nothing to a later attempt.
-                if let writer { try? await SystemFile.run { try writer.begin(at: 0) } }
-                writer = nil
+                if case .part(let writer) = found { try await SystemFile.run { writer.discard() } }
+                found = nil
                 try await refuse(
                     item, "what arrived is not what was sent: its checksum is wrong. Send it again", channel)
             case .givenUp(let item, let reason):
-                writer = nil
+                found = nil
                 try await refuse(item, reason, channel)
             case .passOver: break
             case .end:
@@ -56,10 +65,17 @@ struct Receiver: Sendable {
         try await channel.send(.refused(reason))
     }
 
-    /// Looks what is there, and answers.
+    /// The place of the item in hand.
+    private enum Found: Sendable {
+        case whole(any StoredFile)
+        case part(any ItemWriter)
+    }
+
+    /// Looks up the item and answers. A sender is told of content that it has proved to have.
     private func look(
         _ item: TransferItem, _ inbox: inout TransferInbox, _ channel: TransferChannel
-    ) async throws -> (any ItemWriter)? {
+    ) async throws -> Found? {
+        let nothing = TransferContent()
         do {
             let destination = destination
             switch try await SystemFile.run({ try destination.open(item) }) {
@@ -67,13 +83,27 @@ struct Receiver: Sendable {
                 inbox.settle()
                 report.done(item, nil)
                 try await channel.send(.done)
-            case .whole(let content):
-                inbox.offer(content, isWhole: true)
-                try await channel.send(.have(content, isWhole: true))
-            case .part(let content, let writer):
-                inbox.offer(content, isWhole: false)
-                try await channel.send(.have(content, isWhole: false))
-                return writer
+                return nil
+            case .whole(let file):
+                guard let size = item.size, inbox.senderProves else {
+                    inbox.offer(nothing, isWhole: false)
+                    try await channel.send(.have(nothing, isWhole: false))
+                    return .part(ComparingWriter(file))
+                }
+                // The question names the sender's length, so that it tells nothing of the file's.
+                inbox.ask(count: size, isWhole: true)
+                try await channel.send(.prove(count: size))
+                return .whole(file)
+            case .part(let count, let writer):
+                // A part that is longer than the item is of another one.
+                if let size = item.size, count > 0, count <= size, inbox.senderProves {
+                    inbox.ask(count: count, isWhole: false)
+                    try await channel.send(.prove(count: count))
+                } else {
+                    inbox.offer(nothing, isWhole: false)
+                    try await channel.send(.have(nothing, isWhole: false))
+                }
+                return .part(writer)
             }
         } catch let error as FerryError {
             throw error
@@ -84,20 +114,53 @@ struct Receiver: Sendable {
         return nil
     }
 
-    /// Does something with the item in hand. If that fails the item is refused, and what still comes of it passed over.
+    /// Compares the content on disk with the sender's, and answers.
+    private func compare(
+        _ item: TransferItem, _ claim: TransferContent, isWhole: Bool, _ found: inout Found?,
+        _ inbox: inout TransferInbox, _ channel: TransferChannel
+    ) async throws {
+        let here = found
+        do {
+            let content = try await SystemFile.run { () throws -> TransferContent? in
+                switch here {
+                case .whole(let file): try file.content()
+                case .part(let writer): try writer.content()
+                case nil: nil
+                }
+            }
+            if content == claim {
+                inbox.offer(claim, isWhole: isWhole)
+                try await channel.send(.have(claim, isWhole: isWhole))
+            } else if isWhole {
+                throw FolderDestination.isTaken
+            } else {
+                inbox.offer(TransferContent(), isWhole: false)
+                try await channel.send(.have(TransferContent(), isWhole: false))
+            }
+        } catch let error as FerryError {
+            throw error
+        } catch {
+            found = nil
+            inbox.refuse()
+            try await refuse(item, "\(error)", channel)
+        }
+    }
+
+    /// Does something with the item in hand. If that fails the item is refused, and the rest of it passed over.
     @discardableResult
     private func attempt(
-        _ item: TransferItem, _ inbox: inout TransferInbox, _ writer: inout (any ItemWriter)?,
-        _ channel: TransferChannel, _ body: @escaping @Sendable (any ItemWriter) throws -> Void
+        _ item: TransferItem, _ inbox: inout TransferInbox, _ found: inout Found?, _ channel: TransferChannel,
+        _ body: @escaping @Sendable (any ItemWriter) throws -> Void
     ) async throws -> Bool {
-        guard let current = writer else { return false }
+        guard case .part(let writer) = found else { return false }
         do {
-            try await SystemFile.run { try body(current) }
+            try await SystemFile.run { try body(writer) }
             return true
         } catch {
-            writer = nil
+            found = nil
             inbox.refuse()
-            try await refuse(item, "it cannot be written: \(error)", channel)
+            let reason = error is Refusal ? "\(error)" : "it cannot be written: \(error)"
+            try await refuse(item, reason, channel)
             return false
         }
     }

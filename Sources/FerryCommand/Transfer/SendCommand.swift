@@ -19,6 +19,9 @@ struct Send: AsyncParsableCommand {
             each file, or each line with --lines, once and in order, whatever is killed or lost. The same command without files \
             goes on with what waits. It needs ferry receive --store on the other side, and a build with the trait Records.
 
+            What cannot be sent from a folder (links, pipes, names that are not UTF-8) and a file that changes while it is sent fail, \
+            and the rest arrives.
+
             Ends with 0 when all has arrived, 1 when something has not, 64 for wrong usage, 130 after Ctrl-C.
             """)
 
@@ -67,7 +70,6 @@ struct Send: AsyncParsableCommand {
         let report = TransferReport(verb: "Sent", isJSON: options.json, isQuiet: options.quiet)
         try await TransferRun.run(report) {
             let list = try SourceList(paths, streamName: name, asLines: lines)
-            for (path, reason) in list.skipped { report.remark("\(path.forTerminal) is not sent: \(reason)") }
             report.expect(list.totalBytes)
             try await send(list.sources, report)
         }

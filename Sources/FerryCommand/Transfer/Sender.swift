@@ -23,21 +23,18 @@ struct Sender: Sendable {
     /// - Throws: `FerryError` when the connection is lost; the position says how far it came.
     func run(_ channel: TransferChannel, _ position: inout Position) async throws {
         position.hasMoved = false
-        try await channel.send(.hello(version: TransferMessage.version))
-        switch try await greeting(channel) {
-        case .welcome(let version)? where version == TransferMessage.version: break
-        case .welcome(let version)?:
-            throw FerryError(
-                .incompatiblePeer, "The receiver speaks version \(version) of the protocol; this is version 1.")
-        case nil: throw FerryError(.disconnected, "The receiver closed the connection.")
-        case .some: throw FerryError.noTransfer("the greeting was not answered")
+        var outbox = TransferOutbox()
+        try await channel.send(outbox.greet())
+        guard let greeting = try await greeting(channel) else {
+            throw FerryError(.disconnected, "The receiver closed the connection.")
         }
+        _ = try outbox.receive(greeting)
         while position.next < sources.count {
-            try await send(sources[position.next], channel, &position)
+            try await send(sources[position.next], channel, &outbox, &position)
             position.next += 1
             position.hasReadStream = false
         }
-        try await channel.send(.goodbye)
+        try await channel.send(outbox.leave())
         // The receiver closes when it has heard of it.
         _ = try? await channel.next(within: .seconds(10))
         channel.close()
@@ -53,80 +50,109 @@ struct Sender: Sendable {
         }
     }
 
-    private func answer(_ channel: TransferChannel) async throws -> TransferMessage {
+    private func answer(
+        _ channel: TransferChannel, _ outbox: inout TransferOutbox
+    ) async throws -> TransferOutbox.Action {
         guard let answer = try await channel.next(within: patience) else {
             throw FerryError(.disconnected, "The receiver closed the connection.")
         }
-        return answer
+        return try outbox.receive(answer)
     }
 
-    private func send(_ source: Source, _ channel: TransferChannel, _ position: inout Position) async throws {
-        let item = source.item
-        var file: SystemFile?
-        if item.kind != .folder {
-            do { file = try await SystemFile.run { try source.open() } } catch {
-                return report.fail(item.name, "it cannot be read: \(error)")
+    private func send(
+        _ source: Source, _ channel: TransferChannel, _ outbox: inout TransferOutbox, _ position: inout Position
+    ) async throws {
+        var opened: Source.Opened?
+        var problem: String?
+        if source.item.kind != .folder {
+            do { opened = try await SystemFile.run { try source.open() } } catch {
+                problem = error is Refusal ? "\(error)" : "it cannot be read: \(error)"
             }
         }
-        try await channel.send(.item(item))
-        switch try await answer(channel) {
-        case .done: report.done(item, nil)
-        case .refused(let reason): report.fail(item.name, reason)
-        case .have(let there, let isWhole):
-            guard let file else { throw FerryError.noTransfer("a folder was answered like a file") }
-            try await send(item, file, there, isWhole: isWhole, channel, &position)
-        default: throw FerryError.noTransfer("an item was not answered")
+        let item = opened?.item ?? source.item
+        try await channel.send(outbox.name(item))
+        // What the receiver has is of the same file only with the same bytes.
+        var own: TransferContent?
+        while true {
+            switch try await answer(channel, &outbox) {
+            case .prove(let count):
+                if problem != nil { break }
+                let file = opened?.file
+                own = try? await SystemFile.run { try file?.content(of: count) }
+                try await channel.send(outbox.prove(own ?? TransferContent()))
+                continue
+            case .compare(let there, let isWhole):
+                guard let opened, problem == nil else { break }
+                return try await send(opened, there, own, isWhole: isWhole, channel, &outbox, &position)
+            case .done: return report.done(item, nil)
+            case .refused(let reason): return report.fail(item.name, problem ?? reason)
+            case .start, .stop: return
+            }
+            // The receiver fails too: it did not get all that was to be sent.
+            try await channel.send(outbox.giveUp(problem ?? "it cannot be read"))
         }
     }
 
     private func send(
-        _ item: TransferItem, _ file: SystemFile, _ there: TransferContent, isWhole: Bool, _ channel: TransferChannel,
-        _ position: inout Position
+        _ opened: Source.Opened, _ there: TransferContent, _ proved: TransferContent?, isWhole: Bool,
+        _ channel: TransferChannel, _ outbox: inout TransferOutbox, _ position: inout Position
     ) async throws {
+        let (item, file) = (opened.item, opened.file)
         let isFile = item.kind == .file
         var own: TransferContent? = TransferContent()
-        if isFile { own = try? await SystemFile.run { try file.content(of: there.count) } }
-        switch TransferPlan(there: there, isWhole: isWhole, own: own, size: isFile ? item.size : nil) {
-        case .confirm:
-            try await channel.send(.end(there))
-            try settle(item, there, try await answer(channel), wasThere: true)
-        case .conflict:
-            let reason = "another file of that name is there already; --overwrite at the receiver replaces it"
-            try await channel.send(.giveUp(reason))
-            try settle(item, there, try await answer(channel))
-        case .send(let offset):
-            try await channel.send(.go(offset: offset))
-            report.begin(item, at: offset)
-            if !isFile { position.hasReadStream = true }
-            var content = offset == 0 ? TransferContent() : there
-            // The receiver speaks when it has all, or before when it does not take it.
-            let answer = EarlyAnswer(channel)
-            do {
-                if isFile { try await SystemFile.run { try file.seek(to: offset) } }
-                if item.kind == .lines {
-                    try await sendLines(of: file, &content, channel, answer, &position)
-                } else {
-                    try await sendBytes(of: file, item, &content, channel, answer, &position)
-                }
-                try await channel.send(.end(content))
-            } catch let error as FerryError {
-                throw error
-            } catch is EarlyAnswer.Came {
-                try await channel.send(.giveUp("the receiver does not take it"))
-            } catch {
-                try await channel.send(.giveUp("it cannot be read any further: \(error)"))
-            }
-            try settle(item, content, try await answer.wait(patience))
+        if isFile, there.count > 0 {
+            own =
+                proved?.count == there.count ? proved : try? await SystemFile.run { try file.content(of: there.count) }
         }
+        let plan = TransferPlan(there: there, isWhole: isWhole, own: own, size: isFile ? item.size : nil)
+        guard case .send(let offset) = plan else {
+            if plan == .confirm, (try? await isStill(opened, there)) != true {
+                try await channel.send(outbox.giveUp(Self.changed))
+            } else {
+                try await channel.send(outbox.decide(plan, there))
+            }
+            return try settle(item, there, try await answer(channel, &outbox))
+        }
+        try await channel.send(outbox.decide(plan, there))
+        report.begin(item, at: offset)
+        if !isFile { position.hasReadStream = true }
+        var content = offset == 0 ? TransferContent() : there
+        // The receiver speaks when it has all, or before when it does not take it.
+        let answer = EarlyAnswer(channel)
+        do {
+            if isFile { try await SystemFile.run { try file.seek(to: offset) } }
+            if item.kind == .lines {
+                try await sendLines(of: file, &content, channel, answer, &position)
+            } else {
+                try await sendBytes(of: file, item, &content, channel, answer, &position)
+            }
+            guard try await isStill(opened, content) else { throw Refusal(Self.changed) }
+            try await channel.send(outbox.finish(content))
+        } catch let error as FerryError {
+            throw error
+        } catch is EarlyAnswer.Came {
+            let action = try outbox.receive(try await answer.wait(patience))
+            try await channel.send(outbox.giveUp("the receiver does not take it"))
+            return try settle(item, content, action)
+        } catch let reason as Refusal {
+            try await channel.send(outbox.giveUp(reason.description))
+        } catch {
+            try await channel.send(outbox.giveUp("it cannot be read any further: \(error)"))
+        }
+        try settle(item, content, try outbox.receive(try await answer.wait(patience)))
     }
 
-    private func settle(
-        _ item: TransferItem, _ content: TransferContent, _ answer: TransferMessage, wasThere: Bool = false
-    ) throws {
-        switch answer {
-        case .done: report.done(item, content, wasThere: wasThere)
-        case .refused(let reason): report.fail(item.name, reason)
-        default: throw FerryError.noTransfer("the end of an item was not answered")
+    private static let changed = "it changed while it was sent. Send it again when nothing writes to it"
+
+    private func isStill(_ opened: Source.Opened, _ sent: TransferContent) async throws -> Bool {
+        try await SystemFile.run { try opened.isStill(sent) }
+    }
+
+    private func settle(_ item: TransferItem, _ content: TransferContent, _ action: TransferOutbox.Action) throws {
+        switch action {
+        case .done(let wasThere): report.done(item, content, wasThere: wasThere)
+        case .refused(let reason), .stop(let reason): report.fail(item.name, reason)
+        case .start, .prove, .compare: break
         }
     }
 
@@ -151,6 +177,8 @@ struct Sender: Sendable {
             try await channel.send(encoded: message)
             position.hasMoved = true
             report.move(message.count - 1)
+            // One that grows as fast as it is sent would never end.
+            if isFile, let size = item.size, content.count > size { break }
         }
         guard isFile, let size = item.size, content.count != size else { return }
         throw Refusal("it changed while it was sent: it had \(size) bytes, and then \(content.count)")

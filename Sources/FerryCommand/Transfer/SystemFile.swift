@@ -38,6 +38,79 @@ final class SystemFile: Sendable {
         return SystemFile(descriptor)
     }
 
+    /// What tells whether a file is another one, or has changed. A write through a mapping may leave the times as they are.
+    struct Stamp: Equatable {
+        var device: UInt64
+        var inode: UInt64
+        var size: UInt64
+        var modified: Time
+        /// When the content or the metadata was changed last. A program cannot set this time.
+        var changed: Time
+        var kind: mode_t
+        var permissions: UInt16
+        var links: UInt64
+
+        struct Time: Equatable {
+            var seconds: Int
+            var nanoseconds: Int
+        }
+
+        init(_ status: stat) {
+            device = UInt64(truncatingIfNeeded: status.st_dev)
+            inode = UInt64(truncatingIfNeeded: status.st_ino)
+            size = UInt64(clamping: status.st_size)
+            #if canImport(Darwin)
+                let (modified, changed) = (status.st_mtimespec, status.st_ctimespec)
+            #else
+                let (modified, changed) = (status.st_mtim, status.st_ctim)
+            #endif
+            self.modified = Time(seconds: modified.tv_sec, nanoseconds: modified.tv_nsec)
+            self.changed = Time(seconds: changed.tv_sec, nanoseconds: changed.tv_nsec)
+            kind = status.st_mode & S_IFMT
+            permissions = UInt16(truncatingIfNeeded: status.st_mode) & 0o777
+            links = UInt64(clamping: Int64(status.st_nlink))
+        }
+
+        /// Whether both are of one file; its content may differ.
+        func isSameFile(as other: Stamp) -> Bool { device == other.device && inode == other.inode }
+    }
+
+    func stamp() throws(Failure) -> Stamp {
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Failure() }
+        return Stamp(status)
+    }
+
+    /// What stands under a name in this folder; nil when nothing does. A link is not followed.
+    func stamp(of name: String) throws(Failure) -> Stamp? {
+        var status = stat()
+        guard fstatat(descriptor, name, &status, AT_SYMLINK_NOFOLLOW) == 0 else {
+            if errno == ENOENT { return nil }
+            throw Failure()
+        }
+        return Stamp(status)
+    }
+
+    /// Opens a file or folder in this folder. A link is not followed, and opening a pipe does not wait.
+    func opened(_ name: String, _ flags: Int32, mode: mode_t = 0) throws(Failure) -> SystemFile {
+        let descriptor = openat(self.descriptor, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode)
+        guard descriptor >= 0 else { throw Failure() }
+        return SystemFile(descriptor)
+    }
+
+    /// Waits until a power cut takes nothing of the file away, or of a folder none of its names.
+    func synchronize() throws(Failure) {
+        #if canImport(Darwin)
+            // There `fsync` leaves it in the drive's memory (fsync(2)).
+            if fcntl(descriptor, F_FULLFSYNC) == 0 { return }
+        #endif
+        guard fsync(descriptor) == 0 else {
+            // Of folders some file systems do not take it, and keep their names by other means.
+            if errno == EINVAL || errno == ENOTSUP { return }
+            throw Failure()
+        }
+    }
+
     /// Runs what may wait.
     static func run<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
@@ -86,7 +159,7 @@ final class SystemFile: Sendable {
         guard lseek(descriptor, off_t(clamping: offset), SEEK_SET) >= 0 else { throw Failure() }
     }
 
-    /// What the first so many bytes are, or all; nil when there are not so many. Leaves the file at their end.
+    /// The digest of the first `count` bytes, or of the whole file; nil when it is shorter. Leaves the file at their end.
     func content(of count: UInt64? = nil) throws(Failure) -> TransferContent? {
         try seek(to: 0)
         var content = TransferContent()

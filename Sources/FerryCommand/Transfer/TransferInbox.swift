@@ -1,16 +1,18 @@
 import CFerryChecksum
 import Ferry
 
-/// The receiver of a transfer as a value: what to do with each message that comes. Whoever owns it does the reading and
-/// writing.
+/// The receiver of a transfer as a value: what to do with each message that comes. The caller does the reading and writing.
 struct TransferInbox {
-    /// What is to be done.
+    /// A step for the caller to carry out.
     enum Action: Equatable {
         /// Send a welcome.
         case welcome
-        /// Look what is there of an item, and call ``offer(_:isWhole:)``; or refuse it, with ``refuse()``.
+        /// Look up the item, and call ``offer(_:isWhole:)``, ``ask(count:isWhole:)``, ``settle()`` or
+        /// ``refuse()``.
         case look(TransferItem)
-        /// Cut what is there to so many bytes; data follows.
+        /// Compare the content on disk with the sender's, and call ``offer(_:isWhole:)`` or ``refuse()``.
+        case compare(TransferItem, TransferContent, isWhole: Bool)
+        /// Truncate the part to `at` bytes; the data follows.
         case begin(TransferItem, at: UInt64)
         case write(ArraySlice<UInt8>)
         /// All is there and its checksum right: keep it.
@@ -21,7 +23,7 @@ struct TransferInbox {
         case damaged(TransferItem)
         /// The sender does not go on with it.
         case givenUp(TransferItem, String)
-        /// The item was refused, and what still comes of it is passed over.
+        /// The item was refused, and this still comes of it: do nothing.
         case passOver
         /// The transfer is complete.
         case end
@@ -30,6 +32,8 @@ struct TransferInbox {
     fileprivate enum State {
         case new, idle
         case looking(TransferItem)
+        case asked(TransferItem, count: UInt64, isWhole: Bool)
+        case comparing(TransferItem)
         case offered(TransferItem, TransferContent, isWhole: Bool)
         case receiving(TransferItem, TransferContent)
         case refused
@@ -37,6 +41,8 @@ struct TransferInbox {
     }
 
     private var state = State.new
+    /// Whether the sender answers `prove`, as its greeting has said.
+    private(set) var senderProves = false
 
     /// The item in hand and how much of it there is.
     var progress: (item: TransferItem, count: UInt64)? {
@@ -50,13 +56,14 @@ struct TransferInbox {
     /// - Throws: `malformedStream` for a message out of its order, `incompatiblePeer` for another version.
     mutating func receive(_ message: TransferMessage) throws(FerryError) -> Action {
         switch (state, message) {
-        case (.new, .hello(let version)):
+        case (.new, .hello(let version, let proves)):
             guard version == TransferMessage.version else {
                 throw FerryError(
                     .incompatiblePeer,
                     "The sender speaks version \(version) of the protocol; this is version \(TransferMessage.version). "
                         + "Install the same ferry on both sides.")
             }
+            senderProves = proves
             state = .idle
             return .welcome
         case (.idle, .item(let item)), (.refused, .item(let item)):
@@ -65,6 +72,13 @@ struct TransferInbox {
         case (.idle, .goodbye), (.refused, .goodbye):
             state = .ended
             return .end
+        case (.asked(let item, let count, let isWhole), .end(let content)):
+            // A sender whose file has become shorter proves less than was asked.
+            guard content.count <= count else {
+                throw .noTransfer("\(count) bytes were to be proved, and \(content.count) were")
+            }
+            state = .comparing(item)
+            return .compare(item, content, isWhole: isWhole)
         case (.offered(let item, let there, _), .go(let offset)):
             // From the end of what is there, or anew.
             guard offset == 0 || offset == there.count else {
@@ -83,7 +97,8 @@ struct TransferInbox {
         case (.receiving(let item, let content), .end(let sent)):
             state = .idle
             return content == sent ? .finish(item, content) : .damaged(item)
-        case (.offered(let item, _, _), .giveUp(let reason)), (.receiving(let item, _), .giveUp(let reason)):
+        case (.offered(let item, _, _), .giveUp(let reason)), (.receiving(let item, _), .giveUp(let reason)),
+            (.asked(let item, _, _), .giveUp(let reason)):
             state = .idle
             return .givenUp(item, reason)
         case (.refused, .go), (.refused, .data), (.refused, .end), (.refused, .giveUp): return .passOver
@@ -91,18 +106,26 @@ struct TransferInbox {
         }
     }
 
-    /// So much is there of the item that was to be looked at.
-    mutating func offer(_ content: TransferContent, isWhole: Bool) {
+    /// Something may be there of the item that was looked at: the sender is asked for the content of its first `count` bytes.
+    mutating func ask(count: UInt64, isWhole: Bool) {
         guard case .looking(let item) = state else { return }
-        state = .offered(item, content, isWhole: isWhole)
+        state = .asked(item, count: count, isWhole: isWhole)
     }
 
-    /// The item that was to be looked at needs no data.
+    /// The receiver has `content` of the item that was looked at or compared.
+    mutating func offer(_ content: TransferContent, isWhole: Bool) {
+        switch state {
+        case .looking(let item), .comparing(let item): state = .offered(item, content, isWhole: isWhole)
+        default: break
+        }
+    }
+
+    /// The item that was looked at needs no data.
     mutating func settle() {
         if case .looking = state { state = .idle }
     }
 
-    /// The item in hand is not taken. What comes of it still is passed over.
+    /// The item in hand is not taken. The rest of it is passed over.
     mutating func refuse() { state = .refused }
 }
 
@@ -124,7 +147,7 @@ extension TransferInbox.State {
         switch self {
         case .new: "before the greeting"
         case .idle: "between two items"
-        case .looking, .offered: "before it was said whether to go on with an item"
+        case .looking, .asked, .comparing, .offered: "before it was said whether to go on with an item"
         case .receiving: "within an item"
         case .refused: "after an item was refused"
         case .ended: "after the end"
@@ -133,7 +156,8 @@ extension TransferInbox.State {
 }
 
 extension TransferMessage {
-    fileprivate var word: String {
+    /// For errors.
+    var word: String {
         switch self {
         case .hello: "a greeting"
         case .item: "an item"
@@ -142,30 +166,9 @@ extension TransferMessage {
         case .end: "the end of an item"
         case .giveUp: "a sender's giving up"
         case .goodbye: "the end of the transfer"
-        case .welcome, .have, .done, .refused: "a receiver's answer"
-        }
-    }
-}
-
-/// What a sender does about what the receiver has.
-enum TransferPlan: Equatable {
-    /// Send from this offset on.
-    case send(from: UInt64)
-    /// Say that it is complete.
-    case confirm
-    /// Another file stands in its place.
-    case conflict
-
-    /// - Parameters:
-    ///   - there: what the receiver has.
-    ///   - own: what the sender's first so many bytes are; nil when there are not so many.
-    ///   - size: how many the sender has; nil for a stream.
-    init(there: TransferContent, isWhole: Bool, own: TransferContent?, size: UInt64?) {
-        let isSame = there == own
-        if isWhole {
-            self = isSame && there.count == size ? .confirm : .conflict
-        } else {
-            self = .send(from: isSame ? there.count : 0)
+        case .welcome: "a greeting's answer"
+        case .prove: "a question for proof"
+        case .have, .done, .refused: "an answer to an item"
         }
     }
 }

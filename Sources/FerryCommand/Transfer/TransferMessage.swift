@@ -3,15 +3,15 @@ import Ferry
 /// What one side of a transfer says to the other: one message of a channel of bytes (`Documentation/Formats.md`).
 enum TransferMessage: Equatable, Sendable {
     // From the sender.
-    /// Opens the transfer.
-    case hello(version: UInt8)
+    /// Opens the transfer. `proves`: the sender answers ``prove(count:)``.
+    case hello(version: UInt8, proves: Bool = false)
     /// Names what comes next.
     case item(TransferItem)
     /// The item's bytes follow from this offset on.
     case go(offset: UInt64)
     /// Bytes of the item; one line, without its end, where the item is lines.
     case data(ArraySlice<UInt8>)
-    /// The item is complete: so many bytes in all, with this CRC-32C.
+    /// The item is complete: its length and its CRC-32C. Also the answer to ``prove(count:)``.
     case end(TransferContent)
     /// The item is not sent, or not to its end, and why.
     case giveUp(String)
@@ -21,6 +21,9 @@ enum TransferMessage: Equatable, Sendable {
     // From the receiver.
     /// Answers `hello`.
     case welcome(version: UInt8)
+    /// Something of the item's name may be here. Before the receiver says more, the sender shows that it has the same: the
+    /// content of its first `count` bytes.
+    case prove(count: UInt64)
     /// So much of the item is here already; `isWhole` when it is not a part.
     case have(TransferContent, isWhole: Bool)
     /// The item is here, checked and kept.
@@ -48,8 +51,8 @@ struct TransferItem: Hashable, Sendable {
     enum Kind: UInt8, Sendable { case file = 0, folder = 1, stream = 2, lines = 3 }
 
     var kind: Kind
-    /// Permissions as in POSIX, 9 bits; 0 when not known.
-    var mode: UInt16 = 0
+    /// Permissions as in POSIX, 9 bits; nil when not known.
+    var mode: UInt16?
     /// When it was changed, in seconds since 1970; 0 when not known.
     var modified: UInt64 = 0
     /// How many bytes it has, if that is known before.
@@ -61,19 +64,26 @@ struct TransferItem: Hashable, Sendable {
 extension TransferMessage {
     private enum Code: UInt8 {
         case hello = 0x01, item, data, end, goodbye, go, giveUp
-        case welcome = 0x11, have, done, refused
+        case welcome = 0x11, have, done, refused, prove
     }
+
+    /// In a sender's greeting, after the version: it answers ``prove(count:)``.
+    private static let proves: UInt8 = 1
+    /// In an item's permissions: they are known, though none of the nine bits is set.
+    private static let knownMode: UInt16 = 0x8000
 
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         func begin(_ code: Code) { bytes.append(code.rawValue) }
         switch self {
-        case .hello(let version):
+        case .hello(let version, let proves):
             begin(.hello)
             bytes.append(version)
+            if proves { bytes.append(Self.proves) }
         case .item(let item):
             begin(.item)
-            bytes += [item.kind.rawValue, UInt8(item.mode >> 8), UInt8(truncatingIfNeeded: item.mode)]
+            let mode = item.mode.map { $0 & 0o777 == 0 ? Self.knownMode : $0 & 0o777 } ?? 0
+            bytes += [item.kind.rawValue, UInt8(mode >> 8), UInt8(truncatingIfNeeded: mode)]
             Varint.append(item.modified, to: &bytes)
             Varint.append(item.size.map { $0 &+ 1 } ?? 0, to: &bytes)
             bytes += item.name.utf8
@@ -98,6 +108,9 @@ extension TransferMessage {
             begin(.have)
             bytes.append(isWhole ? 1 : 0)
             content.append(to: &bytes)
+        case .prove(let count):
+            begin(.prove)
+            Varint.append(count, to: &bytes)
         case .done: begin(.done)
         case .refused(let reason):
             begin(.refused)
@@ -115,8 +128,10 @@ extension TransferMessage {
         }
         var reader = TransferReader(rest: bytes[1...])
         switch code {
-        case .hello: self = .hello(version: try reader.byte())
-        case .item: self = .item(try reader.item())
+        case .hello:
+            let version = try reader.byte()
+            self = .hello(version: version, proves: reader.rest.first.map { $0 & Self.proves != 0 } ?? false)
+        case .item: self = .item(try reader.item(knownMode: Self.knownMode))
         case .data: self = .data(reader.remaining())
         case .end: self = .end(try reader.content())
         case .goodbye: self = .goodbye
@@ -127,6 +142,7 @@ extension TransferMessage {
             let isWhole = try reader.byte()
             guard isWhole <= 1 else { throw .noTransfer("an answer has \(isWhole) where it says whether it is whole") }
             self = .have(try reader.content(), isWhole: isWhole == 1)
+        case .prove: self = .prove(count: try reader.number())
         case .done: self = .done
         case .refused: self = .refused(reader.text())
         }
@@ -169,7 +185,7 @@ private struct TransferReader {
         return TransferContent(count: count, checksum: checksum)
     }
 
-    mutating func item() throws(FerryError) -> TransferItem {
+    mutating func item(knownMode: UInt16) throws(FerryError) -> TransferItem {
         let code = try byte()
         guard let kind = TransferItem.Kind(rawValue: code) else { throw .noTransfer("an item of kind \(code) came") }
         let mode = UInt16(try byte()) << 8 | UInt16(try byte())
@@ -179,8 +195,10 @@ private struct TransferReader {
         else {
             throw .noTransfer("an item's name is too long, or no UTF-8")
         }
+        let bits = mode & 0o777
         return TransferItem(
-            kind: kind, mode: mode & 0o777, modified: modified, size: size == 0 ? nil : size - 1, name: name)
+            kind: kind, mode: bits == 0 && mode & knownMode == 0 ? nil : bits, modified: modified,
+            size: size == 0 ? nil : size - 1, name: name)
     }
 
     mutating func remaining() -> ArraySlice<UInt8> {

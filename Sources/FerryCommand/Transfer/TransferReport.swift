@@ -165,7 +165,7 @@ final class TransferReport: Sendable {
 
     private func say(_ text: String) {
         clearLine()
-        if !isJSON { write("ferry: " + text + "\n") }
+        if !isJSON { write("ferry: " + text.harmless + "\n") }
     }
 
     private func write(_ text: String) { FileHandle.standardError.write(Data(text.utf8)) }
@@ -174,9 +174,8 @@ final class TransferReport: Sendable {
         guard isJSON else { return }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        guard var line = try? encoder.encode(event) else { return }
-        line.append(10)
-        try? events.write(Array(line)[...])
+        guard let line = try? encoder.encode(event) else { return }
+        try? events.write(Array((String(decoding: line, as: UTF8.self).harmlessJSON + "\n").utf8)[...])
     }
 
     static func size(_ bytes: UInt64) -> String {
