@@ -15,10 +15,12 @@ import Testing
             script -qefc "$FERRY trace log" typescript > /dev/null; echo "terminal $?"; tr -d '\\r' < typescript | grep -c '= message'
             printf '> ff\\n' | $FERRY trace > /dev/null; echo "unknown $?"
             $FERRY trace nothing; echo "none $?"
+            printf '1 ms  a\\033[2J  connected\\n2 ms  a\\033[2J  sent  1 bytes  41\\n3 ms  a\\033[2J  ended: a\\033]0;title\\007b\\n' > escapes
+            echo "escapes $($FERRY trace --framing length escapes 2>&1 | grep -c $'\\033\\|\\007')"
             $FERRY trace --framing odd log; echo "usage $?"
             head -c 100 /dev/urandom > noise; $FERRY trace noise > /dev/null; echo "noise $?"
             """)
-        for line in ["log 0", "pipe 0", "terminal 0", "unknown 1", "none 1", "usage 64", "noise 1"] {
+        for line in ["log 0", "pipe 0", "terminal 0", "unknown 1", "none 1", "escapes 0", "usage 64", "noise 1"] {
             #expect(output.contains("\(line)\n"), "\(line): \(output)")
         }
         #expect(output.contains("9 messages to the end, 0 open"), "\(output)")

@@ -20,38 +20,58 @@ struct EnhancedBearers {
 
     /// An SDU of which the rest is to come.
     private struct SDU {
+        /// The number of the bearer, which its two ends share.
+        var bearer: Int
         var bytes: [UInt8] = []
         var count = 0
+    }
+
+    /// What a frame of a bearer completes.
+    enum Outcome {
+        case none
+        /// The frames are no SDU: some are missing, or have more than was announced.
+        case malformed
+        case pdu([UInt8], bearer: Int)
     }
 
     /// By the request's identifier, of which there are 255 in each direction of a connection.
     private var requests: [Request: [Int]] = [:]
     /// A connection has 64 dynamic channels in each direction.
     private var ends: [End: SDU] = [:]
+    private var bearers = 0
 
     /// Takes the payload of the next L2CAP frame. Returns an ATT PDU once it is whole.
     mutating func take(
         _ payload: ArraySlice<UInt8>, on channel: Int, of connection: Connection, isReceived: Bool
-    ) -> [UInt8]? {
+    ) -> Outcome {
         if channel == 0x0005 {
             signal(Array(payload), connection, isReceived)
-            return nil
+            return .none
         }
         let end = End(connection: connection, isReceived: isReceived, channel: channel)
-        guard var sdu = ends.removeValue(forKey: end) else { return nil }
+        guard var sdu = ends.removeValue(forKey: end) else { return .none }
         defer { ends[end] = sdu }
         if sdu.count == 0 {
-            guard let count = Self.number(payload, 0) else { return nil }
+            guard let count = Self.number(payload, 0) else { return .malformed }
             sdu.count = count
             sdu.bytes = Array(payload.dropFirst(2))
         } else {
             sdu.bytes += payload
         }
-        guard sdu.bytes.count >= sdu.count else { return nil }
-        // More than was announced is no SDU.
-        let whole = sdu.bytes.count == sdu.count ? sdu.bytes : nil
-        sdu = SDU()
-        return whole
+        guard sdu.bytes.count >= sdu.count else { return .none }
+        let outcome: Outcome = sdu.bytes.count == sdu.count ? .pdu(sdu.bytes, bearer: sdu.bearer) : .malformed
+        sdu = SDU(bearer: sdu.bearer)
+        return outcome
+    }
+
+    /// Whether frames to this channel are a bearer's, or of the channel that opens bearers.
+    func isBearer(_ channel: Int, of connection: Connection, isReceived: Bool) -> Bool {
+        channel == 0x0005 || ends[End(connection: connection, isReceived: isReceived, channel: channel)] != nil
+    }
+
+    /// Whether a direction of a connection has an SDU of which the rest did not come.
+    func hasOpenSDU(_ connection: Connection, isReceived: Bool) -> Bool {
+        ends.contains { $0.key.connection == connection && $0.key.isReceived == isReceived && $0.value.count > 0 }
     }
 
     /// Forgets a connection.
@@ -79,8 +99,9 @@ struct EnhancedBearers {
             let request = Request(connection: connection, identifier: identifier, isReceived: !isReceived)
             guard let asked = requests.removeValue(forKey: request) else { return }
             for (there, here) in zip(asked, fields[4...]) where Self.isDynamic(here) && Self.isDynamic(there) {
-                ends[fromSender(there)] = SDU()
-                ends[toSender(here)] = SDU()
+                bearers += 1
+                ends[fromSender(there)] = SDU(bearer: bearers)
+                ends[toSender(here)] = SDU(bearer: bearers)
             }
         case 0x07 where fields.count == 2:
             ends[toSender(fields[0])] = nil

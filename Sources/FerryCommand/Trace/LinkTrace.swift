@@ -22,6 +22,8 @@ struct LinkTrace {
         var repeats = 0
         var waits = 0
         var waited = 0.0
+        /// Whether the capture lacks something that may have been of this message.
+        var hasGap = false
     }
 
     private var decoder: Decoder
@@ -34,6 +36,7 @@ struct LinkTrace {
     private(set) var repeated = 0
     private(set) var early = 0
     private(set) var finished = 0
+    private var gaps = 0
 
     /// Silences from here on are worth a line, in milliseconds.
     static let silence = 1000.0
@@ -60,6 +63,22 @@ struct LinkTrace {
     mutating func ended(at time: Double?, _ text: String) -> [String] {
         fullSince = nil
         return line(time, "- \(text)")
+    }
+
+    /// The capture lacks something here that one of the sides, or either, has sent.
+    mutating func gap(at time: Double?, from side: SequencedSide?, _ text: String) -> [String] {
+        gaps += 1
+        for key in lives.keys where side == nil || key.side == side { lives[key]?.hasGap = true }
+        return line(time, "! \(text)")
+    }
+
+    /// The clock was set: how long it took what began before cannot be told.
+    mutating func clockWasSet() {
+        (last, fullSince) = (nil, nil)
+        for key in lives.keys {
+            lives[key]?.began = nil
+            lives[key]?.ended = nil
+        }
     }
 
     mutating func full(at time: Double?) -> [String] {
@@ -144,6 +163,7 @@ struct LinkTrace {
         if life.waits > 0 {
             text += ", \(life.waits) \(life.waits == 1 ? "wait" : "waits") for ready of \(duration(life.waited)) in all"
         }
+        if life.hasGap { text += ", perhaps not all of them captured" }
         if life.repeats > 0 { text += ", \(life.repeats) \(life.repeats == 1 ? "chunk" : "chunks") again meanwhile" }
         return text
     }
@@ -160,6 +180,7 @@ struct LinkTrace {
         }
         let counts: [(Int, String)] = [
             (early, "before their turn"), (repeated, "again"), (notUnderstood, "not understood"),
+            (gaps, gaps == 1 ? "gap in the capture" : "gaps in the capture"),
         ]
         let notes = counts.filter { $0.0 > 0 }.map { ", \($0.0) \($0.1)" }.joined()
         lines.append(

@@ -11,8 +11,12 @@ struct CapturedPacket: Hashable {
     /// Whether the controller sent it.
     var isReceived: Bool
     var kind: Kind
-    /// Without the H4 indicator.
+    /// Without the H4 indicator. The first bytes, where the capture has cut the packet.
     var bytes: [UInt8]
+    /// How many bytes the packet had.
+    var whole: Int
+    /// How many packets the capture has lost since the one before, where the file tells.
+    var dropped = 0
 }
 
 /// Reads captures of HCI piece by piece: btsnoop (datalink types 1001, 1002 and 2001) and pcap (link types 201 and 254).
@@ -29,8 +33,8 @@ struct PacketFile {
     private var held: [UInt8]
     /// Where in the file the held bytes begin.
     private var position: Int
-    /// Records that the capture itself has cut short.
-    private(set) var cutPackets = 0
+    /// Packets that were lost since the capture began, as the last record tells.
+    private var drops: UInt32 = 0
 
     /// Longest record taken: HCI has no packet above 65 540 bytes.
     private static let maximumRecord = 1 << 18
@@ -113,7 +117,15 @@ struct PacketFile {
             guard held.count - start >= headerCount + count else { return packets }
             let header = Array(held[start..<start + headerCount])
             let body = Array(held[start + headerCount..<start + headerCount + count])
-            if count < whole { cutPackets += 1 } else if let packet = packet(header, body) { packets.append(packet) }
+            var packet =
+                packet(header, body)
+                ?? CapturedPacket(
+                    seconds: seconds(header), adapter: 0, isReceived: false, kind: .other, bytes: [], whole: 0)
+            packet.dropped = dropped(header)
+            packet.whole += whole - count
+            // One of which not even the connection is left is as good as lost.
+            if count < whole, packet.bytes.count < 2 { packet.dropped += 1 }
+            packets.append(packet)
             start += headerCount + count
         }
     }
@@ -126,23 +138,40 @@ struct PacketFile {
                 + "written.")
     }
 
+    /// How many packets were lost just before a record, by btsnoop's cumulative count.
+    private mutating func dropped(_ header: [UInt8]) -> Int {
+        guard case .btsnoop = layout else { return 0 }
+        let now = Self.number(header, 12, 4, true)
+        defer { drops = now }
+        return now > drops ? Int(now - drops) : 0
+    }
+
+    private func seconds(_ header: [UInt8]) -> Double {
+        switch layout {
+        case .btsnoop:
+            let microseconds = UInt64(Self.number(header, 16, 4, true)) << 32 | UInt64(Self.number(header, 20, 4, true))
+            // The format counts from the year 0; this many microseconds lie before 1970.
+            return Double(Int64(bitPattern: microseconds) &- 0x00DC_DDB3_0F2F_8000) / 1e6
+        case .pcap(let isBigEndian, let ticks, _):
+            return Double(Self.number(header, 0, 4, isBigEndian)) + Double(Self.number(header, 4, 4, isBigEndian))
+                / ticks
+        }
+    }
+
     private func packet(_ header: [UInt8], _ body: [UInt8]) -> CapturedPacket? {
+        let seconds = seconds(header)
         switch layout {
         case .btsnoop(let datalink):
             let flags = Self.number(header, 8, 4, true)
-            let microseconds = UInt64(Self.number(header, 16, 4, true)) << 32 | UInt64(Self.number(header, 20, 4, true))
-            // The format counts from the year 0; this many microseconds lie before 1970.
-            let seconds = Double(Int64(bitPattern: microseconds) &- 0x00DC_DDB3_0F2F_8000) / 1e6
             if datalink == 2001 {
                 return Self.monitored(seconds, Int(flags >> 16), Int(flags & 0xFFFF), body)
             }
             if datalink == 1002 { return Self.h4(seconds, isReceived: flags & 1 == 1, body) }
             let isCommandOrEvent = flags & 2 != 0
             let kind: CapturedPacket.Kind = isCommandOrEvent ? (flags & 1 == 1 ? .event : .other) : .data
-            return CapturedPacket(seconds: seconds, adapter: 0, isReceived: flags & 1 == 1, kind: kind, bytes: body)
-        case .pcap(let isBigEndian, let ticks, let link):
-            let seconds =
-                Double(Self.number(header, 0, 4, isBigEndian)) + Double(Self.number(header, 4, 4, isBigEndian)) / ticks
+            return CapturedPacket(
+                seconds: seconds, adapter: 0, isReceived: flags & 1 == 1, kind: kind, bytes: body, whole: body.count)
+        case .pcap(_, _, let link):
             guard body.count >= 4 else { return nil }
             let rest = Array(body.dropFirst(4))
             if link == 201 { return Self.h4(seconds, isReceived: Self.number(body, 0, 4, true) & 1 == 1, rest) }
@@ -155,7 +184,8 @@ struct PacketFile {
         guard let indicator = body.first else { return nil }
         let kind: CapturedPacket.Kind = indicator == 2 ? .data : indicator == 4 ? .event : .other
         return CapturedPacket(
-            seconds: seconds, adapter: 0, isReceived: isReceived, kind: kind, bytes: Array(body.dropFirst()))
+            seconds: seconds, adapter: 0, isReceived: isReceived, kind: kind, bytes: Array(body.dropFirst()),
+            whole: body.count - 1)
     }
 
     /// The opcodes of Linux's monitor: 3 an event, 4 and 5 data sent and received.
@@ -164,7 +194,8 @@ struct PacketFile {
     ) -> CapturedPacket {
         let kind: CapturedPacket.Kind = opcode == 3 ? .event : opcode == 4 || opcode == 5 ? .data : .other
         return CapturedPacket(
-            seconds: seconds, adapter: adapter, isReceived: opcode == 3 || opcode == 5, kind: kind, bytes: body)
+            seconds: seconds, adapter: adapter, isReceived: opcode == 3 || opcode == 5, kind: kind, bytes: body,
+            whole: body.count)
     }
 
     private static func number(_ bytes: [UInt8], _ offset: Int, _ count: Int, _ isBigEndian: Bool) -> UInt32 {

@@ -8,7 +8,9 @@ struct Trace: ParsableCommand {
         discussion: """
             Reads what ferry capture and --capture write (btsnoop), captures of HCI in pcap, what --log writes, and lines of > \
             or < for who sent a chunk, then its bytes in hexadecimal. > is what this side sent. A line that begins with = ends \
-            the life of a message, one with - tells of the link: waits for ready, silences of a second and more.
+            the life of a message, one with - tells of the link: waits for ready, silences of a second and more, writes that were \
+            refused. One with ! tells of what the capture does not have: packets that it cut or lost, frames that are not whole, \
+            writes without an answer, and a clock that was set back, across which no durations are shown.
 
                 ferry trace capture.btsnoop
                 business-card serve --log > card.log; ferry trace card.log
@@ -19,7 +21,8 @@ struct Trace: ParsableCommand {
             and on enhanced bearers that were opened in the capture; what crosses other L2CAP channels is an app's own and \
             is not looked at. Of a log with both sides the first is shown.
 
-            Ends with 0 when every chunk was understood, with 1 when one was not or the file is damaged.
+            Ends with 0 when every chunk was understood, with 1 when one was not, the capture does not have all, or the file is \
+            damaged.
             """)
 
     @Argument(help: "The file; standard input unless given, or for -.", completion: .file())
@@ -58,9 +61,9 @@ struct Trace: ParsableCommand {
         let name = file.flatMap { $0 == "-" ? nil : $0 } ?? "standard input"
         do {
             try Self.read(file) { bytes in
-                for line in try reader.feed(bytes) { print(line) }
+                for line in try reader.feed(bytes) { print(line.harmless) }
             }
-            for line in try reader.finish() { print(line) }
+            for line in try reader.finish() { print(line.harmless) }
         } catch let failure as SystemFile.Failure {
             throw CommandFailure("\(name): \(failure).")
         } catch let problem as TraceReader.Problem {

@@ -36,6 +36,9 @@ struct TraceReader {
 
     private var values = AttributeValues()
     private var origin: Double?
+    /// When the last event was, in milliseconds.
+    private var last: Double?
+    private var gaps = TraceGaps()
     private var peers: [AttributeValues.Connection: String] = [:]
     /// Values that carry chunks, as a hello or the command line has told.
     private var carriers: Set<Carrier> = []
@@ -102,7 +105,9 @@ struct TraceReader {
         if case .unknown(let head) = input, !head.isEmpty { answer += try begin(head) }
         switch input {
         case .unknown: break
-        case .packets(let file): try file.finish()
+        case .packets(let file):
+            try file.finish()
+            answer += values.finish().flatMap { take($0, at: last) }
         case .text(var lines, let rest):
             if !rest.isEmpty, let line = try lines.read(String(decoding: rest, as: UTF8.self)) { answer += take(line) }
             try lines.finish()
@@ -121,16 +126,27 @@ struct TraceReader {
 
     /// Why the command fails, though the file could be read.
     var complaint: String? {
-        let count = traces.values.reduce(0) { $0 + $1.notUnderstood }
-        if count > 0 { return count == 1 ? "1 chunk was not understood." : "\(count) chunks were not understood." }
+        let sentences = [misunderstood, gaps.sentence, absence].compactMap { $0 }
+        return sentences.isEmpty ? nil : sentences.joined(separator: " ")
+    }
+
+    private var misunderstood: String? {
+        switch traces.values.reduce(0, { $0 + $1.notUnderstood }) {
+        case 0: nil
+        case 1: "1 chunk was not understood."
+        case let count: "\(count) chunks were not understood."
+        }
+    }
+
+    /// Why there is nothing to show.
+    private var absence: String? {
         guard traces.values.allSatisfy({ $0.chunks == 0 }) else { return nil }
-        guard case .packets(let file) = input else { return "There is no chunk in it." }
-        let cut = file.cutPackets > 0 ? " \(file.cutPackets) packets were cut when they were captured." : ""
-        guard !others.isEmpty else { return "No value crosses in it.\(cut)" }
+        guard case .packets = input else { return "There is no chunk in it." }
+        guard !others.isEmpty else { return "No value crosses in it." }
         let list = others.sorted { $0.key < $1.key }
             .map { "0x\(String($0.key, radix: 16)) (\($0.value))" }.joined(separator: ", ")
         return
-            "No link of the sequenced framing begins in it.\(cut) Values of these handles cross: \(list). Name the one that "
+            "No link of the sequenced framing begins in it. Values of these handles cross: \(list). Name the one that "
             + "carries chunks with --handle, and its framing with --framing."
     }
 
@@ -157,10 +173,19 @@ struct TraceReader {
         // The links of one peer follow one another, so that a sequenced session goes on.
         let link = Link(name: line.link.hasPrefix("link") ? "" : line.link)
         let time = line.milliseconds
-        switch line.event {
-        case .framing(let framing):
+        if case .framing(let framing) = line.event {
             saidFraming = framing
+            // Here a log begins, perhaps behind another one, with a clock of its own.
+            last = nil
+            for link in traces.keys { traces[link]?.clockWasSet() }
             return []
+        }
+        return (time.map { note(milliseconds: $0) } ?? []) + take(line.event, link, time)
+    }
+
+    private mutating func take(_ event: ChunkLogLines.Event, _ link: Link, _ time: Double?) -> [String] {
+        switch event {
+        case .framing: return []
         case .connected: return show(link) { $0.connected(at: time) }
         case .full: return show(link) { $0.full(at: time) }
         case .ready: return show(link) { $0.ready(at: time) }
@@ -175,39 +200,81 @@ struct TraceReader {
         let start = origin ?? packet.seconds
         origin = start
         let time = (packet.seconds - start) * 1000
-        return values.take(packet).flatMap { event -> [String] in
-            let connection = event.connection
-            switch event.kind {
-            case .connected(let peer):
-                peers[connection] = peer
+        var lines = note(milliseconds: time)
+        if packet.dropped > 0 {
+            gaps.dropped += packet.dropped
+            let count = packet.dropped == 1 ? "1 packet was" : "\(packet.dropped) packets were"
+            lines += showAll { $0.gap(at: time, from: nil, "\(count) lost by the capture before this") }
+        }
+        return lines + values.take(packet).flatMap { take($0, at: time) }
+    }
+
+    private mutating func take(_ event: AttributeValues.Event, at time: Double?) -> [String] {
+        let connection = event.connection
+        let link = self.link(connection)
+        switch event.kind {
+        case .connected(let peer):
+            peers[connection] = peer
+            return []
+        case .disconnected(let reason):
+            carriers = carriers.filter { $0.connection != connection }
+            peers[connection] = nil
+            guard traces[link] != nil else { return [] }
+            return show(link) { $0.ended(at: time, "disconnected, reason 0x\(String(reason, radix: 16))") }
+        case .confirmed(let isReceived):
+            guard traces[link] != nil else { return [] }
+            return show(link) { $0.ended(at: time, "\(Self.arrow(isReceived)) confirms an indication") }
+        case .missing(let gap, let isReceived):
+            gaps.add(gap)
+            guard traces[link] != nil else { return [] }
+            let text = "\(Self.arrow(isReceived)) \(TraceGaps.text(gap))"
+            return show(link) { $0.gap(at: time, from: isReceived ? .second : .first, text) }
+        case .refused(let handle, let isReceived, let count, let code):
+            guard carriers.contains(Carrier(connection: connection, handle: handle, isReceived: isReceived)) else {
                 return []
-            case .disconnected(let reason):
-                carriers = carriers.filter { $0.connection != connection }
-                let link = self.link(connection)
-                peers[connection] = nil
-                guard traces[link] != nil else { return [] }
-                return show(link) { $0.ended(at: time, "disconnected, reason 0x\(String(reason, radix: 16))") }
-            case .confirmed(let isReceived):
-                guard traces[self.link(connection)] != nil else { return [] }
-                let arrow = isReceived ? "<" : ">"
-                return show(self.link(connection)) { $0.ended(at: time, "\(arrow) confirms an indication") }
-            case .value(let handle, let isReceived, let bytes):
-                let carrier = Carrier(connection: connection, handle: handle, isReceived: isReceived)
-                var lines: [String] = []
-                if !carriers.contains(carrier) {
-                    guard handles.contains(handle) || (handles.isEmpty && isSequenced && Self.isHello(bytes)) else {
-                        if others[handle] != nil || others.count < 64 { others[handle, default: 0] += 1 }
-                        return []
-                    }
-                    let isNew = !carriers.contains { $0.connection == connection }
-                    carriers.insert(carrier)
-                    if isNew { lines += show(self.link(connection)) { $0.connected(at: time, "the link begins") } }
-                }
-                let side: SequencedSide = isReceived ? .second : .first
-                return lines + show(self.link(connection)) { $0.chunk(bytes, from: side, at: time) }
             }
+            let text =
+                "\(Self.arrow(isReceived)) a write of \(count) bytes was refused, error 0x\(String(code, radix: 16))"
+            return show(link) { $0.ended(at: time, text) }
+        case .unanswered(let handle, let isReceived, let count):
+            guard carriers.contains(Carrier(connection: connection, handle: handle, isReceived: isReceived)) else {
+                return []
+            }
+            gaps.unanswered += 1
+            let text = "\(Self.arrow(isReceived)) a write of \(count) bytes has no answer"
+            return show(link) { $0.gap(at: time, from: isReceived ? .second : .first, text) }
+        case .value(let handle, let isReceived, let bytes):
+            let carrier = Carrier(connection: connection, handle: handle, isReceived: isReceived)
+            var lines: [String] = []
+            if !carriers.contains(carrier) {
+                guard handles.contains(handle) || (handles.isEmpty && isSequenced && Self.isHello(bytes)) else {
+                    if others[handle] != nil || others.count < 64 { others[handle, default: 0] += 1 }
+                    return []
+                }
+                let isNew = !carriers.contains { $0.connection == connection }
+                carriers.insert(carrier)
+                if isNew { lines += show(link) { $0.connected(at: time, "the link begins") } }
+            }
+            let side: SequencedSide = isReceived ? .second : .first
+            return lines + show(link) { $0.chunk(bytes, from: side, at: time) }
         }
     }
+
+    private static func arrow(_ isReceived: Bool) -> String { isReceived ? "<" : ">" }
+
+    /// Notices a clock that was set back. Threads that write one file may be a little out of order.
+    private mutating func note(milliseconds time: Double) -> [String] {
+        defer { last = time }
+        guard let before = last, time < before - Self.mostDisorder else { return [] }
+        gaps.setBack += 1
+        for link in traces.keys { traces[link]?.clockWasSet() }
+        return showAll {
+            $0.gap(at: time, from: nil, "the clock was set back by \(LinkTrace.duration(before - time))")
+        }
+    }
+
+    /// In milliseconds.
+    private static let mostDisorder = 100.0
 
     private var isSequenced: Bool { framing ?? .sequenced == .sequenced }
 
@@ -225,6 +292,10 @@ struct TraceReader {
     // MARK: Lines
 
     private func heading(_ link: Link) -> [String] { link.name.isEmpty ? [] : ["\(link.name):"] }
+
+    private mutating func showAll(_ body: (inout LinkTrace) -> [String]) -> [String] {
+        traces.keys.sorted().flatMap { show($0, body) }
+    }
 
     private mutating func show(_ link: Link, _ body: (inout LinkTrace) -> [String]) -> [String] {
         var trace = traces[link] ?? LinkTrace(framing ?? saidFraming ?? .sequenced)
