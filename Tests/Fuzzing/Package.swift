@@ -13,6 +13,12 @@ let package = Package(
             dependencies: [
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerrySequenced", package: "ferry"),
             ]),
+        // Links to the sources of the two ends of a transfer, which are a program's. They take CRC-32C from FerrySequenced's.
+        .executableTarget(
+            name: "FuzzTransfer",
+            dependencies: [
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerrySequenced", package: "ferry"),
+            ]),
         .executableTarget(
             name: "FuzzHost",
             dependencies: [

@@ -1,0 +1,1 @@
+../../../../Sources/FerryCommand/Output/TerminalText.swift

@@ -1,0 +1,1 @@
+../../../../Sources/FerryCommand/Transfer/TransferMessage.swift
