@@ -73,7 +73,9 @@
                 throw known
             } catch {
                 throw BluetoothError(
-                    .notPoweredOn, "Cannot reach an HCI controller at \(channel): \(error). Is it running there?")
+                    .notPoweredOn,
+                    "Cannot reach an HCI controller at \(channel): \(HCIChannel.words(for: error)). Is it running there?"
+                )
             }
             try await engine.waitUntilReady()
             return adapter

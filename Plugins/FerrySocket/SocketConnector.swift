@@ -60,7 +60,12 @@ struct SocketConnector: Sendable {
     private func attempt(until deadline: Timestamp) async throws(FerryError) -> Outcome {
         let addresses: [SystemAddress]
         switch address.kind {
-        case .unix(let path): addresses = [try SystemAddress(unixPath: path)]
+        case .unix(let path):
+            // A socket may come; while this stands in its place it cannot.
+            if let obstacle = UnixFile.obstacle(at: path) {
+                return .failed(FerryError(.transportUnavailable, "Cannot connect to \(address): \(obstacle)."))
+            }
+            addresses = [try SystemAddress(unixPath: path)]
         case .tcp(let host, let named):
             guard let port = named == 0 ? ownPort() : named else { return outcome(.refused) }
             addresses = try await Resolver.resolve(host, port, isListening: false, until: deadline, time)

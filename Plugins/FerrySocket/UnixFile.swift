@@ -48,6 +48,20 @@ struct UnixFile: Sendable {
         return UnixFile(path: path, device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
     }
 
+    /// Why a socket cannot listen at a path as long as nothing else changes there; nil when it may come.
+    static func obstacle(at path: String) -> String? {
+        guard path.utf8.first != UInt8(ascii: "@") else { return nil }
+        var status = stat()
+        if stat(path, &status) == 0 {
+            return mode_t(status.st_mode) & mode_t(S_IFMT) == mode_t(S_IFSOCK)
+                ? nil : "there is a file of that name that is no socket"
+        }
+        guard errno == ENOENT || errno == ENOTDIR else { return nil }
+        let hasFolder =
+            stat(folder(of: path), &status) == 0 && mode_t(status.st_mode) & mode_t(S_IFMT) == mode_t(S_IFDIR)
+        return hasFolder ? nil : "its folder does not exist"
+    }
+
     /// Removes the file if it is there still, and still the one that was made.
     func remove() {
         var status = stat()

@@ -16,7 +16,17 @@ import Foundation
         ])
 
     static func main() async {
-        await main(nil)
+        do {
+            try CommandEnd.checkArguments(CommandLine.unsafeArgv)
+            var command = try parseAsRoot()
+            do {
+                if var command = command as? any AsyncParsableCommand {
+                    try await command.run()
+                } else {
+                    try command.run()
+                }
+            } catch { throw CommandEnd.words(for: error) }
+        } catch { exit(withError: error) }
         guard !StandardOutput.tookAll() else { return }
         note("Error: \(StandardOutput.problem)")
         _Exit(1)

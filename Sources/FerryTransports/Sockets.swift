@@ -1,5 +1,8 @@
-import Ferry
+package import Ferry
 import FerrySocket
+
+/// The TCP port at which a transport listens; nil where it does not, or not at such a port.
+package func listeningPort(of transport: any Transport) -> UInt16? { (transport as? SocketTransport)?.port }
 
 extension TransportKind {
     /// A socket in the file system.

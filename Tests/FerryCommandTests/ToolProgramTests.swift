@@ -29,6 +29,59 @@ import Testing
         #expect(output.contains("There is no framing 'odd'. Use length, eom, sequenced."), "\(output)")
     }
 
+    static let endings: [(arguments: String, status: Int, words: String)] = {
+        var endings: [(String, Int, String)] = [
+            ("advise --sizes-file none --peer ios", 1, "Cannot read 'none': there is no such file."),
+            ("advise --sample none --peer ios", 1, "Cannot read 'none': there is no such file."),
+            ("advise --sizes-file list --peer ios", 1, "list"), ("bench --compare none", 1, "there is no such file."),
+            ("bench --compare bad", 1, "it is not JSON"),
+            ("bench --report none/page", 1, "its folder does not exist"),
+            ("bench --json --csv", 64, "Choose one of --json and --csv."), ("trace none", 1, "No such file"),
+            ("send --transport unix:list bad", 1, "there is a file of that name that is no socket"),
+            ("send --transport unix:none/s bad", 1, "its folder does not exist"),
+            ("receive --transport unix:./s --log none/log", 1, "The log 'none/log' cannot be written"),
+            ("trace $'\\xff'", 64, "Argument 2 is not UTF-8"),
+        ]
+        #if Records
+            endings += [
+                ("outbox list none", 1, "There is no store none."),
+                ("outbox show list p --limit 0", 64, "give 1 to 100000"),
+            ]
+        #endif
+        #if HCI
+            endings += [
+                (
+                    "scan --transport hci:tcp:127.0.0.1:1 --seconds 1", 1, "hci:tcp:127.0.0.1:1: Connection refused."
+                )
+            ]
+        #endif
+        return endings
+    }()
+
+    @Test(
+        "What is wrong with the arguments ends with 64, a file that is not there with 1, and neither tells internals",
+        arguments: endings)
+    func ends(_ arguments: String, _ status: Int, _ words: String) async throws {
+        let output = try await ProgramShell.run(
+            "printf '{' > bad; mkdir list; $FERRY \(arguments) < /dev/null; echo \"status $?\"")
+        #expect(output.contains(words), "\(output)")
+        #expect(output.hasSuffix("status \(status)\n"), "\(output)")
+        for word in ["NSCocoa", "errno", "SingleConnectionFailure", "FerryError", "Optional("] {
+            #expect(!output.contains(word), "\(output)")
+        }
+    }
+
+    #if Records
+        @Test("A minus sign in a record's place is standard input") func standardInput() async throws {
+            let output = try await ProgramShell.run(
+                """
+                printf 'one\\ntwo\\n' | $FERRY outbox send store peer -
+                $FERRY outbox show store peer | grep -c 'one$\\|two$'
+                """)
+            #expect(output == "2 appended\n2\n", "\(output)")
+        }
+    #endif
+
     @Test("Advice that cannot be kept fails, and a peer that is not known is named") func advise() async throws {
         let output = try await ProgramShell.run(
             """

@@ -226,6 +226,31 @@ import Testing
         #expect(output.hasSuffix("\n0\n"), "\(output)")
     }
 
+    @Test("A port that the system chose is told, and what is waited for") func waiting() async throws {
+        let output = try await run(
+            """
+            echo x > a
+            $FERRY receive --transport tcp:127.0.0.1:0 out 2> receiver & r=$!
+            until_there receiver 'Listening at'; port=$(grep -o '[0-9]*[.]$' receiver | tr -d .)
+            $FERRY send --transport tcp:127.0.0.1:$port a; echo "sent $?"; wait $r; echo "received $?"; cat out/a
+            script -qec "$FERRY receive $T --timeout 2" /dev/null | tr -d '\\r'
+            $FERRY send $T --json --timeout 2 a 2> /dev/null | grep -o '"event":"waiting",.*'
+            $FERRY receive $T --timeout 2 2>&1
+            """)
+        #expect(
+            output == """
+                sent 0
+                received 0
+                x
+                ferry: Waiting for up to 2.0 s to be connected to at unix:./s.
+                Received 0 items, 0 B in 0.0 s, 0 B/s
+                Error: Nobody has come within 2.0 s.
+                "event":"waiting","reason":"Waiting for up to 2.0 s to connect to unix:./s."}
+                Error: Nobody has come within 2.0 s.
+
+                """, "\(output)")
+    }
+
     @Test("Ctrl-C keeps what has come, and says how to go on") func interrupted() async throws {
         let output = try await run(
             """

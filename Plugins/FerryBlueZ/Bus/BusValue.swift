@@ -128,6 +128,10 @@
         static let closed = BusError(
             name: "org.freedesktop.DBus.Error.Disconnected", message: "The connection to the bus was lost.")
 
-        var description: String { message.isEmpty ? name : "\(message) (\(name))" }
+        /// The system's numbers are in the message as words.
+        var description: String {
+            if message.isEmpty { return name }
+            return name.hasPrefix("errno.") ? message : "\(message) (\(name))"
+        }
     }
 #endif

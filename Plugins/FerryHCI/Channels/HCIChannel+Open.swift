@@ -37,6 +37,17 @@
             }
         }
 
+        /// Why a channel cannot be opened, without what NIO says of itself.
+        static func words(for error: any Error) -> String {
+            switch error {
+            case let error as NIOConnectionError:
+                error.connectionErrors.first.map { words(for: $0.error) } ?? error.dnsAError.map { "\($0)" }
+                    ?? "\(error)"
+            case let error as IOError: String(cString: strerror(error.errnoCode))
+            default: "\(error)"
+            }
+        }
+
         /// The copy that NIO would make of the descriptor is inherited by every process that this one starts, which then
         /// keeps the adapter from others; so it is made here.
         private static func take(_ descriptor: Int32, _ bootstrap: NIOPipeBootstrap) async throws {

@@ -191,6 +191,18 @@ import Testing
         await expect(.peerNotFound, "Nobody listens at unix:") {
             try await connectInVain(to: folder.socket)
         }
+        // What cannot become a socket is not waited for.
+        let path = folder.path + "/file"
+        #expect(FileManager.default.createFile(atPath: path, contents: nil))
+        await expect(.transportUnavailable, "there is a file of that name that is no socket") {
+            _ = try await SocketTransport(.unix(path)).connect(timeout: .unreached)
+        }
+        await expect(.transportUnavailable, "its folder does not exist") {
+            _ = try await SocketTransport(.unix(path + "/s")).connect(timeout: .unreached)
+        }
+        await expect(.transportUnavailable, "its folder does not exist") {
+            _ = try await SocketTransport(.unix(path + "-missing/s")).connect(timeout: .unreached)
+        }
         await expect(.peerNotFound, "Nobody listens at tcp:127.0.0.1:1.") {
             try await connectInVain(to: .tcp("127.0.0.1", 1))
         }

@@ -60,7 +60,7 @@ struct Advise: AsyncParsableCommand {
         guard [messageSize != nil, sizesFile != nil, !sample.isEmpty].count(where: { $0 }) == 1 else {
             throw ValidationError("Give the message sizes with one of --message-size, --sizes-file and --sample.")
         }
-        do { _ = try adviser() } catch { throw ValidationError(error.message) }
+        do { _ = try adviser() } catch { throw CommandEnd.usage(error) }
     }
 
     func run() async throws {

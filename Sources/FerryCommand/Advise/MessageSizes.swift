@@ -79,7 +79,7 @@ struct MessageSizes {
 
     private static func contents(of path: String) throws(FerryError) -> [UInt8] {
         do { return Array(try Data(contentsOf: URL(filePath: path))) } catch {
-            throw FerryError(.invalidConfiguration, "Cannot read '\(path)': \(FileProblem.text(error)).")
+            throw FerryError(.unreadableFile, "Cannot read '\(path)': \(FileProblem.text(error)).")
         }
     }
 

@@ -78,7 +78,7 @@ struct Bench: AsyncParsableCommand {
             for point in points { try transport.check(point) }
             if let report { try JSONFile.checkFolder(of: report) }
             if let compare { let _: BenchReport = try JSONFile.read(compare, "result of ferry bench --json") }
-        } catch { throw ValidationError(error.message) }
+        } catch { throw CommandEnd.usage(error) }
     }
 
     func run() async throws {

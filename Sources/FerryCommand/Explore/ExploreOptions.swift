@@ -107,8 +107,14 @@ extension ValueFormat: ExpressibleByArgument {}
 /// Standard output, at once, for people at a pipe.
 enum Output {
     static func print(_ text: String) throws {
-        do { try FileHandle.standardOutput.write(contentsOf: Data(text.utf8)) } catch {
-            throw CommandFailure(StandardOutput.problem)
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            if count < 0, errno == EINTR { continue }
+            // The reader has all that it wants, as `head` has, and what is left to do is for nobody.
+            if count < 0, errno == EPIPE { throw ExitCode.success }
+            guard count >= 0 else { throw CommandFailure(StandardOutput.problem) }
+            rest = rest.dropFirst(count)
         }
     }
 
@@ -116,6 +122,6 @@ enum Output {
     static func line<Value: Encodable>(_ value: Value) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        try print(String(decoding: try encoder.encode(value), as: UTF8.self) + "\n")
+        try print(String(decoding: try encoder.encode(value), as: UTF8.self).harmlessJSON + "\n")
     }
 }

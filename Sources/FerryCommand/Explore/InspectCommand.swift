@@ -24,7 +24,7 @@ struct Inspect: AsyncParsableCommand {
         let (isJSON, format, reads) = (options.explore.json, format, !noValues)
         try await options.run { visit in
             let tree = try await Self.tree(visit, format, reads: reads)
-            if isJSON { try Output.line(tree) } else { try Output.print(tree.text()) }
+            if isJSON { try Output.line(tree) } else { try Output.print(tree.text().harmless) }
         }
     }
 

@@ -52,7 +52,7 @@ struct Read: AsyncParsableCommand {
             let value = try await visit.connection.readValue(of: found.characteristic.id)
             try format.check(value)
             let line = ValueLine(found, value, format)
-            if isJSON { try Output.line(line) } else { try Output.print(line.value + "\n") }
+            if isJSON { try Output.line(line) } else { try Output.print(line.value.harmless + "\n") }
         }
     }
 }
@@ -118,7 +118,7 @@ struct Write: AsyncParsableCommand {
             guard readBack else { return }
             let value = try await visit.connection.readValue(of: found.characteristic.id)
             let line = ValueLine(found, value, format)
-            if isJSON { try Output.line(line) } else { try Output.print(line.value + "\n") }
+            if isJSON { try Output.line(line) } else { try Output.print(line.value.harmless + "\n") }
         }
     }
 
@@ -197,7 +197,7 @@ struct Watch: AsyncParsableCommand {
                     continue
                 }
                 let line = ValueLine(target, update.value, format, after: max(.zero, update.time - start))
-                if isJSON { try Output.line(line) } else { try Output.print(line.text + "\n") }
+                if isJSON { try Output.line(line) } else { try Output.print(line.text.harmless + "\n") }
                 shown += 1
                 if shown >= count { break }
             }

@@ -29,7 +29,7 @@
     extension Fleet {
         /// Prints a table, and what it means that it has no rows.
         private static func show(_ headings: [String], _ rows: [[String]], _ none: String) {
-            print(Outbox.aligned([headings] + rows), terminator: "")
+            print(Outbox.aligned([headings] + rows).harmless, terminator: "")
             if rows.isEmpty { print(none) }
         }
 

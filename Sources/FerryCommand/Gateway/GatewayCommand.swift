@@ -105,7 +105,7 @@
 
     /// A line at once, also into a pipe.
     private func say(_ text: String) {
-        let line = Array((text + "\n").utf8)
+        let line = Array((text.harmless + "\n").utf8)
         _ = line.withUnsafeBytes { write(STDOUT_FILENO, $0.baseAddress, $0.count) }
     }
 #else

@@ -26,7 +26,7 @@
             var all = metadata
             if let more = metadataProvider?.get() { all.merge(more) { $1 } }
             if let more = event.metadata { all.merge(more) { $1 } }
-            writer.write(Self.line(Date(), event.level, "\(event.message)", all))
+            writer.write(Self.line(Date(), event.level, "\(event.message)", all).harmless)
         }
 
         static func line(_ date: Date, _ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata) -> String

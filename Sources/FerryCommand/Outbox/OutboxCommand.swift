@@ -97,7 +97,8 @@
 
             @OptionGroup var store: StoreOption
             @Argument(help: "The peer's name.") var peer: String
-            @Argument(help: "The record, as text; lines of standard input unless given.") var text: String?
+            @Argument(help: "The record, as text; each line of standard input unless given, or for -.") var text:
+                String?
             @Option(help: "The stream's name.") var stream = ""
             @Option(help: "0 (when nothing else waits) to 3 (urgent).") var priority: UInt8 = 1
             @Option(help: "After so many seconds it is no longer worth sending; never unless given.") var expires:
@@ -118,6 +119,7 @@
                 try await store.use(making: true) { store in
                     let deadline = expires.map { Date(timeIntervalSinceNow: $0) }
                     var count = 0
+                    let text = text == "-" ? nil : text
                     while let record = count == 0 ? text ?? readLine() : text == nil ? readLine() : nil {
                         try await store.append(
                             Array(record.utf8), to: peer, stream: stream, priority: .init(rawValue: priority),
@@ -161,7 +163,7 @@
 
         /// A peer's text, without what would move a terminal's cursor.
         static func printable(_ text: String) -> String {
-            String(text.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : Character($0) })
+            String(String.UnicodeScalarView(text.unicodeScalars.map { $0.isHarmless ? $0 : "\u{FFFD}" }))
         }
 
         /// The first 60 bytes: as text where it is text, as hexadecimal otherwise.

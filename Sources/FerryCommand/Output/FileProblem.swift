@@ -1,4 +1,4 @@
-import FoundationEssentials
+import Foundation
 
 /// What went wrong with a file, for people.
 enum FileProblem {
@@ -17,18 +17,33 @@ enum FileProblem {
         case .fileReadNoPermission, .fileWriteNoPermission: "the permission is missing"
         case .fileWriteOutOfSpace: "the disk is full"
         case .fileReadUnknown: "it is no file that can be read"
-        default: "\(error)"
+        default:
+            (error.underlying as? POSIXError).map { String(cString: strerror($0.code.rawValue)) }
+                ?? error.localizedDescription
         }
     }
 
     private static func text(_ error: DecodingError) -> String {
         switch error {
         case .keyNotFound(let key, let context): "\(place(context))'\(key.stringValue)' is missing"
-        case .typeMismatch(let type, let context): "\(place(context))the value is not a \(type)"
-        case .valueNotFound(let type, let context): "\(place(context))there is null in place of a \(type)"
+        case .typeMismatch(let type, let context): "\(place(context))the value is no \(name(of: type))"
+        case .valueNotFound(let type, let context): "\(place(context))there is null in place of a \(name(of: type))"
         case .dataCorrupted(let context):
             context.codingPath.isEmpty ? "it is not JSON" : "\(place(context))\(context.debugDescription)"
         @unknown default: "\(error)"
+        }
+    }
+
+    /// A type as people call it who write JSON.
+    private static func name(of type: any Any.Type) -> String {
+        switch type {
+        case is any BinaryInteger.Type: "whole number"
+        case is any BinaryFloatingPoint.Type: "number"
+        case is String.Type: "text"
+        case is Bool.Type: "true or false"
+        case is [String: Any].Type: "object"
+        case is [Any].Type: "list"
+        default: "\(type)".hasPrefix("Array<") ? "list" : "\(type)".hasPrefix("Dictionary<") ? "object" : "\(type)"
         }
     }
 

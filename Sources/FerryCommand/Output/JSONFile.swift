@@ -8,7 +8,7 @@ enum JSONFile {
             return try JSONDecoder().decode(Value.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
             throw FerryError(
-                .invalidConfiguration, "Cannot read a \(what) from '\(path)': \(FileProblem.text(error)).")
+                .unreadableFile, "Cannot read a \(what) from '\(path)': \(FileProblem.text(error)).")
         }
     }
 
@@ -16,7 +16,7 @@ enum JSONFile {
     static func text<Value: Encodable>(_ value: Value) throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        return String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
+        return String(decoding: try encoder.encode(value), as: UTF8.self).harmlessJSON + "\n"
     }
 
     /// Refuses a path that cannot be written to, before the work that the file is for.
@@ -24,7 +24,7 @@ enum JSONFile {
         let folder = URL(filePath: path).deletingLastPathComponent().path()
         guard FileManager.default.isWritableFile(atPath: folder) else {
             throw FerryError(
-                .invalidConfiguration, "Cannot write '\(path)': its folder does not exist or is not writable.")
+                .unreadableFile, "Cannot write '\(path)': its folder does not exist or is not writable.")
         }
     }
 

@@ -51,6 +51,7 @@ struct Receive: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try options.openLog()
         if let store { return try await receiveRecords(into: store) }
         let isStream = destination == "-"
         let report = TransferReport(
@@ -70,7 +71,9 @@ struct Receive: AsyncParsableCommand {
     }
 
     private func receive(_ receiver: Receiver, _ report: TransferReport) async throws {
-        let meeting = try await Meeting.open(try options.open("receiver"), listens: !connect) { report.remark($0) }
+        let meeting = try await Meeting.open(
+            try options.open("receiver"), listens: !connect, name: "\(options.transport)", onWait: { report.wait($0) }
+        ) { report.remark($0) }
         defer { meeting.close() }
         guard keep else {
             // A sender whose connection is lost comes again, and goes on.

@@ -51,6 +51,7 @@ final class ReceivingFolder: Sendable {
         let descriptor = Foundation.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw SystemFile.Failure() }
         root = SystemFile(descriptor)
+        guard faccessat(descriptor, ".", W_OK | X_OK, 0) == 0 else { throw SystemFile.Failure() }
         if isNew, let parent = try? root.opened("..", O_RDONLY | O_DIRECTORY) { try seams.synchronize(parent) }
     }
 

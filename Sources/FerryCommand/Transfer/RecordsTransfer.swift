@@ -103,9 +103,10 @@
         // MARK: Sending
 
         private func send() async throws {
-            let meeting = try await Meeting.open(try options.open("sender"), listens: listens) { [report] in
-                report.remark($0)
-            }
+            let meeting = try await Meeting.open(
+                try options.open("sender"), listens: listens, name: "\(options.transport)",
+                onWait: { [report] in report.wait($0) }
+            ) { [report] in report.remark($0) }
             defer { meeting.close() }
             var fruitless = 0
             while true {
@@ -225,7 +226,7 @@
             if line.text == nil { line.base64 = Data(record.bytes).base64EncodedString() }
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            return try Array(encoder.encode(line)) + [UInt8(ascii: "\n")]
+            return Array((String(decoding: try encoder.encode(line), as: UTF8.self).harmlessJSON + "\n").utf8)
         }
     }
 
@@ -244,9 +245,10 @@
         }
 
         private func receive() async throws {
-            let meeting = try await Meeting.open(try options.open("receiver"), listens: !connects) { [report] in
-                report.remark($0)
-            }
+            let meeting = try await Meeting.open(
+                try options.open("receiver"), listens: !connects, name: "\(options.transport)",
+                onWait: { [report] in report.wait($0) }
+            ) { [report] in report.remark($0) }
             defer { meeting.close() }
             guard keeps else {
                 var failure: (any Error)?

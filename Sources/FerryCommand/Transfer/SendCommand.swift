@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryTransports
 import Foundation
 
 /// `ferry send`: files, folders and streams to a `ferry receive`.
@@ -66,6 +67,7 @@ struct Send: AsyncParsableCommand {
     }
 
     func run() async throws {
+        try options.openLog()
         if let store { return try await sendRecords(from: store) }
         let report = TransferReport(verb: "Sent", isJSON: options.json, isQuiet: options.quiet)
         try await TransferRun.run(report) {
@@ -77,7 +79,9 @@ struct Send: AsyncParsableCommand {
 
     private func send(_ sources: [Source], _ report: TransferReport) async throws {
         let sender = Sender(sources: sources, report: report, patience: max(options.patience, .seconds(30)))
-        let meeting = try await Meeting.open(try options.open("sender"), listens: listen) { report.remark($0) }
+        let meeting = try await Meeting.open(
+            try options.open("sender"), listens: listen, name: "\(options.transport)", onWait: { report.wait($0) }
+        ) { report.remark($0) }
         defer { meeting.close() }
         var position = Sender.Position()
         var fruitless = 0
@@ -112,22 +116,35 @@ extension FerryError {
 struct Meeting {
     private let transport: any Transport
     private let listener: LinkListener?
+    private let name: String
+    private let onWait: @Sendable (String) -> Void
 
-    /// - Parameter remark: tells people what is in the way of those who are waited for, at any moment.
+    /// - Parameters:
+    ///   - name: the transport, as it was typed.
+    ///   - onWait: receives what is waited for, when that takes more than half a second.
+    ///   - remark: receives what is in the way of those who are waited for, at any moment.
     static func open(
-        _ transport: any Transport, listens: Bool, _ remark: @escaping @Sendable (String) -> Void
+        _ transport: any Transport, listens: Bool, name: String, onWait: @escaping @Sendable (String) -> Void,
+        _ remark: @escaping @Sendable (String) -> Void
     ) async throws -> Meeting {
         let listener = listens ? try await transport.listen() : nil
         listener?.onInterruption { remark($0?.message ?? "Listening again.") }
-        return Meeting(transport: transport, listener: listener)
+        if listens, name.hasSuffix(":0"), let port = listeningPort(of: transport) {
+            remark("Listening at \(name.dropLast(1))\(port).")
+        }
+        return Meeting(transport: transport, listener: listener, name: name, onWait: onWait)
     }
 
     /// The next connection.
     ///
     /// - Throws: `timedOut`, why nobody could come, or what connecting throws.
     func next(within timeout: Duration) async throws(FerryError) -> any Link {
-        guard let listener else { return try await transport.connect(timeout: timeout) }
         let time = SystemTime()
+        let limit = timeout < .seconds(86_400) ? " for up to \(TransferReport.time(timeout / .seconds(1)))" : ""
+        let wait = "Waiting\(limit) \(listener == nil ? "to connect to" : "to be connected to at") \(name)."
+        let notice = time.schedule(at: time.now + .milliseconds(500)) { onWait(wait) }
+        defer { notice.cancel() }
+        guard let listener else { return try await transport.connect(timeout: timeout) }
         // The listener ends with the task that waits for it, so it is not the task that is given up.
         let timer = time.schedule(at: time.now + timeout) { listener.close() }
         defer { timer.cancel() }

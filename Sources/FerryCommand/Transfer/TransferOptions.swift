@@ -93,6 +93,16 @@ struct TransferOptions: ParsableArguments {
         try TransferChannel(over: try logged(link), framing: framing.framing, chunkSize: chunk)
     }
 
+    /// Makes the log's file, before anything is waited for.
+    ///
+    /// - Throws: ``CommandFailure`` when it cannot be made.
+    func openLog() throws {
+        guard let log else { return }
+        do throws(FerryError) { _ = try ChunkLogFile.shared(log, framing: framing.rawValue) } catch {
+            throw CommandFailure(error.message)
+        }
+    }
+
     /// The link, with its chunks in the log where there is one.
     func logged(_ link: any Link) throws(FerryError) -> any Link {
         guard let log else { return link }

@@ -142,6 +142,12 @@ final class TransferReport: Sendable {
         say(text)
     }
 
+    /// Says what is waited for: to people at a terminal, and to programs.
+    func wait(_ text: String) {
+        emit(Event(event: "waiting", reason: text))
+        if showsLine { say(text) }
+    }
+
     /// The end of it all.
     func end(_ error: String? = nil) {
         let (items, failed, moved) = state.withLock { ($0.items, $0.failed, $0.moved) }
