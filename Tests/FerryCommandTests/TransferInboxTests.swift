@@ -147,7 +147,7 @@ import Testing
         let states: [(String, TransferInbox, Set<Int>)] = [
             ("new", TransferInbox(), [0]), ("idle", idle, [1, 6]), ("looking", looking, []),
             ("offered a part", try offered(Self.part, isWhole: false), [2, 5]),
-            ("offered the whole", try offered(Self.whole, isWhole: true), [2, 4, 5]),
+            ("offered the whole", try offered(Self.whole, isWhole: true), [4, 5]),
             ("receiving", receiving, [3, 4, 5]), ("ended", ended, []),
         ]
         for (name, state, allowed) in states {

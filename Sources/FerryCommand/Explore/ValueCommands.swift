@@ -149,7 +149,7 @@ struct Watch: AsyncParsableCommand {
             ferry watch --transport loopback "Ferry belt" --count 10
 
             Each line has the seconds since the subscription, the characteristic and the value. Ends with 0 after --count or \
-            --seconds, 1 where the peripheral was not found, refuses, or was lost, 64 for wrong usage, 130 after Ctrl-C.
+            --seconds, or when its reader has gone, 1 where the peripheral was not found, refuses, or was lost, 64 for wrong usage, 130 after Ctrl-C.
             """)
 
     @OptionGroup var options: PeerOptions

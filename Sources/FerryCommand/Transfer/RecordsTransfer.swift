@@ -226,7 +226,7 @@
             if line.text == nil { line.base64 = Data(record.bytes).base64EncodedString() }
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            return Array((String(decoding: try encoder.encode(line), as: UTF8.self).harmlessJSON + "\n").utf8)
+            return try Array(encoder.encode(line)) + [UInt8(ascii: "\n")]
         }
     }
 

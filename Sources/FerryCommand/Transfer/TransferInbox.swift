@@ -79,7 +79,7 @@ struct TransferInbox {
             }
             state = .comparing(item)
             return .compare(item, content, isWhole: isWhole)
-        case (.offered(let item, let there, _), .go(let offset)):
+        case (.offered(let item, let there, isWhole: false), .go(let offset)):
             // From the end of what is there, or anew.
             guard offset == 0 || offset == there.count else {
                 throw .noTransfer("\(offset) bytes are to be kept of \(there.count)")
