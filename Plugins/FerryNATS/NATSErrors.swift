@@ -34,7 +34,17 @@
             self.status = status
             self.code = UInt32(code.rawValue)
             var last = NATS_OK
-            if let words = nats_GetLastError(&last), last == status { text = String(cString: words) }
+            if let words = nats_GetLastError(&last), last == status { text = Self.plain(String(cString: words)) }
+        }
+
+        /// What libnats says, without where in its source it says so: `No server available: (conn.c:2088): No server available`.
+        static func plain(_ text: String) -> String {
+            var parts: [Substring] = []
+            for part in text.split(separator: ": ") {
+                let isPlace = part.hasPrefix("(") && part.hasSuffix(")") && part.contains(".c:")
+                if !isPlace, parts.last != part { parts.append(part) }
+            }
+            return parts.joined(separator: ": ")
         }
 
         /// What JetStream said in an answer.

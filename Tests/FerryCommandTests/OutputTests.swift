@@ -117,7 +117,7 @@ import Testing
         "What is wrong with a file is said in words",
         arguments: [
             ("", "it is not JSON"), ("{}", "'name' is missing"),
-            (#"{"name": "a", "source": 3}"#, "at source, the value is no text"),
+            (#"{"name": "a", "source": 3}"#, "at source, the value is not text"),
         ]) func fileProblems(text: String, problem: String) throws
     {
         let path = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UInt64.random(in: 0 ... .max)).json")

@@ -41,7 +41,16 @@ import Testing
             ("send --transport unix:none/s bad", 1, "its folder does not exist"),
             ("receive --transport unix:./s --log none/log", 1, "The log 'none/log' cannot be written"),
             ("trace $'\\xff'", 64, "Argument 2 is not UTF-8"),
+            ("send --transport unix:./s --name ../x -", 64, "no name that can be sent"),
         ]
+        #if NATS && Records
+            endings += [
+                (
+                    "gateway --transport unix:./s --store g --nats nats://127.0.0.1:1 --check", 1,
+                    "cannot be connected to (No server available for connection)."
+                )
+            ]
+        #endif
         #if Records
             endings += [
                 ("outbox list none", 1, "There is no store none."),
@@ -66,7 +75,7 @@ import Testing
             "printf '{' > bad; mkdir list; $FERRY \(arguments) < /dev/null; echo \"status $?\"")
         #expect(output.contains(words), "\(output)")
         #expect(output.hasSuffix("status \(status)\n"), "\(output)")
-        for word in ["NSCocoa", "errno", "SingleConnectionFailure", "FerryError", "Optional("] {
+        for word in ["NSCocoa", "errno", "SingleConnectionFailure", "FerryError", "Optional(", "conn.c"] {
             #expect(!output.contains(word), "\(output)")
         }
     }

@@ -59,7 +59,7 @@
                 }
                 keys = object.keys.sorted()
             } catch let failure as CommandFailure { throw failure } catch {
-                throw CommandFailure("The configuration \(path) is no JSON: \(error)")
+                throw CommandFailure("The configuration \(path) is no JSON: \(FileProblem.text(error)).")
             }
             let known = CodingKeys.allCases.map(\.rawValue)
             if let unknown = keys.first(where: { !known.contains($0) }) {
@@ -72,8 +72,8 @@
             {
                 let place = context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(
                     separator: ".")
-                throw CommandFailure("In the configuration \(path), '\(place)' must be of type \(type).")
-            } catch { throw CommandFailure("The configuration \(path) cannot be read: \(error)") }
+                throw CommandFailure("In the configuration \(path), '\(place)' must be \(FileProblem.name(of: type)).")
+            } catch { throw CommandFailure("The configuration \(path) cannot be read: \(FileProblem.text(error)).") }
         }
 
         private func require(_ holds: Bool, _ key: String, _ value: some Any, _ range: String) throws {

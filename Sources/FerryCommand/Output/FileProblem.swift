@@ -17,6 +17,7 @@ enum FileProblem {
         case .fileReadNoPermission, .fileWriteNoPermission: "the permission is missing"
         case .fileWriteOutOfSpace: "the disk is full"
         case .fileReadUnknown: "it is no file that can be read"
+        case .propertyListReadCorrupt, .fileReadCorruptFile: "it is cut or damaged"
         default:
             (error.underlying as? POSIXError).map { String(cString: strerror($0.code.rawValue)) }
                 ?? error.localizedDescription
@@ -26,8 +27,8 @@ enum FileProblem {
     private static func text(_ error: DecodingError) -> String {
         switch error {
         case .keyNotFound(let key, let context): "\(place(context))'\(key.stringValue)' is missing"
-        case .typeMismatch(let type, let context): "\(place(context))the value is no \(name(of: type))"
-        case .valueNotFound(let type, let context): "\(place(context))there is null in place of a \(name(of: type))"
+        case .typeMismatch(let type, let context): "\(place(context))the value is not \(name(of: type))"
+        case .valueNotFound(let type, let context): "\(place(context))there is null in place of \(name(of: type))"
         case .dataCorrupted(let context):
             context.codingPath.isEmpty ? "it is not JSON" : "\(place(context))\(context.debugDescription)"
         @unknown default: "\(error)"
@@ -35,15 +36,15 @@ enum FileProblem {
     }
 
     /// A type as people call it who write JSON.
-    private static func name(of type: any Any.Type) -> String {
+    static func name(of type: any Any.Type) -> String {
         switch type {
-        case is any BinaryInteger.Type: "whole number"
-        case is any BinaryFloatingPoint.Type: "number"
+        case is any BinaryInteger.Type: "a whole number"
+        case is any BinaryFloatingPoint.Type: "a number"
         case is String.Type: "text"
         case is Bool.Type: "true or false"
-        case is [String: Any].Type: "object"
-        case is [Any].Type: "list"
-        default: "\(type)".hasPrefix("Array<") ? "list" : "\(type)".hasPrefix("Dictionary<") ? "object" : "\(type)"
+        case is [String: Any].Type: "an object"
+        case is [Any].Type: "a list"
+        default: "\(type)".hasPrefix("Array<") ? "a list" : "\(type)".hasPrefix("Dictionary<") ? "an object" : "\(type)"
         }
     }
 

@@ -60,6 +60,10 @@ struct Send: AsyncParsableCommand {
 
     func validate() throws {
         guard store == nil else { return }
+        guard TransferName.parts(name) != nil else {
+            throw ValidationError(
+                "--name '\(name)' is no name that can be sent: give a relative path without . and .. in it.")
+        }
         if paths.isEmpty { throw ValidationError("Name what is to be sent: files, folders, or - for standard input.") }
         if to != nil || stream != nil || fleet || inbox != nil {
             throw ValidationError("--to, --stream, --fleet and --inbox go with --store.")
