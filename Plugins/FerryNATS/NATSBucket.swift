@@ -40,6 +40,7 @@
         ///   - expiry: after so long without a change a key must be gone; whole milliseconds, 100 ms to a year.
         ///   - replicas: on how many servers of a cluster a new one is kept.
         ///   - creates: whether to make one where there is none.
+        ///   - connection: the server's.
         /// - Throws: `natsWrongShape` for a bucket without expiry, or with another one; `natsNotFound`, `invalidConfiguration`,
         ///   `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public static func open(

@@ -17,6 +17,7 @@
         /// Watches `link`, which nobody uses directly from now on.
         ///
         /// - Parameters:
+        ///   - link: the link.
         ///   - metrics: what counts; nil for nothing.
         ///   - logger: what logs; nil for nothing.
         public init(_ link: any Link, _ metrics: LinkMetrics? = nil, logger: Logger? = nil) {

@@ -13,7 +13,7 @@
     /// over and somebody else needs the slot. Whoever is not found, or with whom nothing gets through, is tried again later and
     /// later, and takes no more than ``Configuration/attempts`` slots from others.
     ///
-    /// Peers are connected to by ``Transport/connect(to:timeout:)``. What waits for a peer that cannot be connected to waits
+    /// Peers are connected to by ``/Ferry/Transport/connect(to:timeout:)``. What waits for a peer that cannot be connected to waits
     /// until it comes.
     public final class RecordHub: Sendable {
         private struct Contact: Sendable {

@@ -11,7 +11,7 @@
     ///     try await downlink.run()                       // until its task is cancelled
     ///
     /// A peer gets each message once and in order of its stream, whichever gateway carries it: see
-    /// ``/FerryRecords/FerryRecords/RecordStore/relay(_:from:stream:to:whenFull:)``. So no gateway needs to know what another one has
+    /// ``/FerryRecords/RecordStore/relay(_:from:stream:to:whenFull:)``. So no gateway needs to know what another one has
     /// done, and what one does for a peer that it has lost does no harm.
     public final class Downlink: PeerVisitor {
         /// Where from, and within which bounds.
