@@ -14,7 +14,7 @@
     func + (a: RecordStore.Summary, b: RecordStore.Summary) -> RecordStore.Summary {
         .init(
             peer: a.peer ?? b.peer, committed: a.committed + b.committed, received: a.received + b.received,
-            isComplete: b.isComplete)
+            ending: b.ending)
     }
 
     /// Two stores in one process, with a channel over a socket between them.
@@ -292,7 +292,8 @@
             try await a.drained("b", within: .unreached)
             try await a.endExchange(with: "b", because: reason)
             let (first, second) = try await met
-            #expect(first.isComplete == (reason == nil) && second.isComplete == (reason == nil))
+            #expect(first.ending == reason.map { .calledOff($0) } ?? .complete)
+            #expect(second.ending == reason.map { .calledOff("The peer ended the exchange: \($0)") } ?? .complete)
             #expect(second.received == 1)
             await a.close()
             await b.close()

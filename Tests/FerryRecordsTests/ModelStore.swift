@@ -88,6 +88,7 @@
                     } ?? [], of: stream)
             case .acknowledge(let stream, let position):
                 forget(stream, position)
+                session.forgotten(of: stream)
             }
             return names
         }

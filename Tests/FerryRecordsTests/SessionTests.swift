@@ -17,6 +17,7 @@
     /// What the session does in its own right, message by message.
     @Suite(.tags(.records)) struct SessionTests {
         private let epoch = Epoch(generation: 1, nonce: 7)
+        private let peers = Epoch(generation: 3, nonce: 1)
 
         private func session(_ change: (inout RecordsSession.Configuration) -> Void = { _ in }) -> RecordsSession {
             var configuration = RecordsSession.Configuration()
@@ -32,7 +33,7 @@
         {
             var session = session(change)
             _ = session.nextMessage(at: .zero)
-            let hello = RecordsMessage.hello(.init(store: StoreID(high: 2, low: 2), epoch: epoch, largestRecord: 100))
+            let hello = RecordsMessage.hello(.init(store: StoreID(high: 2, low: 2), epoch: peers, largestRecord: 100))
             try session.receive(hello.encoded, at: .zero)
             session.admit(seen: nil, stored: 0)
             _ = session.nextMessage(at: .zero)
@@ -110,10 +111,17 @@
 
         @Test func whatIsOwedHasADeadline() throws {
             var silent = session()
-            let patience = RecordsSession.Configuration().patience
-            #expect(silent.nextDeadline == Timestamp.zero + patience)
-            try silent.wake(at: .zero + (patience - .nanoseconds(1)))
-            #expect(throws: FerryError.self) { try silent.wake(at: .zero + patience) }
+            let (greeting, patience) = (
+                RecordsSession.Configuration().greeting, RecordsSession.Configuration().patience
+            )
+            #expect(greeting < patience && silent.nextDeadline == Timestamp.zero + greeting)
+            try silent.wake(at: .zero + (greeting - .nanoseconds(1)))
+            #expect(throws: FerryError.self) { try silent.wake(at: .zero + greeting) }
+            // Who has said who it is may wait for its disk before it says that it knows this side.
+            let hello = RecordsMessage.hello(.init(store: StoreID(high: 2, low: 2), epoch: peers, largestRecord: 100))
+            try silent.receive(hello.encoded, at: .zero + .seconds(1))
+            #expect(silent.nextDeadline == Timestamp.zero + .seconds(1) + patience)
+            #expect(session { $0.patience = .seconds(1) }.nextDeadline == Timestamp.zero + .seconds(1))
 
             var session = try met()
             #expect(session.nextDeadline == nil)
@@ -173,9 +181,11 @@
             try session.receive(RecordsMessage.open(index: 0, name: "s", acknowledged: nil).encoded, at: .zero)
             session.found(nil, of: 0)
             _ = session.nextMessage(at: .zero)
-            func records(_ previous: UInt64, _ sequence: UInt64, _ generation: UInt64 = 1) -> [UInt8] {
+            func records(
+                _ previous: UInt64, _ sequence: UInt64, _ generation: UInt64 = 1, nonce: UInt64 = 1
+            ) -> [UInt8] {
                 RecordsMessage.records(
-                    index: 0, epoch: Epoch(generation: generation, nonce: 1), previous: previous,
+                    index: 0, epoch: Epoch(generation: generation, nonce: nonce), previous: previous,
                     [.init(sequence: sequence, bytes: [1])]
                 ).encoded
             }
@@ -184,9 +194,49 @@
             #expect(throws: FerryError.self) { try other.receive(records(6, 7, 2), at: .zero) }
             other = session
             #expect(throws: FerryError.self) { try other.receive(records(5, 6, 1), at: .zero) }
+            other = session
+            // Later than the opening in which the peer says that it is, and another opening of that number.
+            #expect(throws: FerryError.self) { try other.receive(records(5, 6, 4), at: .zero) }
+            other = session
+            #expect(throws: FerryError.self) { try other.receive(records(5, 6, 3, nonce: 2), at: .zero) }
             try session.receive(records(5, 6, 2), at: .zero)
             // The third is more than was granted.
             #expect(throws: FerryError.self) { try session.receive(records(6, 7, 2), at: .zero) }
+        }
+
+        /// However many acknowledgements come, the store is asked for one thing at a time, and has the last in the end.
+        @Test func aFloodOfAcknowledgementsMakesNothingGrow() throws {
+            var session = try met(granted: 1 << 40)
+            try offer(&session, 1, 1, records: 100)
+            while session.nextMessage(at: .zero) != nil {}
+            _ = session.takeRequests()
+            func acknowledge(_ sequence: UInt64) throws {
+                let message = RecordsMessage.committed(
+                    granted: 1 << 40, through: [.init(index: 0, sequence: sequence)])
+                try session.receive(message.encoded, at: .zero)
+            }
+            for sequence in 1...50 { try acknowledge(UInt64(sequence)) }
+            for _ in 0..<10_000 { try acknowledge(50) }
+            #expect(
+                session.takeRequests() == [.acknowledge(stream: 1, through: Position(epoch: epoch, sequence: 1))])
+            session.forgotten(of: 1)
+            let rest = RecordsSession.Request.acknowledge(stream: 1, through: Position(epoch: epoch, sequence: 50))
+            #expect(session.takeRequests() == [rest])
+            #expect(throws: FerryError.self) {
+                var other = session
+                let back = RecordsMessage.committed(granted: 1 << 40, through: [.init(index: 0, sequence: 49)])
+                try other.receive(back.encoded, at: .zero)
+            }
+            // The exchange ends while the store still forgets.
+            try acknowledge(60)
+            try acknowledge(70)
+            #expect(session.takeRequests().isEmpty)
+            let last = RecordsSession.Request.acknowledge(stream: 1, through: Position(epoch: epoch, sequence: 70))
+            #expect(session.takeUnforgotten() == [last] && session.takeUnforgotten().isEmpty)
+            session.forgotten(of: 1)
+            session.forgotten(of: 1)
+            try acknowledge(80)
+            #expect(session.takeRequests().count == 1)
         }
 
         /// A large record on a slow link: what counts is when it has left.

@@ -44,6 +44,7 @@
             configuration.capacity = store.configuration.inboxCapacity
             configuration.batch = store.configuration.batchBytes
             configuration.patience = store.configuration.patience
+            configuration.greeting = store.configuration.greeting
             state = Mutex(
                 State(
                     session: RecordsSession(
@@ -67,6 +68,8 @@
             } onCancel: {
                 fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
             }
+            // What the peer has committed by now is forgotten here too, or it would be sent again.
+            state.withLock { state in for request in state.session.takeUnforgotten() { carryOut(request, state) } }
             // What the store was asked for comes to its end, and counts; nothing more is asked of it.
             _ = try? await store.committer.perform { _, _ in }
             let (peer, isTold, failure, committed, received) = state.withLock {
@@ -77,9 +80,14 @@
                 store.watch.end(self, with: peer.number)
             }
             let reason = failure ?? FerryError(.closed, "The exchange has ended.")
-            guard reason.code == .exchangeIdle || reason.code == .disconnected else { throw reason }
-            return RecordStore.Summary(
-                peer: peer?.name, committed: committed, received: received, isComplete: reason.code == .exchangeIdle)
+            let ending: RecordStore.Summary.Ending
+            switch reason.code {
+            case .exchangeIdle: ending = .complete
+            case .exchangeEnded: ending = .calledOff(reason.message)
+            case .disconnected: ending = .linkLost(reason.message)
+            default: throw reason
+            }
+            return RecordStore.Summary(peer: peer?.name, committed: committed, received: received, ending: ending)
         }
 
         /// Ends it: what was to be said to the peer is said, and the channel closed.
@@ -95,10 +103,17 @@
 
         private static func farewell(_ error: FerryError) -> (RecordsMessage.EndCode, String) {
             switch error.code {
-            case .strangePeer: (.identity, error.message)
+            // In words that tell a stranger neither which store it should have had nor where this one is.
+            case .strangePeer:
+                (
+                    .identity,
+                    "This name or this store belongs to another peer here. The operator here can forget that one."
+                )
             case .incompatiblePeer: (.version, error.message)
             case .misbehavingPeer: (.protocolError, error.message)
-            case .diskFull, .storeFailed, .storeNotWritable, .storeDamaged: (.storage, error.message)
+            case .diskFull: (.storage, "The disk is full here.")
+            case .storeFailed, .storeNotWritable, .storeDamaged, .storeRefused:
+                (.storage, "The store failed here. Its operator is told why.")
             case .exchangeIdle: (.done, "")
             default: (.other, error.message)
             }
@@ -276,6 +291,7 @@
                     try store.acknowledge(position, of: stream, database, &book)
                 } finish: { [self] result in
                     forgotten(result)
+                    if case .success = result { act { $0.session.forgotten(of: stream) } }
                 }
             case .load(let stream, let after, let bytes):
                 store.committer.submit { database, book in

@@ -10,8 +10,28 @@
             public let committed: Int
             /// How many records the peer has sent and this side has committed, with those that it had before.
             public let received: Int
-            /// Whether it ended because a side had nothing more to do; false when the link was lost, or given up.
-            public var isComplete = true
+            /// Why it ended.
+            public var ending = Ending.complete
+            /// Whether it ended because a side had nothing more to do.
+            public var isComplete: Bool { ending == .complete }
+
+            /// Why an exchange ended.
+            public enum Ending: Sendable, Hashable {
+                /// A side had nothing more to do.
+                case complete
+                /// A side ended it before that, and said which side and why: its turn was over, or it had no slot.
+                case calledOff(String)
+                /// The link ended, in the words of the layer that noticed.
+                case linkLost(String)
+
+                /// The reason for people; `nil` when there was nothing more to do.
+                public var reason: String? {
+                    switch self {
+                    case .complete: nil
+                    case .calledOff(let reason), .linkLost(let reason): reason
+                    }
+                }
+            }
         }
 
         /// Exchanges records with the peer at the other end of a channel, both ways, until the channel ends. What was not
@@ -28,15 +48,30 @@
         ///   - peer: the peer's name, for which this side vouches; nil for what the link says who it is, and where that is good
         ///     for one connection only, for whoever had the peer's store before.
         ///   - idle: ends the exchange when nothing was to be done for so long; nil for never.
-        /// - Returns: what went through, when it was idle, or the peer was, or the peer left between two messages.
-        /// - Throws: `strangePeer`, `incompatiblePeer`, `misbehavingPeer`, `peerCannotStore`, `timedOut`, `cancelled`, `closed`
-        ///   when the store was closed or a newer exchange began, the store's errors, and the reasons why channels end.
+        /// - Returns: what went through, when it was idle, or the peer was, or a side ended it and said why, or the peer left between
+        ///   two messages: ``Summary/ending``.
+        /// - Throws: `invalidConfiguration` for a name that no peer can have, `strangePeer`, `incompatiblePeer`, `misbehavingPeer`,
+        ///   `peerCannotStore`, `timedOut`, `cancelled`, `closed` when the store was closed or a newer exchange began, the store's
+        ///   errors, and the reasons why channels end.
         @discardableResult
         public func exchange(
             over channel: MessageChannel<[UInt8], [UInt8]>, with peer: String? = nil,
             endingWhenIdle idle: Duration? = nil
         ) async throws(FerryError) -> Summary {
-            try await Exchange(self, channel, peer, idleTimeout: idle).run()
+            if let peer { try NameRule.checkPeer(peer) }
+            return try await Exchange(self, channel, peer, idleTimeout: idle).run()
+        }
+
+        /// Tells a peer why it cannot exchange now, where there is no place for an exchange; it may try again. Closes the channel.
+        ///
+        /// - Parameters:
+        ///   - channel: a channel as for ``exchange(over:with:endingWhenIdle:)``.
+        ///   - reason: for people.
+        package static func refuse(_ channel: MessageChannel<[UInt8], [UInt8]>, because reason: String) async {
+            let farewell = RecordsMessage.end(code: RecordsMessage.EndCode.other.rawValue, text: reason)
+            _ = try? await channel.send(farewell.encoded, timeout: .seconds(1))
+            try? await channel.closeAfterSending(timeout: .seconds(1))
+            channel.close()
         }
 
         /// Ends the exchange that runs with a peer, if one does. What waits by then waits on.
@@ -48,7 +83,7 @@
         /// - Throws: `closed`, `storeFailed`.
         public func endExchange(with peer: String, because reason: String? = nil) async throws(FerryError) {
             guard let id = try await read({ _, book in book.peerNames[peer] }) else { return }
-            let error = reason.map { FerryError(.disconnected, $0) }
+            let error = reason.map { FerryError(.exchangeEnded, $0) }
             watch.exchange(with: id)?.fail(error ?? FerryError(.exchangeIdle, "There is nothing more to exchange."))
         }
 

@@ -40,8 +40,11 @@
             var changed: Set<Int64>?
             var comers: [(visit: HubPlan.Visit, link: any Link)] = []
             var running: [HubPlan.Visit: Running] = [:]
+            /// How many peers are being told that there is no slot.
+            var turnedAway = 0
             var isRunning = false
-            var isClosed = false
+            /// Why the store can be used no more.
+            var end: FerryError?
             var interruption: FerryError?
             var onInterruption: (@Sendable (FerryError?) -> Void)?
             var onVisit: (@Sendable (Visit) -> Void)?
@@ -112,11 +115,11 @@
         private func serve(_ group: inout DiscardingTaskGroup) async -> FerryError {
             var news = news.makeAsyncIterator()
             while !Task.isCancelled {
-                let (isClosed, changed) = state.withLock { state in
+                let (end, changed) = state.withLock { state in
                     defer { state.changed = [] }
-                    return (state.isClosed, state.changed)
+                    return (state.end, state.changed)
                 }
-                guard !isClosed else { return FerryError(.closed, "The store \(store.path) was closed.") }
+                if let end { return end }
                 do throws(FerryError) { try await look(at: changed) } catch { return error }
                 let (steps, comers, deadline) = state.withLock { state in
                     let now = time.now
@@ -169,7 +172,7 @@
             }
             let limit = time.schedule(at: time.now + .seconds(5)) { running.task.cancel() }
             state.withLock { $0.running[visit]?.limit = limit }
-            exchange.fail(FerryError(.disconnected, "The turn is over, for another peer needs the slot."))
+            exchange.fail(FerryError(.exchangeEnded, "The turn is over, for another peer needs the slot."))
         }
 
         // MARK: Links
@@ -242,7 +245,7 @@
                             if let visit { state.comers.append((visit, link)) }
                             return visit
                         }
-                        if visit == nil { link.close() }
+                        if visit == nil { turnAway(link) }
                         wait = configuration.firstBackoff
                         tell.yield()
                     }
@@ -266,6 +269,26 @@
             }
             for comer in comers { comer.link.close() }
         }
+
+        /// Tells a peer that there is no slot for it, so that it says so to its user and tries again later; or only closes the
+        /// link, where as many are being told already as may be.
+        private func turnAway(_ link: any Link) {
+            let isTold = state.withLock { state in
+                guard state.turnedAway < Self.mostTurnedAway else { return false }
+                state.turnedAway += 1
+                return true
+            }
+            guard isTold else { return link.close() }
+            Task {
+                do throws(FerryError) {
+                    let reason = "All \(configuration.slots) slots are taken. Try again later."
+                    await RecordStore.refuse(try channel(link), because: reason)
+                } catch { link.close() }
+                state.withLock { $0.turnedAway -= 1 }
+            }
+        }
+
+        private static var mostTurnedAway: Int { 16 }
 
         // MARK: What is in the way
 
@@ -324,7 +347,7 @@
                 case .parted(let peer, let records):
                     state.plan.parted(peer, records: records, at: time.now)
                     state.changed?.insert(peer)
-                case .closed: state.isClosed = true
+                case .ended(let reason): state.end = state.end ?? reason
                 }
             }
             tell.yield()

@@ -1,4 +1,6 @@
 #if Records
+    import Ferry
+
     /// The name of a store, which it keeps from its first opening: 16 random bytes.
     public struct StoreID: Sendable, Hashable, CustomStringConvertible {
         let high: UInt64
@@ -57,6 +59,35 @@
                 }
             }
             return name + "/\(sequence)"
+        }
+    }
+
+    /// The names of streams and peers. SQLite ends a text at its first NUL, so that two such names can become one.
+    enum NameRule {
+        /// The longest name of a peer, in bytes of UTF-8.
+        static let longestPeer = 1024
+
+        /// What is wrong with a stream's name, of at most ``RecordsMessage/longestName`` bytes; `nil` for nothing.
+        static func faultOfStream(_ name: String) -> String? {
+            fault("a stream's name", name, 0...RecordsMessage.longestName)
+        }
+
+        /// What is wrong with a peer's name, of 1 to ``longestPeer`` bytes; `nil` for nothing.
+        static func faultOfPeer(_ name: String) -> String? { fault("a peer's name", name, 1...longestPeer) }
+
+        /// - Throws: `invalidConfiguration` for a peer's name that no store can keep.
+        static func checkPeer(_ name: String) throws(FerryError) {
+            guard let fault = faultOfPeer(name) else { return }
+            throw FerryError(
+                .invalidConfiguration, "No peer can have this name: \(fault). Choose another.", fate: .nothingSent)
+        }
+
+        private static func fault(_ what: String, _ name: String, _ sizes: ClosedRange<Int>) -> String? {
+            let count = name.utf8.count
+            guard sizes.contains(count) else {
+                return "\(what) has \(count) bytes; \(sizes.lowerBound) to \(sizes.upperBound) are allowed"
+            }
+            return name.utf8.contains(0) ? "\(what) has a NUL in it" : nil
         }
     }
 

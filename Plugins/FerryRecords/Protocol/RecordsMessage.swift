@@ -162,6 +162,7 @@
                 guard let name = String(validating: text, as: UTF8.self) else {
                     throw reader.failure("a stream's name is not UTF-8")
                 }
+                if let fault = NameRule.faultOfStream(name) { throw reader.failure(fault) }
                 self = .open(index: index, name: name, acknowledged: try reader.optionalPosition())
             case 0x04:
                 reader.kind = "POSITION"
@@ -176,10 +177,14 @@
                 reader.kind = "COMMITTED"
                 let granted = try reader.number("what is granted")
                 var through: [Acknowledgement] = []
+                var isNamed = [Bool](repeating: false, count: reader.isAtEnd ? 0 : Self.maximumStreams)
                 while !reader.isAtEnd {
                     let index = try reader.index()
-                    through.append(Acknowledgement(index: index, sequence: try reader.number("a sequence")))
-                    guard through.count <= Self.maximumStreams else { throw reader.failure("a stream is named twice") }
+                    guard !isNamed[index] else { throw reader.failure("stream \(index) is named twice") }
+                    isNamed[index] = true
+                    let sequence = try reader.number("a sequence")
+                    guard sequence > 0 else { throw reader.failure("the sequence of stream \(index) is 0") }
+                    through.append(Acknowledgement(index: index, sequence: sequence))
                 }
                 self = .committed(granted: granted, through: through)
             case 0x07:

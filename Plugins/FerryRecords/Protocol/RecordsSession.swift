@@ -8,43 +8,6 @@
     /// After every call it looks at all three again. At ``nextDeadline`` it calls ``wake(at:)``. Whatever throws ends the
     /// exchange; what is on the two disks is then where the next one begins.
     struct RecordsSession: Sendable, Hashable {
-        struct Configuration: Sendable, Hashable {
-            /// The largest record taken from the peer, in bytes.
-            var largestRecord = 1 << 20
-            /// What the app may leave lying of this peer's records, in costs; at least that of the largest record.
-            var capacity = 4 << 20
-            /// About how many bytes of records go into one message.
-            var batch = 8 << 10
-            /// About how many bytes of records are asked of the store at once, where it is slower than the peer.
-            var largestReadAhead = 64 << 10
-            /// How long an answer of the peer's may take.
-            var patience = Duration.seconds(60)
-        }
-
-        /// What the session wants of the store.
-        enum Request: Sendable, Hashable {
-            /// Check who the peer is; answer with ``admit(seen:stored:)``, then offer streams.
-            case meet(RecordsMessage.Hello)
-            /// Check whether this store has been where the peer says that it met it.
-            case check(Epoch?)
-            /// Look up what is there of the peer's stream; answer with ``found(_:of:)``.
-            case find(index: Int, name: String, acknowledged: Position?)
-            /// Commit what is not there yet; answer with ``stored(_:of:through:)``.
-            case store(index: Int, epoch: Epoch, [RecordsMessage.Item])
-            /// Forget own records up to the peer's position, if it is one of this store's; needs no answer.
-            case adopt(stream: Int64, Position?)
-            /// Read own records after a sequence; answer with ``loaded(_:of:)``.
-            case load(stream: Int64, after: UInt64, bytes: Int)
-            /// Forget own records up to a position; needs no answer.
-            case acknowledge(stream: Int64, through: Position)
-        }
-
-        /// A record of this side's, as it is loaded.
-        struct Loaded: Sendable, Hashable {
-            var epoch: Epoch
-            var item: RecordsMessage.Item
-        }
-
         private(set) var configuration: Configuration
         private(set) var isAdmitted = false
         private(set) var peer: RecordsMessage.Hello?
@@ -72,37 +35,14 @@
         private var occupied = 0
         private var owesAcknowledgement = false
 
-        struct OutboundStream: Sendable, Hashable {
-            enum Phase: Hashable { case offered, opening, open }
-            let id: Int64
-            let name: String
-            var priority: UInt8
-            let acknowledgedBefore: Position?
-            var phase = Phase.offered
-            /// The last sequence that was sent, and the last that the peer has committed, in this exchange.
-            var sent: UInt64 = 0
-            var acknowledged: UInt64 = 0
-            /// The epochs of what was sent and is not acknowledged, each with its last sequence.
-            var runs: [Position] = []
-            /// The last sequence that was loaded.
-            var read: UInt64 = 0
-            var loaded: [Loaded] = []
-            var loadedBytes = 0
-            var isLoading = false
-            /// The peer could have taken more while it was being loaded.
-            var isStarved = false
-            /// Nothing more was there, and none has been appended since.
-            var isExhausted = false
-            var hasNews = false
-        }
-
         private struct InboundStream: Hashable {
+            let name: String
             var isFound = false
             var owesPosition = false
             var position: Position?
             /// The last sequence that came, and the epoch that it came in.
             var received: UInt64 = 0
-            var generation: UInt64 = 0
+            var epoch: Epoch?
             var isCommittedDue = false
             var committed: UInt64 = 0
         }
@@ -118,7 +58,7 @@
             self.configuration = configuration
             readAhead = configuration.batch
             hello = RecordsMessage.Hello(store: store, epoch: epoch, largestRecord: configuration.largestRecord)
-            helloDeadline = now + configuration.patience
+            helloDeadline = now + min(configuration.greeting, configuration.patience)
         }
 
         // MARK: What the shell asks
@@ -151,11 +91,17 @@
         /// - Throws: `timedOut` when the peer owes an answer for too long.
         mutating func wake(at now: Timestamp) throws(FerryError) {
             guard let deadline = nextDeadline, deadline <= now else { return }
-            let what = helloDeadline != nil ? "has not said who it is" : "has not answered what was sent"
+            let (what, limit) =
+                if helloDeadline == nil {
+                    ("has not answered what was sent", configuration.patience)
+                } else if peer == nil {
+                    ("has not said who it is", min(configuration.greeting, configuration.patience))
+                } else {
+                    ("has not said that it knows this side", configuration.patience)
+                }
             throw FerryError(
                 .timedOut,
-                "The peer \(what) for \(configuration.patience). What it has not committed stays in the outbox; exchange again."
-            )
+                "The peer \(what) for \(limit). What it has not committed stays in the outbox; exchange again.")
         }
 
         /// Ends the exchange: the next message tells the peer why, and none follows.
@@ -183,8 +129,9 @@
                 outbound[index].hasNews = outbound[index].isLoading
                 load(index)
             } else if outbound.count < RecordsMessage.maximumStreams {
-                outbound.append(
-                    OutboundStream(id: id, name: name, priority: priority, acknowledgedBefore: acknowledged))
+                // Ferry has written acknowledgements of 0 to its stores, which no peer takes (issue 36).
+                let before = acknowledged.flatMap { $0.sequence > 0 ? $0 : nil }
+                outbound.append(OutboundStream(id: id, name: name, priority: priority, acknowledgedBefore: before))
             }
         }
 
@@ -208,6 +155,26 @@
             outbound[index].hasNews = false
             outbound[index].isStarved = false
             load(index)
+        }
+
+        /// The store has forgotten what the peer had committed of a stream.
+        mutating func forgotten(of id: Int64) {
+            guard let index = outbound.firstIndex(where: { $0.id == id }) else { return }
+            guard case .underWay(let next?) = outbound[index].forgetting else {
+                outbound[index].forgetting = .idle
+                return
+            }
+            outbound[index].forgetting = .underWay(next: nil)
+            requests.append(.acknowledge(stream: id, through: next))
+        }
+
+        /// What the peer has committed and the store was not told, once the exchange is over.
+        mutating func takeUnforgotten() -> [Request] {
+            outbound.indices.compactMap { index in
+                guard case .underWay(let next?) = outbound[index].forgetting else { return nil }
+                outbound[index].forgetting = .underWay(next: nil)
+                return .acknowledge(stream: outbound[index].id, through: next)
+            }
         }
 
         /// What the disk has of the peer's stream; nil for nothing.
@@ -253,7 +220,7 @@
         mutating func receive(_ bytes: [UInt8], at now: Timestamp) throws(FerryError) {
             let message = try RecordsMessage(bytes)
             if case .end(let code, let text) = message { throw Self.ended(code, text) }
-            if case .hello(let hello) = message { return try receive(hello) }
+            if case .hello(let hello) = message { return try receive(hello, at: now) }
             guard peer != nil else { throw broken("a message came before HELLO") }
             if case .met(let seen, let granted) = message {
                 guard !isMet else { throw broken("MET comes twice") }
@@ -269,7 +236,10 @@
                 guard index == inbound.count else {
                     throw broken("stream \(index) is opened, and the next one is \(inbound.count)")
                 }
-                inbound.append(InboundStream())
+                guard !inbound.contains(where: { $0.name == name }) else {
+                    throw broken("stream \(index) has the name of another")
+                }
+                inbound.append(InboundStream(name: name))
                 requests.append(.find(index: index, name: name, acknowledged: acknowledged))
             case .position(let index, let position):
                 guard outbound.indices.contains(index), outbound[index].phase == .opening else {
@@ -287,7 +257,7 @@
             }
         }
 
-        private mutating func receive(_ hello: RecordsMessage.Hello) throws(FerryError) {
+        private mutating func receive(_ hello: RecordsMessage.Hello, at now: Timestamp) throws(FerryError) {
             guard peer == nil else { throw broken("HELLO comes twice") }
             guard hello.lowestVersion <= 1, hello.highestVersion >= 1 else {
                 let spoken = "\(hello.lowestVersion) to \(hello.highestVersion)"
@@ -298,6 +268,7 @@
                 )
             }
             peer = hello
+            helloDeadline = now + configuration.patience
             requests.append(.meet(hello))
         }
 
@@ -312,9 +283,7 @@
                     "stream \(index) goes on after record \(previous), and record \(inbound[index].received) was the last"
                 )
             }
-            guard epoch.generation >= inbound[index].generation else {
-                throw broken("stream \(index) goes back to epoch \(epoch)")
-            }
+            try check(epoch, after: inbound[index].epoch, of: index)
             var cost = 0
             for item in items {
                 guard item.bytes.count <= configuration.largestRecord else {
@@ -324,11 +293,21 @@
                 cost += RecordsMessage.cost(of: item.bytes.count)
                 inbound[index].received = item.sequence
             }
-            inbound[index].generation = epoch.generation
+            inbound[index].epoch = epoch
             receivedCost += UInt64(cost)
             guard receivedCost <= grantTold else { throw broken("more records come than were granted") }
             occupied += cost
             requests.append(.store(index: index, epoch: epoch, items))
+        }
+
+        /// A store sends in its present opening what it appended in this one and in earlier ones, in their order.
+        private func check(_ epoch: Epoch, after last: Epoch?, of index: Int) throws(FerryError) {
+            guard let present = peer?.epoch, epoch == present || epoch.generation < present.generation else {
+                throw broken("records of stream \(index) come from epoch \(epoch), which its HELLO leaves no room for")
+            }
+            guard last == nil || epoch == last || epoch.generation > last?.generation ?? 0 else {
+                throw broken("stream \(index) goes back to epoch \(epoch)")
+            }
         }
 
         private mutating func receive(
@@ -344,11 +323,18 @@
                     throw broken(
                         "record \(acknowledgement.sequence) of stream \(index) is acknowledged, and was not sent")
                 }
+                // Said once more, it is no news to the disk.
+                guard acknowledgement.sequence > outbound[index].acknowledged else { continue }
                 outbound[index].acknowledged = acknowledgement.sequence
                 outbound[index].runs.removeAll { $0.sequence < acknowledgement.sequence }
                 guard let epoch = outbound[index].runs.first?.epoch else { continue }
                 let position = Position(epoch: epoch, sequence: acknowledgement.sequence)
-                requests.append(.acknowledge(stream: outbound[index].id, through: position))
+                switch outbound[index].forgetting {
+                case .idle:
+                    outbound[index].forgetting = .underWay(next: nil)
+                    requests.append(.acknowledge(stream: outbound[index].id, through: position))
+                case .underWay: outbound[index].forgetting = .underWay(next: position)
+                }
             }
             // A grant alone is no answer.
             if !through.isEmpty { expectAnswer(at: now) }
@@ -372,7 +358,7 @@
             case .version: FerryError(.incompatiblePeer, "The peer ended the exchange: \(text)")
             case .storage: FerryError(.peerCannotStore, "The peer cannot store records: \(text)")
             case .identity: FerryError(.strangePeer, "The peer does not take this side for who it should be: \(text)")
-            case .protocolError, .other: FerryError(.disconnected, "The peer ended the exchange: \(text)")
+            case .protocolError, .other: FerryError(.exchangeEnded, "The peer ended the exchange: \(text)")
             }
         }
     }
@@ -489,10 +475,5 @@
             outbound[index].isLoading = true
             requests.append(.load(stream: stream.id, after: stream.read, bytes: loadSize))
         }
-    }
-
-    extension RecordsSession.OutboundStream {
-        /// Whether the peer has committed all that was sent, and nothing more is at hand.
-        fileprivate var isDone: Bool { isExhausted && loaded.isEmpty && acknowledged == sent }
     }
 #endif

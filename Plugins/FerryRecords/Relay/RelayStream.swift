@@ -32,11 +32,12 @@
 
         /// - Throws: `invalidConfiguration`.
         func check() throws(FerryError) {
-            guard !origin.isEmpty, !origin.contains(":"), text.utf8.count <= RecordsMessage.longestName else {
+            guard !origin.isEmpty, !origin.contains(":"), NameRule.faultOfStream(text) == nil else {
                 throw FerryError(
                     .invalidConfiguration,
                     "\(origin.debugDescription) and \(name.debugDescription) are no origin and stream to relay: the origin has a name "
-                        + "without colons, and both together have \(RecordsMessage.longestName - Self.mark.utf8.count - 1) bytes at most.",
+                        + "without colons, and both together have \(RecordsMessage.longestName - Self.mark.utf8.count - 1) bytes at most, "
+                        + "and no NUL.",
                     fate: .nothingSent)
             }
         }

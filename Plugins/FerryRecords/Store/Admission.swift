@@ -106,7 +106,8 @@
             for waiter in admitted { waiter.continuation.resume(returning: nil) }
         }
 
-        func close() {
+        /// The store is closed, or has failed.
+        func close(_ reason: FerryError) {
             let waiting = state.withLock { state in
                 state.isClosed = true
                 defer { for name in state.peers.keys { state.peers[name]?.waiting = [] } }
@@ -114,7 +115,7 @@
             }
             for waiter in waiting {
                 waiter.continuation.resume(
-                    returning: FerryError(.closed, "The store is closed.", fate: .nothingSent))
+                    returning: FerryError(reason.code, reason.message, cause: reason.cause, fate: .nothingSent))
             }
         }
 

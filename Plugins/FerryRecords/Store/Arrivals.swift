@@ -60,6 +60,7 @@
                 statement.set(5, Int64(item.sequence))
                 try statement.write(item.bytes, at: 6, database)
             }
+            if before == 0 { try forgetOldEpochs(of: number, database) }
             stream.position = Position(epoch: epoch, sequence: last)
             let result = stream
             book.change(inbound: number) { $0 = result }
@@ -73,6 +74,20 @@
             ])
             return kept
         }
+
+        /// Makes room for one more epoch of a stream: a sender that draws a new one for each record fills no disk.
+        private func forgetOldEpochs(of number: Int64, _ database: Database) throws {
+            try database.cachedStatement(
+                sql: """
+                    DELETE FROM ferry_position WHERE stream = ?1 AND (generation, nonce) <= (
+                        SELECT generation, nonce FROM ferry_position WHERE stream = ?1
+                        ORDER BY generation DESC, nonce DESC LIMIT 1 OFFSET ?2)
+                    """
+            ).execute(arguments: [number, Self.largestEpochCount - 1])
+        }
+
+        /// The most openings of a sender of which a stream's position is remembered.
+        static var largestEpochCount: Int { 4096 }
 
         // MARK: Notices
 

@@ -28,6 +28,8 @@
             var priority: UInt8 = 0
             /// The last that an exchange of this opening has had.
             var sent: UInt64 = 0
+            /// The last of earlier openings.
+            var lastBefore: UInt64 = 0
         }
 
         struct Inbound: Sendable {
@@ -63,7 +65,11 @@
 
         static let maximumPeers = 4096
 
-        init(_ database: Database) throws { try read(database) }
+        /// Reads it, at the beginning of an opening.
+        init(_ database: Database) throws {
+            try read(database)
+            for (id, stream) in outbound { outbound[id]?.lastBefore = stream.last }
+        }
 
         /// Forgets what was not written.
         mutating func reload(_ database: Database) throws {
@@ -74,6 +80,7 @@
                 guard var stream = outbound[id] else { continue }
                 stream.last = max(stream.last, old.last)
                 stream.sent = old.sent
+                stream.lastBefore = old.lastBefore
                 outbound[id] = stream
             }
         }

@@ -8,7 +8,8 @@
     /// The one writer: whatever waits while a transaction is being synced shares the next one.
     final class Committer: Sendable {
         /// A piece of a transaction. One that throws a ``FerryError`` or a ``Refusal`` has changed nothing and fails alone; any
-        /// other error undoes the transaction, and all pieces of it fail.
+        /// other error undoes the transaction. The pieces are then done one by one where the error is of one piece only, such as a
+        /// constraint or a full disk; otherwise all of them fail, and the store with them.
         private struct Job: Sendable {
             let run: @Sendable (Database, inout Book) throws -> Void
             /// Called after the transaction, in order, and on the writer's queue: it must not block.
@@ -31,6 +32,7 @@
         private let database: Mutex<DatabaseQueue?>
         private let book: Mutex<Book>
         private let state = Mutex(State())
+        private let onFailure = Mutex<(@Sendable (FerryError) -> Void)?>(nil)
         private let queue = DispatchQueue(label: "ferry.records")
 
         init(_ path: String, _ lock: consuming StoreLock, _ database: DatabaseQueue, _ book: consuming Book) {
@@ -77,6 +79,9 @@
                 submit(body) { continuation.resume(with: $0) }
             }
         }
+
+        /// Has `body` called when the store has failed, once, on the writer's queue: it must not block.
+        func whenFailed(_ body: @escaping @Sendable (FerryError) -> Void) { onFailure.withLock { $0 = body } }
 
         /// How many pieces wait for the next transaction.
         var waitingPieces: Int { state.withLock { $0.waiting.count } }
@@ -172,14 +177,16 @@
                 for (index, job) in jobs.enumerated() { job.finish(errors[index]) }
             } catch {
                 let failure = storeError((error as? Refusal)?.cause ?? error, at: path)
-                // What only reads, or makes room, is not to fail for what somebody else wanted to write.
-                if failure.code == .diskFull, jobs.count > 1 {
+                let isOfOnePiece = [.diskFull, .storeRefused].contains(failure.code)
+                // A piece that only reads, or makes room, does not fail for what another one was to write.
+                if isOfOnePiece, jobs.count > 1 {
                     for job in jobs { commitOrRefuse([job]) }
                     return
                 }
-                // After a failed sync nobody knows what is on the disk: only opening the file anew tells.
-                if failure.code != .diskFull { state.withLock { $0.failure = failure } }
+                // After a failed sync it is unknown what is on the disk: only opening the file anew tells.
+                if !isOfOnePiece { state.withLock { $0.failure = failure } }
                 for (index, job) in jobs.enumerated() { job.finish(errors[index] ?? failure) }
+                if !isOfOnePiece { onFailure.withLock { $0 }?(failure) }
             }
         }
     }

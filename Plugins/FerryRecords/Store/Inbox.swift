@@ -178,7 +178,8 @@
             var pass = 0
             var readers: Deque<Reader> = []
             var nextReader = 0
-            var isClosed = false
+            /// What readers get from now on; `nil` while the store is open.
+            var end: Result<Entry?, FerryError>?
         }
 
         private let committer: Committer
@@ -206,12 +207,13 @@
             }
             let result = await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
-                    let isOver = state.withLock { state in
-                        if state.isClosed || Task.isCancelled { return true }
+                    let end = state.withLock { state -> Result<Entry?, FerryError>? in
+                        if let end = state.end { return end }
+                        if Task.isCancelled { return .success(nil) }
                         state.readers.append(Reader(number: number, continuation: continuation))
-                        return false
+                        return nil
                     }
-                    if isOver { continuation.resume(returning: .success(nil)) } else { turn() }
+                    if let end { continuation.resume(returning: end) } else { turn() }
                 }
             } onCancel: {
                 let reader = state.withLock { state in
@@ -225,7 +227,7 @@
         /// All that is in memory; the next page is read meanwhile.
         func atHand(_ store: RecordStore) -> [ArrivedRecord] {
             let entries = state.withLock { state in
-                guard !state.isClosed, state.readers.isEmpty else { return Deque<Entry>() }
+                guard state.end == nil, state.readers.isEmpty else { return Deque<Entry>() }
                 defer { state.buffer = [] }
                 return state.buffer
             }
@@ -237,7 +239,7 @@
         private func entryAtHand() -> Entry? {
             guard !Task.isCancelled else { return nil }
             let (entry, isLow) = state.withLock { state -> (Entry?, Bool) in
-                guard !state.isClosed, state.readers.isEmpty, let entry = state.buffer.popFirst() else {
+                guard state.end == nil, state.readers.isEmpty, let entry = state.buffer.popFirst() else {
                     return (nil, false)
                 }
                 return (entry, state.buffer.count < Self.page && !state.isLoading && !state.fresh.isEmpty)
@@ -258,14 +260,21 @@
             turn()
         }
 
-        func close() {
+        /// The store is closed, or has failed: readers get this from now on.
+        fileprivate func end(_ end: Result<Entry?, FerryError>) {
             let readers = state.withLock { state in
-                state.isClosed = true
+                state.end = state.end ?? end
                 defer { state.readers = [] }
                 return state.readers
             }
-            for reader in readers { reader.continuation.resume(returning: .success(nil)) }
+            for reader in readers { reader.continuation.resume(returning: end) }
         }
+
+        /// The store is closed: readers come to their end.
+        func close() { end(.success(nil)) }
+
+        /// The store has failed: readers throw why.
+        func fail(_ reason: FerryError) { end(.failure(reason)) }
 
         /// Gives readers what is at hand, and reads on when they want more, or soon will.
         private func turn(isReading: Bool = false) {

@@ -37,13 +37,15 @@
                         + "peer's anew, not by copying.")
             }
             let name = given ?? (identity.certainty > .connection ? identity.description : nil)
+            if let name { try NameRule.checkPeer(name) }
             let owner = book.peers.values.first { $0.store == hello.store }
             let wanted = name ?? owner?.name ?? "store:\(hello.store)"
             if let owner, owner.name != wanted {
                 throw FerryError(
                     .strangePeer,
                     "Peer \(wanted) says that its store is \(hello.store), which is peer \(owner.name)'s. Name it so, or call "
-                        + "forgetIdentity(of:) for \(owner.name) if the device has another name now.")
+                        + "forgetIdentity(of:) for \(owner.name) (`ferry outbox forget`) if the device has another name now."
+                )
             }
             guard configuration.acceptsStrangers || given != nil || book.peerNames[wanted] != nil else {
                 throw FerryError(
@@ -83,13 +85,14 @@
                 throw FerryError(
                     .strangePeer,
                     "Peer \(peer.name) had the store \(store) and now says that it is \(hello.store). If the device or its store "
-                        + "was replaced, call forgetIdentity(of:); what waits then goes to the new one.")
+                        + "was replaced, call forgetIdentity(of:) (`ferry outbox forget`); what waits then goes to the new one."
+                )
             }
             guard identity.certainty.rawValue >= peer.certainty ?? 0 else {
                 throw FerryError(
                     .strangePeer,
                     "Peer \(peer.name) is known more surely than by this link, \(identity). Pair with it again, or call "
-                        + "forgetIdentity(of:).")
+                        + "forgetIdentity(of:) (`ferry outbox forget`).")
             }
         }
 
@@ -110,9 +113,21 @@
         }
 
         /// Forgets what the peer has, if its position is one of this store's.
+        ///
+        /// - Throws: `misbehavingPeer` for a position that nothing was sent up to.
         func adopt(_ position: Position?, of number: Int64, _ database: Database, _ book: inout Book) throws -> [Part] {
             guard let stream = book.outbound[number], let peer = book.peers[stream.peer]?.name else { return [] }
             let before = stream.acknowledged
+            // An exchange of this opening has had all up to `sent`; of earlier openings only their last is known.
+            func checkSent(_ position: Position) throws(FerryError) {
+                let last = position.epoch == epoch ? stream.sent : stream.lastBefore
+                guard position.sequence <= last else {
+                    throw FerryError(
+                        .misbehavingPeer,
+                        "Peer \(peer) says that it has stream '\(stream.name)' up to \(position.sequence) of epoch \(position.epoch), "
+                            + "of which no more than \(last) was sent. Nothing is taken for sent that was not.")
+                }
+            }
             let isOwn = try position.map { position in
                 try Int64.fetchOne(
                     database, sql: "SELECT nonce FROM ferry_opening WHERE generation = ?",
@@ -125,6 +140,7 @@
                         + "\(position?.sequence ?? 0): its store comes from a backup or is new. What lies between is not sent "
                         + "again, for it is not here any more.", about: peer, database)
             }
+            if let position, isOwn == true { try checkSent(position) }
             // Of a relayed stream the peer may have had the last from another store.
             if let position, isOwn == false, RelayStream(stream.name) == nil {
                 try notice(
@@ -139,7 +155,10 @@
         func acknowledge(
             _ position: Position, of number: Int64, _ database: Database, _ book: inout Book
         ) throws -> [Part] {
-            book.change(outbound: number) { $0.acknowledged = position }
+            // Never backwards: a receiver from a backup commits again what it had committed.
+            if book.outbound[number]?.acknowledged?.isBefore(position) ?? true {
+                book.change(outbound: number) { $0.acknowledged = position }
+            }
             return try Self.remove(
                 "stream = ? AND sequence <= ? AND generation <= ?",
                 [number, Int64(position.sequence), Int64(position.epoch.generation)], database, &book)

@@ -18,12 +18,12 @@
         /// - Parameters:
         ///   - record: the bytes, at most ``Configuration/largestRecord``.
         ///   - peer: the name by which exchanges with the peer are opened, such as a link's `peer.description`.
-        ///   - stream: within a stream records keep their order. At most 128 bytes of UTF-8, 256 streams a peer.
+        ///   - stream: within a stream records keep their order. At most 128 bytes of UTF-8 without a NUL, 256 streams a peer.
         ///   - priority: streams with a record of higher priority go first, whole, until they are empty.
         ///   - expires: when it is no longer worth sending; nil for never. What has been sent by then may arrive all the same.
         ///   - whenFull: what to do at the high-water mark.
         /// - Returns: the record's name, which the peer sees too.
-        /// - Throws: `messageTooLarge`, `invalidConfiguration` for names that are too long, `outboxFull`, `cancelled`,
+        /// - Throws: `messageTooLarge`, `invalidConfiguration` for names that are too long or have a NUL, `outboxFull`, `cancelled`,
         ///   `closed`, `diskFull`, `storeFailed`. After `storeFailed` the record may be on disk all the same.
         @discardableResult
         public func append(
@@ -87,11 +87,11 @@
                         + "\(configuration.largestRecord). Raise it on both sides, or cut the record.",
                     fate: .nothingSent)
             }
-            guard stream.utf8.count <= RecordsMessage.longestName, (1...1024).contains(peer.utf8.count) else {
+            try NameRule.checkPeer(peer)
+            if let fault = NameRule.faultOfStream(stream) {
                 throw FerryError(
-                    .invalidConfiguration,
-                    "A stream's name has at most \(RecordsMessage.longestName) bytes and a peer's 1 to 1024; these have "
-                        + "\(stream.utf8.count) and \(peer.utf8.count).", fate: .nothingSent)
+                    .invalidConfiguration, "No stream can have this name: \(fault). Choose another.", fate: .nothingSent
+                )
             }
         }
 

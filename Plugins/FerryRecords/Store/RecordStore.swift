@@ -32,6 +32,8 @@
             public var batchBytes = 8 << 10
             /// How long a peer's answer may take before an exchange ends. Default 60 s.
             public var patience = Duration.seconds(60)
+            /// How long a peer may take to say who it is, before an exchange ends; ``patience``, if that is less. Default 10 s.
+            public var greeting = Duration.seconds(10)
             /// Whether peers that nothing was ever appended to, and that are not named, may leave records. Default true.
             public var acceptsStrangers = true
 
@@ -73,6 +75,12 @@
             self.wallClock = wallClock
             admission = Admission(configuration, book)
             desk = InboxDesk(committer, book)
+            // Who waits for what cannot come any more is told, and does not wait for ever.
+            committer.whenFailed { [weak admission, weak watch, weak desk] reason in
+                admission?.close(reason)
+                watch?.end(reason)
+                desk?.fail(reason)
+            }
         }
 
         /// Opens a store, and makes it when the file is not there.
@@ -161,8 +169,9 @@
 
         /// Waits until what has been called is on disk, and closes the file. Whatever waits for room ends with `closed`.
         public func close() async {
-            admission.close()
-            watch.close()
+            let reason = FerryError(.closed, "The store \(path) was closed.", fate: .nothingSent)
+            admission.close(reason)
+            watch.end(reason)
             desk.close()
             await committer.close()
         }
@@ -188,10 +197,9 @@
                 inboxCapacity >= cost && inboxCapacity <= 1 << 40, "inboxCapacity", inboxCapacity,
                 "at least largestRecord and 32, and at most 2^40")
             try require((1...1 << 24).contains(batchBytes), "batchBytes", batchBytes, "1 to 2^24")
-            guard patience > .zero else {
+            for (name, value) in [("patience", patience), ("greeting", greeting)] where value <= .zero {
                 throw FerryError(
-                    .invalidConfiguration,
-                    "RecordStore.Configuration.patience is \(patience); it must be more than zero.")
+                    .invalidConfiguration, "RecordStore.Configuration.\(name) is \(value); it must be more than zero.")
             }
         }
     }

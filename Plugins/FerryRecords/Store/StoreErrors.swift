@@ -15,6 +15,8 @@
         public static let storeNotWritable = FerryError.Code("records.storeNotWritable")
         /// The disk failed, and the store stopped so that nothing is said to be there that may not be. Open it again.
         public static let storeFailed = FerryError.Code("records.storeFailed")
+        /// The database refuses what one call wrote. Nothing of that call is stored; the store goes on.
+        public static let storeRefused = FerryError.Code("records.storeRefused")
         /// The outbox is at its high-water mark.
         public static let outboxFull = FerryError.Code("records.outboxFull")
         /// There is no such peer, stream or record.
@@ -23,6 +25,8 @@
         public static let strangePeer = FerryError.Code("records.strangePeer")
         /// Nothing was to be exchanged for as long as was asked.
         public static let exchangeIdle = FerryError.Code("records.exchangeIdle")
+        /// A side ended the exchange before all was done; the message says which side and why.
+        public static let exchangeEnded = FerryError.Code("records.exchangeEnded")
         /// The peer's disk is full or failed.
         public static let peerCannotStore = FerryError.Code("records.peerCannotStore")
     }
@@ -49,6 +53,11 @@
                 .storeDamaged,
                 "The file \(path) is damaged, or is no store of records. Keep a copy, and put a backup in its place or move it "
                     + "away for an empty store; `sqlite3 \(path) .recover` may save what is in it.", cause: error)
+        case .SQLITE_CONSTRAINT, .SQLITE_TOOBIG, .SQLITE_MISMATCH, .SQLITE_RANGE:
+            return FerryError(
+                .storeRefused,
+                "The store \(path) refuses what was to be written: \(error.message ?? "\(error.resultCode)"). Nothing of it is stored.",
+                cause: error)
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             return FerryError(
                 .storeInUse, "Another program has the database \(path) open, such as sqlite3. Close it there.",

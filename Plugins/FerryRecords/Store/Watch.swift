@@ -11,7 +11,8 @@
             /// An exchange with a peer has begun; has ended, with so many records.
             case met(Int64)
             case parted(Int64, records: Int)
-            case closed
+            /// The store was closed, or has failed.
+            case ended(FerryError)
         }
 
         private struct State {
@@ -19,7 +20,8 @@
             var exchanges: [Int64: WeakExchange] = [:]
             var watchers: [Int: AsyncStream<Void>.Continuation] = [:]
             var next = 0
-            var isClosed = false
+            /// Why nothing happens any more.
+            var end: FerryError?
         }
 
         private struct WeakExchange { weak var exchange: Exchange? }
@@ -28,14 +30,14 @@
 
         /// The exchange with a peer; one that there was is told to end, for its link is likely dead.
         func begin(_ exchange: Exchange, with peer: Int64) {
-            let (older, isClosed) = state.withLock { state in
+            let (older, end) = state.withLock { state in
                 defer { state.exchanges[peer] = WeakExchange(exchange: exchange) }
-                return (state.exchanges[peer]?.exchange, state.isClosed)
+                return (state.exchanges[peer]?.exchange, state.end)
             }
             if let older, older !== exchange {
                 older.fail(FerryError(.closed, "A newer exchange with the same peer has begun."))
             }
-            if isClosed { exchange.fail(FerryError(.closed, "The store was closed.")) }
+            if let end { exchange.fail(end) }
         }
 
         func end(_ exchange: Exchange, with peer: Int64) {
@@ -80,7 +82,7 @@
         func watch() -> AsyncStream<Void> {
             let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
             let number = state.withLock { state -> Int? in
-                guard !state.isClosed else { return nil }
+                guard state.end == nil else { return nil }
                 state.next += 1
                 state.watchers[state.next] = continuation
                 return state.next
@@ -95,15 +97,16 @@
             return stream
         }
 
-        func close() {
+        /// The store is closed, or has failed: exchanges end for this reason, and with them all who watch.
+        func end(_ reason: FerryError) {
             let (exchanges, watchers) = state.withLock { state in
-                state.isClosed = true
+                state.end = state.end ?? reason
                 defer { state.watchers = [:] }
                 return (state.exchanges.values.compactMap(\.exchange), Array(state.watchers.values))
             }
-            for exchange in exchanges { exchange.fail(FerryError(.closed, "The store was closed.")) }
+            for exchange in exchanges { exchange.fail(reason) }
             for watcher in watchers { watcher.finish() }
-            tell(.closed)
+            tell(.ended(reason))
         }
     }
 #endif
