@@ -23,6 +23,7 @@
 
         /// What ``escaped(_:with:)`` has made of a text; nil for what it makes of none.
         static func unescaped(_ text: some StringProtocol, with mark: UInt8 = 0x25) -> String? {
+            let original = String(text)
             var bytes: [UInt8] = []
             var rest = Array(text.utf8)[...]
             while let byte = rest.popFirst() {
@@ -36,7 +37,8 @@
                 bytes.append(value)
                 rest = rest.dropFirst(2)
             }
-            return String(validating: bytes, as: UTF8.self)
+            // Digits in lower case and a sign are read as numbers too, and no text is escaped so.
+            return String(validating: bytes, as: UTF8.self).flatMap { escaped($0, with: mark) == original ? $0 : nil }
         }
 
         /// A word of a subject, or a header's value, neither of which is ever empty.

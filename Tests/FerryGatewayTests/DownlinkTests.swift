@@ -251,6 +251,9 @@
             for subject in [
                 "ferry.commands.ada", "ferry.commands.ada.s.t", "ferry.command.ada.s", "ferry.commands.%.s",
                 "ferry.commands.ada.%4", "ferry.commands.ada.%FF", "ferry.commandsx.ada.s",
+                // No store keeps a NUL, and what is escaped otherwise is not found again when the peer has it.
+                "ferry.commands.ada.a%00b", "ferry.commands.ada%00.s", "ferry.commands.ada%3a1.s",
+                "ferry.commands.ada.%61", "ferry.commands.ada.%+A",
             ] {
                 #expect(names.address(subject) == nil, "\(subject)")
             }

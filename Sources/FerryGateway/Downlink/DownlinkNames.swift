@@ -20,7 +20,7 @@
             guard subject.hasPrefix(prefix + ".") else { return nil }
             let words = subject.dropFirst(prefix.count + 1).split(separator: ".", omittingEmptySubsequences: false)
             guard words.count == 2, let peer = RecordNames.name(words[0]), !peer.isEmpty,
-                let stream = RecordNames.name(words[1])
+                let stream = RecordNames.name(words[1]), !(peer + stream).utf8.contains(0)
             else { return nil }
             return (peer, stream)
         }
