@@ -1,5 +1,6 @@
 #if Records
     import ArgumentParser
+    import Ferry
     import FerryRecords
     import Foundation
     import TestSupport
@@ -30,6 +31,38 @@
                 #expect(shown.count == 3)
                 #expect(shown[1].hasPrefix("1 ") && shown[1].hasSuffix("21.5"))
                 #expect(shown[2].hasSuffix("bell\u{FFFD}"))
+            }
+        }
+
+        @Test func aPeerIsListedAndForgotten() async throws {
+            try await inFolder { path in
+                #expect(try await Outbox.Send.parse([path, "collector", "21.5"]).append() == 1)
+                let fresh = try await Outbox.Peers.parse([path]).text().split(separator: "\n")
+                #expect(fresh.last?.split(separator: " ") == ["collector", "-", "-", "-", "1", "0"])
+                let store = try RecordStore.open(path)
+                let other = try RecordStore.open(path + "-other")
+                let (near, far) = try await SocketPair.open(path + ".socket")
+                let channels = try [near, far].map { try MessageChannel(over: $0, codec: BytesCodec()) }
+                async let first = store.exchange(over: channels[0], with: "collector")
+                async let second = other.exchange(over: channels[1], with: "sender")
+                try await until("the record is there") { try await other.undone() == 1 }
+                try await until("it is forgotten here") { try await store.waiting().map(\.count) == [0] }
+                try await store.endExchange(with: "collector")
+                _ = try await (first, second)
+                await store.close()
+                await other.close()
+                let met = try await Outbox.Peers.parse([path]).text().split(separator: "\n")
+                let words = try #require(met.last).split(separator: " ").map(String.init)
+                #expect(words == ["collector", "\(other.id)", "\(other.epoch)", "address", "0", "0"])
+                #expect(
+                    try await Outbox.Forget.parse([path, "collector"]).text() == "collector can come with another store"
+                )
+                let forgotten = try await Outbox.Peers.parse([path]).text().split(separator: "\n")
+                #expect(forgotten.last?.split(separator: " ") == ["collector", "-", "-", "-", "0", "0"])
+                let stranger = await #expect(throws: CommandFailure.self) {
+                    try await Outbox.Forget.parse([path, "nobody"]).text()
+                }
+                #expect(stranger?.description.contains("knows no peer") == true)
             }
         }
 

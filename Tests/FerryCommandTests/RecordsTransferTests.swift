@@ -41,8 +41,8 @@
                 until_size first 500; kill -9 $r $s; wait $r $s 2>/dev/null
                 # All of them were accepted before the first was sent.
                 both '$FERRY receive --store in $T > second' '$FERRY send --store out $T'
-                # What was printed just before the kill may have been printed again.
-                [ $(cat first second | wc -l) -le 1501 ] && cat first second | uniq | cmp - lines && echo whole
+                # The last page that was printed before the kill may have been printed again.
+                [ $(cat first second | wc -l) -le 1628 ] && cat first second | awk '!seen[$0]++' | cmp - lines && echo whole
                 """)
             #expect(output.split(separator: "\n").suffix(3) == ["sent 0", "received 0", "whole"], "\(output)")
         }

@@ -5,6 +5,7 @@
     import Testing
 
     @testable import FerryRecords
+    @testable import RecordsWorker
 
     /// A hub says what is in the way of peers that would come, as a listener does.
     @Suite(.tags(.records, .recovery), .timeLimit(.minutes(5))) struct HubListeningTests {
@@ -42,6 +43,46 @@
             running.cancel()
             #expect(await running.value?.code == .cancelled)
             await store.close()
+        }
+
+        /// A link that says nothing has the only slot, until a peer needs it; and a peer without a slot is told so.
+        @Test func aSilentLinkGivesItsSlotUp() async throws {
+            let transport = HeldListeners()
+            let (store, other) = try (RecordStore.open(folder.file("hub")), RecordStore.open(folder.file("peer")))
+            var configuration = RecordHub.Configuration()
+            configuration.slots = 1
+            configuration.slotsForComers = 0
+            let hub = try RecordHub(store, over: transport, configuration: configuration)
+            let ended = Journal()
+            hub.onVisit { ended.add("\($0.peer ?? "stranger")") }
+            let running = Task { await #expect(throws: FerryError.self) { try await hub.run() } }
+            try await until("the hub listens") { transport.count == 1 }
+            func come() throws -> any Link {
+                let (near, far) = PacketLink.pair()
+                #expect(transport.last?.offer(near) == true)
+                return far
+            }
+            let silent = try come()
+            let farewell = try MessageChannel(over: silent, codec: BytesCodec())
+            try await other.append(bytes("1"), to: "hub")
+            var reasons: [String] = []
+            try await until("the peer has a slot") {
+                let channel = try MessageChannel(over: try come(), codec: BytesCodec())
+                let summary = try await other.exchange(over: channel, with: "hub", endingWhenIdle: .milliseconds(300))
+                if let reason = summary.ending.reason { reasons.append(reason) }
+                return summary.committed == 1
+            }
+            #expect(reasons.first?.contains("All 1 slots are taken") == true, "\(reasons)")
+            var texts: [String] = []
+            for try await message in farewell.messages {
+                if case .end(_, let text) = try RecordsMessage(message) { texts.append(text) }
+            }
+            #expect(texts == ["It has not said who it is, and another peer needs the slot."])
+            try await ended.wait(for: "stranger")
+            running.cancel()
+            _ = await running.value
+            await store.close()
+            await other.close()
         }
     }
 

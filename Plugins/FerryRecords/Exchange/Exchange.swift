@@ -26,18 +26,21 @@
         private let channel: MessageChannel<[UInt8], [UInt8]>
         private let name: String?
         private let idleTimeout: Duration?
+        private let onGreeting: (@Sendable () -> Void)?
         private let time: any TimeSource
         private let state: Mutex<State>
         private let news: AsyncStream<Void>
         private let tell: AsyncStream<Void>.Continuation
 
         init(
-            _ store: RecordStore, _ channel: MessageChannel<[UInt8], [UInt8]>, _ name: String?, idleTimeout: Duration?
+            _ store: RecordStore, _ channel: MessageChannel<[UInt8], [UInt8]>, _ name: String?, idleTimeout: Duration?,
+            onGreeting: (@Sendable () -> Void)? = nil
         ) {
             self.store = store
             self.channel = channel
             self.name = name
             self.idleTimeout = idleTimeout
+            self.onGreeting = onGreeting
             time = store.time
             var configuration = RecordsSession.Configuration()
             configuration.largestRecord = store.configuration.largestRecord
@@ -306,6 +309,7 @@
         private func met(_ result: Result<RecordStore.Meeting, any Error>) {
             if case .success(let meeting) = result {
                 state.withLock { $0.isTold = true }
+                onGreeting?()
                 store.watch.tell(.met(meeting.peer))
                 store.watch.begin(self, with: meeting.peer)
             }

@@ -62,6 +62,13 @@
             return try await Exchange(self, channel, peer, idleTimeout: idle).run()
         }
 
+        /// The same with whoever comes; `onGreeting` is called when the peer has said who it is, and must not block.
+        package func exchange(
+            over channel: MessageChannel<[UInt8], [UInt8]>, onGreeting: @escaping @Sendable () -> Void
+        ) async throws(FerryError) -> Summary {
+            try await Exchange(self, channel, nil, idleTimeout: nil, onGreeting: onGreeting).run()
+        }
+
         /// Tells a peer why it cannot exchange now, where there is no place for an exchange; it may try again. Closes the channel.
         ///
         /// - Parameters:

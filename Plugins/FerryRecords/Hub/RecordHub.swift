@@ -26,6 +26,8 @@
         private struct Running {
             let task: Task<Void, Never>
             var exchange: Exchange?
+            /// Whether the peer came.
+            let hasCome: Bool
             /// The hub wants it to end: that an attempt is given up then is no failure.
             var isCalledOff = false
             /// When its farewell has taken too long.
@@ -127,10 +129,11 @@
                     defer { state.comers = [] }
                     return (steps, state.comers, state.plan.nextDeadline(at: now))
                 }
-                for (visit, link) in comers { start(visit, &group) { await self.receive(visit, link) } }
+                for (visit, link) in comers { start(visit, hasCome: true, &group) { await self.receive(visit, link) } }
                 for step in steps {
                     switch step {
-                    case .connect(let visit, let peer): start(visit, &group) { await self.pay(visit, to: peer) }
+                    case .connect(let visit, let peer):
+                        start(visit, hasCome: false, &group) { await self.pay(visit, to: peer) }
                     case .end(let visit): callOff(visit)
                     }
                 }
@@ -143,11 +146,12 @@
 
         /// A task of its own, so that one visit can be ended.
         private func start(
-            _ visit: HubPlan.Visit, _ group: inout DiscardingTaskGroup, _ body: @escaping @Sendable () async -> Void
+            _ visit: HubPlan.Visit, hasCome: Bool, _ group: inout DiscardingTaskGroup,
+            _ body: @escaping @Sendable () async -> Void
         ) {
             let task = state.withLock { state in
                 let task = Task { await body() }
-                state.running[visit] = Running(task: task)
+                state.running[visit] = Running(task: task, hasCome: hasCome)
                 return task
             }
             group.addTask {
@@ -161,7 +165,9 @@
         }
 
         /// Ends a visit whose turn is over, or that has become needless: an exchange says so to the peer, and has 5 s for that.
-        private func callOff(_ visit: HubPlan.Visit) {
+        private func callOff(
+            _ visit: HubPlan.Visit, because reason: String = "The turn is over, for another peer needs the slot."
+        ) {
             let running = state.withLock { state in
                 state.running[visit]?.isCalledOff = true
                 return state.running[visit]
@@ -172,7 +178,7 @@
             }
             let limit = time.schedule(at: time.now + .seconds(5)) { running.task.cancel() }
             state.withLock { $0.running[visit]?.limit = limit }
-            exchange.fail(FerryError(.exchangeEnded, "The turn is over, for another peer needs the slot."))
+            exchange.fail(FerryError(.exchangeEnded, reason))
         }
 
         // MARK: Links
@@ -245,7 +251,10 @@
                             if let visit { state.comers.append((visit, link)) }
                             return visit
                         }
-                        if visit == nil { turnAway(link) }
+                        if visit == nil {
+                            callOffSilent()
+                            turnAway(link)
+                        }
                         wait = configuration.firstBackoff
                         tell.yield()
                     }
@@ -268,6 +277,15 @@
                 return state.comers
             }
             for comer in comers { comer.link.close() }
+        }
+
+        /// Takes the slot of the peer that came first of those that have not said who they are: the next that comes finds it.
+        private func callOffSilent() {
+            let oldest = state.withLock { state in
+                state.running.filter { $0.value.hasCome && !$0.value.isCalledOff && $0.value.exchange?.peerName == nil }
+                    .keys.min { $0.number < $1.number }
+            }
+            if let oldest { callOff(oldest, because: "It has not said who it is, and another peer needs the slot.") }
         }
 
         /// Tells a peer that there is no slot for it, so that it says so to its user and tries again later; or only closes the

@@ -12,7 +12,7 @@
                 One process at a time has a store open: end the one that has it first; the error says which. Records are sent by \
                 the next program that exchanges with their peer.
                 """,
-            subcommands: [List.self, Show.self, Send.self, Expire.self])
+            subcommands: [List.self, Show.self, Send.self, Expire.self, Peers.self, Forget.self])
 
         /// The store that a command is about.
         struct StoreOption: ParsableArguments {
@@ -144,6 +144,50 @@
                     return count
                 }
                 print("\(count) withdrawn")
+            }
+        }
+
+        struct Peers: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Lists the peers that the store knows, and the store that each name is bound to.")
+
+            @OptionGroup var store: StoreOption
+
+            func run() async throws { print(try await text(), terminator: "") }
+
+            func text() async throws -> String {
+                try await store.use { store in
+                    let rows = try await store.peers().map { peer in
+                        [
+                            Outbox.printable(peer.name), peer.store?.description ?? "-",
+                            peer.epoch?.description ?? "-", peer.certainty.map { "\($0)" } ?? "-", "\(peer.waiting)",
+                            "\(peer.undone)",
+                        ]
+                    }
+                    guard !rows.isEmpty else { return "The store knows no peer.\n" }
+                    return Outbox.aligned([["peer", "store", "epoch", "known by", "waiting", "undone"]] + rows)
+                }
+            }
+        }
+
+        struct Forget: AsyncParsableCommand {
+            static let configuration = CommandConfiguration(
+                abstract: "Lets a peer come with another store: a device that was replaced or reset.",
+                discussion: """
+                    A peer's name is bound to the first store that comes under it, and another one is refused. What waits for the \
+                    peer goes to the store that comes next under its name.
+                    """)
+
+            @OptionGroup var store: StoreOption
+            @Argument(help: "The peer's name, as ferry outbox peers has it.") var peer: String
+
+            func run() async throws { print(try await text()) }
+
+            func text() async throws -> String {
+                try await store.use { store in
+                    try await store.forgetIdentity(of: peer)
+                    return "\(Outbox.printable(peer)) can come with another store"
+                }
             }
         }
 

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Ferry
 import Foundation
-import Synchronization
 
 /// `ferry receive`: takes what `ferry send` sends.
 struct Receive: AsyncParsableCommand {
@@ -14,8 +13,8 @@ struct Receive: AsyncParsableCommand {
             begins anew. Files and folders have the sender's permissions without what the umask takes away. What has arrived is on \
             disk when the sender hears of it.
 
-            With --store it takes the records of ferry send --store, onto its disk and then to standard output, a line each. One \
-            that was printed just before a kill is printed again; with --json each has an id by which that shows.
+            With --store it takes the records of ferry send --store, onto its disk and then to standard output, a line each. Those \
+            that were printed just before a kill, at most 128, are printed again; with --json each has an id by which that shows.
 
             Ends with 0 when all has arrived, 1 when something has not, 64 for wrong usage, 130 after Ctrl-C.
             """)
@@ -84,6 +83,9 @@ struct Receive: AsyncParsableCommand {
                 do {
                     if try await take(link, receiver) { return }
                     failure = FerryError(.disconnected, "The sender left before it had sent everything.")
+                } catch let silence as Receiver.Silence {
+                    report.remark("\(silence)")
+                    continue
                 } catch let error as FerryError where error.isLoss {
                     failure = error
                 }
@@ -93,7 +95,7 @@ struct Receive: AsyncParsableCommand {
             }
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            let visits = Visits()
+            let places = ReceiverPlaces(64)
             var end: FerryError?
             while !Task.isCancelled {
                 let link: any Link
@@ -101,13 +103,14 @@ struct Receive: AsyncParsableCommand {
                     end = error
                     break
                 }
-                guard visits.begin() else {
+                guard let place = places.enter({ link.close() }) else {
                     link.close()
                     continue
                 }
                 group.addTask {
-                    defer { visits.end() }
-                    do { _ = try await take(link, receiver) } catch is CancellationError {} catch {
+                    defer { places.leave(place) }
+                    do { _ = try await take(link, receiver) { places.greeted(place) } } catch is CancellationError {
+                    } catch {
                         report.remark("A sender's transfer ended: \(explanation(of: error))")
                     }
                 }
@@ -119,26 +122,13 @@ struct Receive: AsyncParsableCommand {
         }
     }
 
-    /// How many senders there are at once, and no more than is sensible.
-    private final class Visits: Sendable {
-        private let count = Mutex(0)
-
-        func begin() -> Bool {
-            count.withLock { count in
-                guard count < 64 else { return false }
-                count += 1
-                return true
-            }
-        }
-
-        func end() { count.withLock { $0 -= 1 } }
-    }
-
-    private func take(_ link: any Link, _ receiver: Receiver) async throws -> Bool {
+    private func take(
+        _ link: any Link, _ receiver: Receiver, onGreeting: @escaping @Sendable () -> Void = {}
+    ) async throws -> Bool {
         let channel = try options.channel(over: link)
         defer { channel.close() }
         return try await withTaskCancellationHandler {
-            try await receiver.run(channel)
+            try await receiver.run(channel, onGreeting: onGreeting)
         } onCancel: {
             channel.close()
         }

@@ -7,13 +7,29 @@ struct Receiver: Sendable {
     /// How long the sender may be silent between two messages.
     let silence: Duration
 
+    /// How long a sender may take to its first message: a connection that says nothing holds up the next sender no longer.
+    var greeting = Duration.seconds(10)
+
+    /// The sender has said nothing at all.
+    struct Silence: Error, CustomStringConvertible {
+        let greeting: Duration
+
+        var description: String {
+            "A connection has said nothing for \(TransferReport.time(greeting / .seconds(1))). It is closed."
+        }
+    }
+
     /// Takes what comes over one channel. Returns whether the transfer is complete; false when the sender has gone before.
     ///
-    /// - Throws: `FerryError` when the connection is lost or the sender out of order, and what writing threw.
-    func run(_ channel: TransferChannel) async throws -> Bool {
+    /// - Parameter onGreeting: called at the first message.
+    /// - Throws: `Silence`; `FerryError` when the connection is lost or the sender out of order, and what writing threw.
+    func run(_ channel: TransferChannel, onGreeting: () -> Void = {}) async throws -> Bool {
         var inbox = TransferInbox()
         var found: Found?
-        while let message = try await channel.next(within: silence) {
+        var hasBegun = false
+        while let message = try await next(of: channel, hasBegun) {
+            if !hasBegun { onGreeting() }
+            hasBegun = true
             switch try inbox.receive(message) {
             case .welcome: try await channel.send(.welcome(version: TransferMessage.version))
             case .look(let item):
@@ -58,6 +74,16 @@ struct Receiver: Sendable {
             }
         }
         return false
+    }
+
+    private func next(of channel: TransferChannel, _ hasBegun: Bool) async throws -> TransferMessage? {
+        guard !hasBegun else { return try await channel.next(within: silence) }
+        do throws(FerryError) {
+            return try await channel.next(within: greeting)
+        } catch {
+            guard error.code == .timedOut else { throw error }
+            throw Silence(greeting: greeting)
+        }
     }
 
     private func refuse(_ item: TransferItem, _ reason: String, _ channel: TransferChannel) async throws {

@@ -19,6 +19,7 @@
         let inbox: String?
         let report: TransferReport
         private let isInputOver = Shared(false)
+        private let time = SystemTime()
 
         init(
             _ store: RecordStore, to peer: String, stream: String, asLines: Bool, _ options: TransferOptions,
@@ -108,58 +109,91 @@
                 onWait: { [report] in report.wait($0) }
             ) { [report] in report.remark($0) }
             defer { meeting.close() }
-            var fruitless = 0
+            var retries = RetryTimes(limit: options.patience)
             while true {
+                let start = time.now
                 let wasOver = isInputOver.value
-                let isEmpty = try await waiting() == 0
+                let wasWaiting = try await waiting()
                 let link: any Link
                 do {
-                    link = try await meeting.next(within: options.patience)
+                    // Of a fleet another one comes, which this one has not failed at.
+                    let limit = isFleet ? options.patience : max(.milliseconds(100), retries.left(at: start))
+                    link = try await meeting.next(within: limit)
                 } catch {
                     // All is there; it is only that the other side could not be told that no more comes.
-                    if wasOver && isEmpty && fruitless > 0 { return }
-                    throw error
-                }
-                let channel = try options.recordsChannel(over: link)
-                do {
-                    // A peer that was never met has nothing to be forgotten.
-                    if isFleet { try? await store.forgetIdentity(of: peer) }
-                    let wasWaiting = try await waiting()
-                    let isComplete =
-                        wasOver
-                        ? try await store.exchange(over: channel, with: peer, endingWhenIdle: .milliseconds(300))
-                            .isComplete
-                        : try await exchangeWhileInputComes(channel)
-                    let isWaiting = try await waiting()
-                    if isComplete, isInputOver.value, isWaiting == 0 { return }
-                    fruitless = isWaiting < wasWaiting || !wasOver ? 0 : fruitless + 1
-                } catch let error as FerryError where error.isLoss || isFleet && error.code == .peerCannotStore {
+                    if wasOver, wasWaiting == 0, retries.reason != nil { return }
                     try Task.checkCancellation()
-                    fruitless += 1
-                    // Of a fleet another one comes, which this one has not failed at.
-                    guard isFleet || fruitless < 5 else { throw error }
+                    guard let reason = retries.reason else { throw error }
+                    throw try await givenUp(reason)
                 }
+                let outcome = try await exchange(over: link, wasOver)
+                let isWaiting = try await waiting()
+                if outcome.isComplete, isInputOver.value, isWaiting == 0 { return }
+                // The other side is there, and takes what comes as it can.
+                let isCollecting = outcome.isComplete && !wasOver
+                if outcome.hasMoved || isWaiting < wasWaiting || isCollecting { retries.moved() }
                 if !wasOver && isInputOver.value { continue }
-                guard isFleet || fruitless < 5 else {
-                    throw Refusal(
-                        "\(try await waiting()) records wait, and the other side does not take them. They stay in the store; "
-                            + "ferry outbox show has them.")
-                }
-                report.remark("The connection was lost. Trying again.")
+                let reason = outcome.reason ?? "The other side takes no more at present."
+                let pause = retries.failed(reason, from: start, at: time.now, chance: .random(in: 0...1))
+                guard isFleet || pause != nil else { throw try await givenUp(reason) }
+                report.remark("\(reason) Trying again.")
+                // Who listens is come to again at the other side's pace.
+                if !listens, let pause { try await time.sleep(for: pause) }
             }
         }
 
+        private struct Outcome {
+            var isComplete = false
+            /// Whether records crossed, either way.
+            var hasMoved = false
+            /// Why it ended before all was done.
+            var reason: String?
+        }
+
+        /// One exchange over a link.
+        ///
+        /// - Throws: what trying again does not help against.
+        private func exchange(over link: any Link, _ isInputOver: Bool) async throws -> Outcome {
+            let channel = try options.recordsChannel(over: link)
+            do {
+                // A peer that was never met has nothing to be forgotten.
+                if isFleet { try? await store.forgetIdentity(of: peer) }
+                let summary =
+                    isInputOver
+                    ? try await store.exchange(over: channel, with: peer, endingWhenIdle: .milliseconds(300))
+                    : try await exchangeWhileInputComes(channel)
+                return Outcome(
+                    isComplete: summary.isComplete, hasMoved: summary.committed + summary.received > 0,
+                    reason: summary.ending.reason)
+            } catch let error as FerryError where error.isLoss || error.code == .peerCannotStore {
+                try Task.checkCancellation()
+                return Outcome(reason: error.message)
+            }
+        }
+
+        private func givenUp(_ reason: String) async throws -> Refusal {
+            let count = try await waiting()
+            return Refusal(
+                "\(reason) \(count) record\(count == 1 ? " waits" : "s wait"), and the other side has taken none for "
+                    + "\(TransferReport.time(options.timeout)). They stay in the store; ferry outbox show has them.")
+        }
+
         /// Until the link is lost, or the input is over and all of it there, which the other side is told.
-        private func exchangeWhileInputComes(_ channel: MessageChannel<[UInt8], [UInt8]>) async throws -> Bool {
-            try await withThrowingTaskGroup(of: Bool.self) { group in
-                group.addTask { try await store.exchange(over: channel, with: peer).isComplete }
+        private func exchangeWhileInputComes(
+            _ channel: MessageChannel<[UInt8], [UInt8]>
+        ) async throws -> RecordStore.Summary {
+            try await withThrowingTaskGroup(of: RecordStore.Summary.self) { group in
+                group.addTask { try await store.exchange(over: channel, with: peer) }
                 group.addTask {
                     while !isInputOver.value { try await Task.sleep(for: .milliseconds(20)) }
                     do { try await store.drained(peer, within: .seconds(10)) } catch let error as FerryError
                         where error.code == .timedOut
                     {
                         // It takes longer, or something is in its way: from here on as if the input had been there at first.
-                        return false
+                        while true {
+                            try await store.endExchange(with: peer, because: "The input is over.")
+                            try await Task.sleep(for: .milliseconds(50))
+                        }
                     }
                     while true {
                         try await store.endExchange(with: peer)
@@ -167,7 +201,8 @@
                     }
                 }
                 defer { group.cancelAll() }
-                return try await group.next() ?? false
+                guard let summary = try await group.next() else { throw CancellationError() }
+                return summary
             }
         }
 
@@ -209,24 +244,36 @@
             try Task.checkCancellation()
         }
 
+        /// A page at a time: one write to the output, and one to the disk.
         private func write() async throws {
-            for try await record in store.inbox {
-                let line = try text(of: record)
-                try await SystemFile.run { try output.write(line[...]) }
-                try await record.done()
+            let encoder = JSONEncoder()
+            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+            var records = store.inbox.makeAsyncIterator()
+            while let page = try await records.page() {
+                var lines: [UInt8] = []
+                var last: [Int64: ArrivedRecord.Place] = [:]
+                for record in page {
+                    if isJSON {
+                        lines += try encoder.encode(line(of: record))
+                    } else {
+                        lines += record.bytes
+                    }
+                    lines.append(UInt8(ascii: "\n"))
+                    last[record.place.stream] = record.place
+                }
+                let text = lines
+                try await SystemFile.run { try output.write(text[...]) }
+                try await store.done(through: Array(last.values))
             }
         }
 
-        private func text(of record: ArrivedRecord) throws -> [UInt8] {
-            guard isJSON else { return record.bytes + [UInt8(ascii: "\n")] }
+        private func line(of record: ArrivedRecord) -> Line {
             var line = Line(
                 id: "\(record.id)", peer: record.peer, stream: record.origin?.stream ?? record.id.stream,
                 sequence: record.origin?.sequence ?? record.id.sequence, origin: record.origin?.name)
             line.text = String(validating: record.bytes, as: UTF8.self)
             if line.text == nil { line.base64 = Data(record.bytes).base64EncodedString() }
-            let encoder = JSONEncoder()
-            encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-            return try Array(encoder.encode(line)) + [UInt8(ascii: "\n")]
+            return line
         }
     }
 
@@ -251,32 +298,34 @@
             ) { [report] in report.remark($0) }
             defer { meeting.close() }
             guard keeps else {
-                var failure: (any Error)?
+                var before: (any Error)?
                 while true {
                     let link: any Link
-                    do { link = try await meeting.next(within: options.patience) } catch { throw failure ?? error }
+                    do { link = try await meeting.next(within: options.patience) } catch { throw before ?? error }
+                    let failure: FerryError
                     do {
-                        if try await take(link) { return }
-                        failure = FerryError(.disconnected, "The sender left before it had sent everything.")
+                        guard let reason = try await take(link).ending.reason else { return }
+                        failure = FerryError(
+                            .disconnected, "The sender left before it had sent everything: \(reason)")
                     } catch let error as FerryError where error.isLoss {
                         failure = error
                     }
+                    before = failure
                     try Task.checkCancellation()
-                    report.remark("The connection was lost; waiting for the sender to come again.")
+                    report.remark("\(explanation(of: failure)) Waiting for the sender to come again.")
                 }
             }
-            let count = Shared(0)
+            let places = ReceiverPlaces(64)
             await withDiscardingTaskGroup { group in
                 while !Task.isCancelled {
                     guard let link = try? await meeting.next(within: .seconds(31_536_000)) else { break }
-                    guard count.change({ $0 += $0 < 64 ? 1 : 64 }) <= 64 else {
-                        count.change { $0 -= 64 }
+                    guard let place = places.enter({ link.close() }) else {
                         link.close()
                         continue
                     }
                     group.addTask {
-                        defer { count.change { $0 -= 1 } }
-                        do { _ = try await take(link) } catch  where !Task.isCancelled {
+                        defer { places.leave(place) }
+                        do { _ = try await take(link) { places.greeted(place) } } catch  where !Task.isCancelled {
                             report.remark("A sender's exchange ended: \(explanation(of: error))")
                         } catch {}
                     }
@@ -285,20 +334,11 @@
             try Task.checkCancellation()
         }
 
-        private final class Shared: Sendable {
-            private let content: Mutex<Int>
-            init(_ value: Int) { content = Mutex(value) }
-            @discardableResult func change(_ body: (inout Int) -> Void) -> Int {
-                content.withLock { value in
-                    body(&value)
-                    return value
-                }
-            }
-        }
-
-        /// - Returns: whether the sender has sent everything.
-        private func take(_ link: any Link) async throws -> Bool {
-            try await store.exchange(over: try options.recordsChannel(over: link)).isComplete
+        /// - Parameter onGreeting: called when the sender has said who it is.
+        private func take(
+            _ link: any Link, onGreeting: @escaping @Sendable () -> Void = {}
+        ) async throws -> RecordStore.Summary {
+            try await store.exchange(over: try options.recordsChannel(over: link), onGreeting: onGreeting)
         }
     }
 

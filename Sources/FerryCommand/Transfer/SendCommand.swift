@@ -18,7 +18,7 @@ struct Send: AsyncParsableCommand {
 
             With --store what is given goes into a store of records first, and leaves it when it is on the other side's disk: \
             each file, or each line with --lines, once and in order, whatever is killed or lost. The same command without files \
-            goes on with what waits. It needs ferry receive --store on the other side, and a build with the trait Records.
+            goes on with what waits. A receiver that refuses or takes nothing is tried again, until --timeout has gone by. It needs ferry receive --store on the other side, and a build with the trait Records.
 
             What cannot be sent from a folder (links, pipes, names that are not UTF-8) and a file that changes while it is sent fail, \
             and the rest arrives.
