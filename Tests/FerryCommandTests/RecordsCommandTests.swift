@@ -84,7 +84,7 @@
                     let channel = try MessageChannel(over: link, codec: BytesCodec())
                     switch count {
                     case 1...3: link.close()
-                    case 4...6: await RecordStore.refuse(channel, because: "All slots are taken.")
+                    case 4...6: await store.refuse(channel, because: "All slots are taken.")
                     default:
                         try await other.exchange(over: channel)
                         if try await store.waiting().map(\.count) == [0] { listener.close() }
@@ -107,7 +107,7 @@
                 let refusing = Task {
                     for await link in listener.links {
                         let channel = try MessageChannel(over: link, codec: BytesCodec())
-                        await RecordStore.refuse(channel, because: "All slots are taken.")
+                        await store.refuse(channel, because: "All slots are taken.")
                     }
                 }
                 let error = await #expect(throws: Refusal.self) { try await sender(store, options).run([]) }

@@ -107,6 +107,12 @@
             #expect(error?.message.contains(what) == true, "\(error?.message ?? "")")
         }
 
+        @Test func aPeersWordsDoNotMoveTheCursor() throws {
+            let bytes: [UInt8] = [0x07, 0x00] + Array("\u{1B}[2Jgone\r\u{85}\n".utf8) + [0xFF]
+            let expected = RecordsMessage.end(code: 0, text: "\u{FFFD}[2Jgone\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}")
+            #expect(try RecordsMessage(bytes) == expected)
+        }
+
         @Test func anyBytesAreAMessageOrAnError() throws {
             var random = SplitMix64(seed: 21)
             for _ in 0..<20_000 {

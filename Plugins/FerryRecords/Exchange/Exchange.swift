@@ -117,6 +117,7 @@
             case .diskFull: (.storage, "The disk is full here.")
             case .storeFailed, .storeNotWritable, .storeDamaged, .storeRefused:
                 (.storage, "The store failed here. Its operator is told why.")
+            case .closed: (.other, "The store is closed here, or a newer exchange with the same peer has begun.")
             case .exchangeIdle: (.done, "")
             default: (.other, error.message)
             }

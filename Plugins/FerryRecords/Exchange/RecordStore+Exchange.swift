@@ -74,10 +74,14 @@
         /// - Parameters:
         ///   - channel: a channel as for ``exchange(over:with:endingWhenIdle:)``.
         ///   - reason: for people.
-        package static func refuse(_ channel: MessageChannel<[UInt8], [UInt8]>, because reason: String) async {
+        package func refuse(_ channel: MessageChannel<[UInt8], [UInt8]>, because reason: String) async {
             let farewell = RecordsMessage.end(code: RecordsMessage.EndCode.other.rawValue, text: reason)
-            _ = try? await channel.send(farewell.encoded, timeout: .seconds(1))
-            try? await channel.closeAfterSending(timeout: .seconds(1))
+            let limit = time.schedule(at: time.now + .seconds(5)) { channel.close() }
+            defer { limit.cancel() }
+            _ = try? await channel.send(farewell.encoded)
+            // Read, for a socket that is closed with unread messages takes the farewell back; the peer closes the channel.
+            var messages = channel.messages.makeAsyncIterator()
+            while let _ = try? await messages.next() {}
             channel.close()
         }
 

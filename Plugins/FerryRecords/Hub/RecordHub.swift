@@ -49,6 +49,8 @@
             var end: FerryError?
             var interruption: FerryError?
             var onInterruption: (@Sendable (FerryError?) -> Void)?
+            /// The changes of `interruption` that are being told.
+            var untold: [FerryError?] = []
             var onVisit: (@Sendable (Visit) -> Void)?
         }
 
@@ -300,7 +302,7 @@
             Task {
                 do throws(FerryError) {
                     let reason = "All \(configuration.slots) slots are taken. Try again later."
-                    await RecordStore.refuse(try channel(link), because: reason)
+                    await store.refuse(try channel(link), because: reason)
                 } catch { link.close() }
                 state.withLock { $0.turnedAway -= 1 }
             }
@@ -327,13 +329,23 @@
         }
 
         private func interrupted(by reason: FerryError?) {
-            let told = state.withLock { state -> (@Sendable (FerryError?) -> Void)? in
+            let isFirst = state.withLock { state in
                 // A new attempt that fails as the last one did is no news.
-                guard reason?.message != state.interruption?.message else { return nil }
+                guard reason?.message != state.interruption?.message else { return false }
                 state.interruption = reason
-                return state.onInterruption
+                state.untold.append(reason)
+                return state.untold.count == 1
             }
-            told?(reason)
+            // One thread tells all, in their order: a reason is never told after its end.
+            var isTelling = isFirst
+            while isTelling {
+                let (body, next) = state.withLock { ($0.onInterruption, $0.untold[0]) }
+                body?(next)
+                isTelling = state.withLock { state in
+                    state.untold.removeFirst()
+                    return !state.untold.isEmpty
+                }
+            }
         }
 
         // MARK: Visits

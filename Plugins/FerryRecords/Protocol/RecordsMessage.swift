@@ -190,8 +190,11 @@
             case 0x07:
                 reader.kind = "END"
                 let code = try reader.byte("the code")
-                // For people: cut, and repaired where it is no text.
-                self = .end(code: code, text: String(decoding: reader.rest.prefix(1024), as: UTF8.self))
+                // For people: cut, repaired where it is no text, and without what would move a terminal's cursor.
+                let text = String(decoding: reader.rest.prefix(1024), as: UTF8.self).unicodeScalars.map {
+                    $0.properties.generalCategory == .control ? "\u{FFFD}" : $0
+                }
+                self = .end(code: code, text: String(String.UnicodeScalarView(text)))
                 return
             case let kind:
                 throw reader.failure("the kind of message is \(kind), and there are 1 to 7")
