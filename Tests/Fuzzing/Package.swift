@@ -6,7 +6,7 @@ import PackageDescription
 let package = Package(
     name: "ferry-fuzzing",
     platforms: [.macOS(.v26)],
-    dependencies: [.package(name: "ferry", path: "../..")],
+    dependencies: [.package(name: "ferry", path: "../..", traits: ["Records"])],
     targets: [
         .executableTarget(
             name: "FuzzSequenced",
@@ -18,6 +18,11 @@ let package = Package(
             name: "FuzzTransfer",
             dependencies: [
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerrySequenced", package: "ferry"),
+            ]),
+        .executableTarget(
+            name: "FuzzRecords",
+            dependencies: [
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerryRecords", package: "ferry"),
             ]),
         .executableTarget(
             name: "FuzzHost",
