@@ -41,7 +41,7 @@
             var times = RetryTimes(limit: .seconds(60))
             var now = Timestamp.zero
             var pauses: [Duration] = []
-            while let pause = times.failed("why", from: now, at: now, chance: 1) {
+            while let pause = times.failed("why", at: now, chance: 1) {
                 pauses.append(pause)
                 now = now + pause
                 try #require(pauses.count < 1000)
@@ -52,7 +52,7 @@
             #expect(times.reason == "why" && times.left(at: now) == .zero)
             times.moved()
             #expect(times.reason == nil && times.left(at: now) == .seconds(60))
-            #expect(times.failed("other", from: now, at: now, chance: 0) == .milliseconds(50))
+            #expect(times.failed("other", at: now, chance: 0) == .milliseconds(50))
         }
 
         @Test func theSilentGiveTheirPlacesUp() {

@@ -14,7 +14,7 @@
     func + (a: RecordStore.Summary, b: RecordStore.Summary) -> RecordStore.Summary {
         .init(
             peer: a.peer ?? b.peer, committed: a.committed + b.committed, received: a.received + b.received,
-            ending: b.ending)
+            ending: b.ending, heldUp: b.heldUp)
     }
 
     /// Two stores in one process, with a channel over a socket between them.
@@ -369,11 +369,13 @@
             let b = try open("b") { $0.largestRecord = 100 }
             let large = try await a.append([UInt8](repeating: 0, count: 101), to: "b", stream: "large")
             try await a.append(bytes("small"), to: "b", stream: "small")
+            var heldUp: [RecordStore.Summary.HeldUp] = []
             // The large one waits for good, so that both meet until the small one is there, however slow the machine is.
             try await until("the small one arrives") {
-                try await meet(a, b, times: 1)
+                heldUp = try await meet(a, b, times: 1).0.heldUp
                 return try await leftOver(b) > 0
             }
+            #expect(heldUp == [.init(stream: "large", sequence: 1, bytes: 101, largest: 100)])
             #expect(try await take(1, from: b) == ["small"])
             #expect(try await a.receipt(of: large, to: "b") == .handedOver)
             // From now on it is known.

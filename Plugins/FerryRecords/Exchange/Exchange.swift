@@ -75,8 +75,8 @@
             state.withLock { state in for request in state.session.takeUnforgotten() { carryOut(request, state) } }
             // What the store was asked for comes to its end, and counts; nothing more is asked of it.
             _ = try? await store.committer.perform { _, _ in }
-            let (peer, isTold, failure, committed, received) = state.withLock {
-                ($0.peer, $0.isTold, $0.failure, $0.committed, $0.received)
+            let (peer, isTold, failure, committed, received, heldUp) = state.withLock {
+                ($0.peer, $0.isTold, $0.failure, $0.committed, $0.received, $0.session.heldUp)
             }
             if let peer {
                 if isTold { store.watch.tell(.parted(peer.number, records: committed + received)) }
@@ -90,7 +90,8 @@
             case .disconnected: ending = .linkLost(reason.message)
             default: throw reason
             }
-            return RecordStore.Summary(peer: peer?.name, committed: committed, received: received, ending: ending)
+            return RecordStore.Summary(
+                peer: peer?.name, committed: committed, received: received, ending: ending, heldUp: heldUp)
         }
 
         /// Ends it: what was to be said to the peer is said, and the channel closed.

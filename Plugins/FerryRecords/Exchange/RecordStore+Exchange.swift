@@ -12,8 +12,22 @@
             public let received: Int
             /// Why it ended.
             public var ending = Ending.complete
+            /// Records that are larger than the peer takes. Each holds its stream up until it is cancelled.
+            public var heldUp: [HeldUp] = []
             /// Whether it ended because a side had nothing more to do.
             public var isComplete: Bool { ending == .complete }
+
+            /// A record that the peer never takes.
+            public struct HeldUp: Sendable, Hashable {
+                /// The stream that it holds up.
+                public let stream: String
+                /// Its place in the stream.
+                public let sequence: UInt64
+                /// Its size.
+                public let bytes: Int
+                /// The largest record that the peer takes, in bytes.
+                public let largest: Int
+            }
 
             /// Why an exchange ended.
             public enum Ending: Sendable, Hashable {

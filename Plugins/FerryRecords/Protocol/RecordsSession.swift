@@ -451,10 +451,12 @@
             return count <= peer.largestRecord && granted - sentCost >= UInt64(RecordsMessage.cost(of: count))
         }
 
-        /// The streams whose next record the peer can never take, each with that record's size.
-        var blocked: [(stream: String, sequence: UInt64, count: Int)] {
+        /// The records that the peer never takes, each the next of its stream.
+        var heldUp: [RecordStore.Summary.HeldUp] {
             outbound.filter(isBlocked).compactMap { stream in
-                stream.loaded.first.map { (stream.name, $0.item.sequence, $0.item.bytes.count) }
+                guard let item = stream.loaded.first?.item, let peer else { return nil }
+                return .init(
+                    stream: stream.name, sequence: item.sequence, bytes: item.bytes.count, largest: peer.largestRecord)
             }
         }
 

@@ -111,13 +111,12 @@
             defer { meeting.close() }
             var retries = RetryTimes(limit: options.patience)
             while true {
-                let start = time.now
                 let wasOver = isInputOver.value
                 let wasWaiting = try await waiting()
                 let link: any Link
                 do {
                     // Of a fleet another one comes, which this one has not failed at.
-                    let limit = isFleet ? options.patience : max(.milliseconds(100), retries.left(at: start))
+                    let limit = isFleet ? options.patience : max(.milliseconds(100), retries.left(at: time.now))
                     link = try await meeting.next(within: limit)
                 } catch {
                     // All is there; it is only that the other side could not be told that no more comes.
@@ -129,12 +128,18 @@
                 let outcome = try await exchange(over: link, wasOver)
                 let isWaiting = try await waiting()
                 if outcome.isComplete, isInputOver.value, isWaiting == 0 { return }
+                // Trying again does not make it smaller.
+                if !isFleet, wasOver, isWaiting == wasWaiting, let record = outcome.heldUp.first {
+                    throw Refusal(
+                        "Record \(record.sequence) of stream '\(record.stream.forTerminal)' has \(record.bytes) bytes, and the other "
+                            + "side takes at most \(record.largest). \(Self.count(isWaiting)) in the store.")
+                }
                 // The other side is there, and takes what comes as it can.
                 let isCollecting = outcome.isComplete && !wasOver
                 if outcome.hasMoved || isWaiting < wasWaiting || isCollecting { retries.moved() }
                 if !wasOver && isInputOver.value { continue }
                 let reason = outcome.reason ?? "The other side takes no more at present."
-                let pause = retries.failed(reason, from: start, at: time.now, chance: .random(in: 0...1))
+                let pause = retries.failed(reason, at: time.now, chance: .random(in: 0...1))
                 guard isFleet || pause != nil else { throw try await givenUp(reason) }
                 report.remark("\(reason) Trying again.")
                 // Who listens is come to again at the other side's pace.
@@ -148,6 +153,8 @@
             var hasMoved = false
             /// Why it ended before all was done.
             var reason: String?
+            /// Records that the other side never takes.
+            var heldUp: [RecordStore.Summary.HeldUp] = []
         }
 
         /// One exchange over a link.
@@ -164,7 +171,7 @@
                     : try await exchangeWhileInputComes(channel)
                 return Outcome(
                     isComplete: summary.isComplete, hasMoved: summary.committed + summary.received > 0,
-                    reason: summary.ending.reason)
+                    reason: summary.ending.reason, heldUp: summary.heldUp)
             } catch let error as FerryError where error.isLoss || error.code == .peerCannotStore {
                 try Task.checkCancellation()
                 return Outcome(reason: error.message)
@@ -172,11 +179,12 @@
         }
 
         private func givenUp(_ reason: String) async throws -> Refusal {
-            let count = try await waiting()
-            return Refusal(
-                "\(reason) \(count) record\(count == 1 ? " waits" : "s wait"), and the other side has taken none for "
-                    + "\(TransferReport.time(options.timeout)). They stay in the store; ferry outbox show has them.")
+            Refusal(
+                "\(reason) The other side has taken nothing for \(TransferReport.time(options.timeout)). "
+                    + "\(Self.count(try await waiting())) in the store; ferry outbox show has them.")
         }
+
+        private static func count(_ count: Int) -> String { count == 1 ? "1 record waits" : "\(count) records wait" }
 
         /// Until the link is lost, or the input is over and all of it there, which the other side is told.
         private func exchangeWhileInputComes(

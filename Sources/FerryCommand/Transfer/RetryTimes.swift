@@ -6,7 +6,7 @@
     struct RetryTimes: Sendable {
         /// How long to go on without progress.
         let limit: Duration
-        /// Since when nothing has gone through; `nil` when something has, or nothing was tried.
+        /// The first failure since something has gone through; `nil` without one.
         private(set) var since: Timestamp?
         /// The end of the last attempt, for people.
         private(set) var reason: String?
@@ -20,15 +20,13 @@
         /// Something has gone through.
         mutating func moved() { self = RetryTimes(limit: limit) }
 
-        /// An attempt has failed that began at `start`.
+        /// An attempt has failed, however long it has lasted: a link that is lost after a quiet night is worth the whole time.
         ///
         /// - Parameters:
         ///   - chance: 0 to 1; of many senders that were refused together, each comes at another moment.
         /// - Returns: how long to wait before the next; `nil` when the time is over.
-        mutating func failed(
-            _ reason: String, from start: Timestamp, at now: Timestamp, chance: Double
-        ) -> Duration? {
-            since = since ?? start
+        mutating func failed(_ reason: String, at now: Timestamp, chance: Double) -> Duration? {
+            since = since ?? now
             self.reason = reason
             let left = left(at: now)
             guard left > .zero else { return nil }
