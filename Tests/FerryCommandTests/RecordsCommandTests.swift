@@ -119,6 +119,33 @@
             }
         }
 
+        /// Whatever a stranger says, the next sender is waited for.
+        @Test func aStrangerEndsNoReceiver() async throws {
+            try await inFolder { folder in
+                let options = try TransferOptions.parse(["--transport", "unix:\(folder)s", "--json"])
+                let (store, other) = try (RecordStore.open(folder + "out"), RecordStore.open(folder + "in"))
+                let receiver = RecordsReceiver(
+                    store: other, options: options, connects: false, keeps: false, report: report)
+                let receiving = Task { try await receiver.run() }
+                let hello = RecordsMessage.Hello(
+                    lowestVersion: 7, highestVersion: 9, store: store.id, epoch: store.epoch, largestRecord: 1)
+                for message in [[9], RecordsMessage.hello(hello).encoded, [3, 0, 0, 0]] {
+                    let link = try await options.open("sender").connect(timeout: .unreached)
+                    let channel = try MessageChannel(over: link, codec: BytesCodec())
+                    _ = try await channel.send(message)
+                    var messages = channel.messages.makeAsyncIterator()
+                    while let _ = try? await messages.next() {}
+                }
+                try await store.append([1], to: "receiver")
+                try await sender(store, options).run([])
+                try await receiving.value
+                #expect(try await other.undone() == 0)
+                #expect(try await store.waiting().map(\.committedThrough) == [1])
+                await store.close()
+                await other.close()
+            }
+        }
+
         @Test func aSilentConnectionIsClosed() async throws {
             try await inFolder { folder in
                 let (near, far) = try await SocketPair.open(folder + "s")

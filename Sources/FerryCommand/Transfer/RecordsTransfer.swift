@@ -311,11 +311,13 @@
                     let link: any Link
                     do { link = try await meeting.next(within: options.patience) } catch { throw before ?? error }
                     let failure: FerryError
+                    let greeting = Greeting()
                     do {
-                        guard let reason = try await take(link).ending.reason else { return }
+                        let summary = try await take(link) { greeting.hasCome.store(true, ordering: .relaxed) }
+                        guard let reason = summary.ending.reason else { return }
                         failure = FerryError(
                             .disconnected, "The sender left before it had sent everything: \(reason)")
-                    } catch let error as FerryError where error.isLoss {
+                    } catch let error as FerryError where error.isLoss || error.isStrangers && !greeting.isThere {
                         failure = error
                     }
                     before = failure
@@ -342,11 +344,24 @@
             try Task.checkCancellation()
         }
 
+        /// Whether a sender has said who it is, and was found to be that.
+        private final class Greeting: Sendable {
+            let hasCome = Atomic(false)
+            var isThere: Bool { hasCome.load(ordering: .relaxed) }
+        }
+
         /// - Parameter onGreeting: called when the sender has said who it is.
         private func take(
             _ link: any Link, onGreeting: @escaping @Sendable () -> Void = {}
         ) async throws -> RecordStore.Summary {
             try await store.exchange(over: try options.recordsChannel(over: link), onGreeting: onGreeting)
+        }
+    }
+
+    extension FerryError {
+        /// Whether it is about what a peer has sent. From one that has not said who it is, it ends that connection only.
+        fileprivate var isStrangers: Bool {
+            [.misbehavingPeer, .malformedStream, .messageTooLarge, .incompatiblePeer, .strangePeer].contains(code)
         }
     }
 
