@@ -39,6 +39,10 @@ private struct Card: Codable, Equatable, Sendable {
         try CodecConformance(JSONCodec(), samples: [[-1, 0, Int.max, Int.min], []]).check()
     }
 
+    @Test(.timeLimit(.minutes(5))) func messagesLeaveInTheOrderOfTheCalls() async throws {
+        try await expectOrder(JSONCodec<[String: Int]>()) { ["number": $0] }
+    }
+
     @Test func goldenBytes() throws {
         let bytes = try JSONCodec<Card>().encode(.ada)
         #expect(

@@ -101,6 +101,10 @@ struct Rich: Codable, Equatable, Sendable {
 }
 
 @Suite(.tags(.codec)) struct PropertyListCodecTests {
+    @Test(.timeLimit(.minutes(5))) func messagesLeaveInTheOrderOfTheCalls() async throws {
+        try await expectOrder(PropertyListCodec<[String: Int]>()) { ["number": $0] }
+    }
+
     @Test(arguments: [Plain.Format.binary, .xml])
     func conforms(format: Plain.Format) throws {
         let dictionaries = [Golden.card, [:], ["": ""], ["a\u{1F600}": "<&>\"']]>\u{FFFD}"]]

@@ -133,6 +133,52 @@ import Testing
         }
     }
 
+    /// A peer asks without end and takes no answer: what waits to be sent stays within bounds, and all are told in the end.
+    @Test(arguments: [nil, 1]) func refusalsAreBounded(_ maximumServed: Int?) async throws {
+        let links = MemoryLink.makePair(maximumChunkSize: 244, queueDepth: 1)
+        let handler = SlowHandler()
+        let answer: Channel.Handler = { try await handler.answer($0) }
+        let channel = try link(links.0, maximumServed == nil ? nil : answer, maximumServed: maximumServed ?? 1)
+        defer { channel.close() }
+        let far = ChannelCore(
+            link: links.1, session: LengthPrefixFraming().makeSession(limits: Limits()), chunkSize: .max,
+            limits: Limits(), time: VirtualTime())
+        far.open()
+        let codec = RequestMessageCodec(identifier: 2)
+        let count = 20_000
+        for number in 0..<count {
+            let request = RequestMessage(kind: .request, number: UInt64(number), payload: [0x41])
+            far.submit(codec.encode(request), as: far.makeID()) { _ in }
+        }
+        var most = 0
+        let asking = keep { links.1.deliver() }
+        try await until("all that can be read has been") {
+            most = max(most, channel.unsentReplies)
+            return channel.unsentReplies >= 64 || links.1.waitingChunks == 0
+        }
+        for _ in 0..<50 {
+            most = max(most, channel.unsentReplies)
+            await Task.yield()
+        }
+        #expect(most <= 64, "replies that waited to be sent at once")
+        // Now the peer takes them.
+        let answering = keep { links.0.deliver() }
+        defer {
+            asking.cancel()
+            answering.cancel()
+        }
+        var refused: Set<UInt64> = []
+        let served = maximumServed ?? 0
+        try await until("a refusal of each request; \(refused.count) came") {
+            while case .message(let payload)? = far.take() {
+                let message = try codec.decode(payload)
+                #expect(message.kind == .failure && refused.insert(message.number).inserted)
+            }
+            return refused.count == count - served
+        }
+        #expect(channel.closeReason == nil)
+    }
+
     /// Golden bytes, written out by hand.
     @Test func theFormatIsFixed() throws {
         let codec = RequestMessageCodec(identifier: 2)

@@ -6,11 +6,32 @@ import Synchronization
 /// lets it push chunks into the link until that refuses, and after unlocking does what has come of it. The link's contract
 /// makes that safe: it never calls back from within a call. What comes of events is done in their order, by one thread at a
 /// time: whoever finds another at it leaves its share to that one.
+///
+/// What stands around a link, such as a ``LinkObserver``, is called with the lock held, and may cancel a task or close the
+/// channel. So what an app can ask for at any moment is an ``Event``, and never waits for the lock: it is done at once, or
+/// by the thread that has the lock, perhaps this one, before anything else.
 package final class ChannelCore: LinkReceiver {
     private let link: any Link
     private let time: any TimeSource
     private let guarded: Mutex<Guarded>
     private let nextID = Atomic<UInt64>(0)
+    /// Events that came while the lock was held, oldest first. Taken with or without the other lock, never before it.
+    private let postponed = Mutex<[Event]>([])
+    private let hasPostponed = Atomic(false)
+
+    /// What an app asks for without waiting for an answer.
+    private enum Event: Sendable {
+        case reserve(MessageID)
+        case forfeit(MessageID)
+        case submit(
+            [UInt8], MessageID, SendOptions, timeout: Duration?, progress: (@Sendable (SendProgress) -> Void)?,
+            completion: @Sendable (Result<Void, FerryError>) -> Void)
+        case abandon(MessageID, Abandonment)
+        case cancelRead(MessageID)
+        case unwatch(MessageID)
+        case drain
+        case finish(FerryError)
+    }
 
     private struct Guarded: ~Copyable, Sendable {
         var state: ChannelState
@@ -44,24 +65,44 @@ package final class ChannelCore: LinkReceiver {
     }
 
     package var peer: PeerIdentity { link.peer }
-    package var closeReason: FerryError? { guarded.withLock { $0.state.closeReason } }
-    package var statistics: ChannelStatistics { guarded.withLock { $0.state.statistics } }
-    package var status: ChannelStatus { guarded.withLock { $0.state.status } }
-    package var arriving: ReceiveProgress? { guarded.withLock { $0.state.arriving } }
+    package var closeReason: FerryError? { look { state in state.closeReason } }
+    package var statistics: ChannelStatistics { look { state in state.statistics } }
+    package var status: ChannelStatus { look { state in state.status } }
+    package var arriving: ReceiveProgress? { look { state in state.arriving } }
+
+    /// Looks at the state, after all that was asked for before.
+    private func look<Value: Sendable>(_ body: (borrowing ChannelState) -> Value) -> Value {
+        if hasPostponed.load(ordering: .acquiring) { change { _, _ in } }
+        return guarded.withLock { body($0.state) }
+    }
 
     // MARK: Sending
 
+    /// Sends a payload and waits until it is out.
+    ///
+    /// - Parameter place: where ``reserve()`` has put it in the order of sending; nil for the end.
     func send(
-        _ payload: [UInt8], options: SendOptions = SendOptions(), timeout: Duration?,
-        progress: (@Sendable (SendProgress) -> Void)?
+        _ payload: Result<[UInt8], FerryError>, in place: MessageID? = nil, options: SendOptions = SendOptions(),
+        timeout: Duration?, progress: (@Sendable (SendProgress) -> Void)? = nil,
+        isolation actor: isolated (any Actor)? = #isolation
     ) async throws(FerryError) {
-        if Task.isCancelled {
-            throw FerryError(.cancelled, "The task was cancelled before the message was sent.", fate: .nothingSent)
+        let bytes: [UInt8]
+        do throws(FerryError) {
+            bytes = try payload.get()
+            if Task.isCancelled {
+                throw FerryError(
+                    .cancelled, "The task was cancelled before the message was sent.", fate: .nothingSent)
+            }
+        } catch {
+            if let place { forfeit(place) }
+            throw error
         }
-        let id = makeID()
+        let id = place ?? makeID()
         let result = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                submit(payload, as: id, options: options, timeout: timeout, progress: progress) {
+            // Stays on the actor, whose calls would change places otherwise: a closure that does not name it leaves it first.
+            _ = actor
+            return await withCheckedContinuation { continuation in
+                submit(bytes, as: id, options: options, timeout: timeout, progress: progress) {
                     continuation.resume(returning: $0)
                 }
                 // The handler may have run before the message was there to be cancelled.
@@ -77,27 +118,27 @@ package final class ChannelCore: LinkReceiver {
         MessageID(rawValue: nextID.add(1, ordering: .relaxed).oldValue)
     }
 
+    /// A place at the end of the order of sending, for a message that is still to be encoded: those after it wait for it. A
+    /// submission under this number, or ``forfeit(_:)``, has to follow.
+    package func reserve() -> MessageID {
+        let id = makeID()
+        act(.reserve(id), pumps: false)
+        return id
+    }
+
+    /// Gives up a place: its message will not be sent.
+    package func forfeit(_ place: MessageID) { act(.forfeit(place)) }
+
     /// Queues a payload; `completion` is called once, never from within this call's lock.
     package func submit(
         _ payload: [UInt8], as id: MessageID, options: SendOptions = SendOptions(), timeout: Duration? = nil,
         progress: (@Sendable (SendProgress) -> Void)? = nil,
         completion: @escaping @Sendable (Result<Void, FerryError>) -> Void
     ) {
-        change { [time] state, now in
-            let timer = timeout.map { timeout in
-                time.schedule(at: now + timeout) { [self] in
-                    change { state, now in state.abandon(id, because: .timedOut, at: now) }
-                }
-            }
-            let send = PendingSend(
-                totalBytes: payload.count, timer: timer, progress: progress, completion: completion)
-            state.submit(payload, as: id, options, send, at: now)
-        }
+        act(.submit(payload, id, options, timeout: timeout, progress: progress, completion: completion))
     }
 
-    package func cancel(_ id: MessageID) {
-        change { state, now in state.abandon(id, because: .cancelled, at: now) }
-    }
+    package func cancel(_ id: MessageID) { act(.abandon(id, .cancelled)) }
 
     // MARK: Receiving
 
@@ -123,7 +164,7 @@ package final class ChannelCore: LinkReceiver {
         return delivery
     }
 
-    private func cancelRead(_ id: MessageID) { change { state, _ in state.cancelRead(id) } }
+    private func cancelRead(_ id: MessageID) { act(.cancelRead(id)) }
 
     // MARK: The link
 
@@ -132,10 +173,11 @@ package final class ChannelCore: LinkReceiver {
     package func linkDidReceive(_ chunk: RawSpan) {
         let now = time.now
         let effects = guarded.withLock { guarded in
+            catchUp(&guarded, at: now)
             guarded.state.receive(chunk, at: now)
             return settle(&guarded, pumps: true, at: now)
         }
-        if let effects { perform(effects) }
+        leave(with: effects)
     }
 
     package func linkDidClose(_ reason: FerryError) { change { state, now in state.linkDidClose(reason, at: now) } }
@@ -148,10 +190,10 @@ package final class ChannelCore: LinkReceiver {
 
     // MARK: The end
 
-    package func finish(_ reason: FerryError) { change { state, now in state.finish(reason, at: now) } }
+    package func finish(_ reason: FerryError) { act(.finish(reason)) }
 
     /// Takes no more messages, and ends when those that were taken are out.
-    func drain() { change { state, now in state.drain(at: now) } }
+    package func drain() { act(.drain) }
 
     // MARK: Watching
 
@@ -159,9 +201,7 @@ package final class ChannelCore: LinkReceiver {
     func watchStatus() -> AsyncStream<ChannelStatus> {
         let (stream, continuation) = AsyncStream<ChannelStatus>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let id = makeID()
-        continuation.onTermination = { [weak self] _ in
-            self?.guarded.withLock { $0.watchers.status[id] = nil }
-        }
+        continuation.onTermination = { [weak self] _ in self?.act(.unwatch(id), pumps: false) }
         tell { guarded in
             let status = guarded.state.status
             // Nobody may have watched before, so that what was told last is out of date.
@@ -179,9 +219,7 @@ package final class ChannelCore: LinkReceiver {
     func watchArriving() -> AsyncStream<ReceiveProgress> {
         let (stream, continuation) = AsyncStream<ReceiveProgress>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let id = makeID()
-        continuation.onTermination = { [weak self] _ in
-            self?.guarded.withLock { $0.watchers.arriving[id] = nil }
-        }
+        continuation.onTermination = { [weak self] _ in self?.act(.unwatch(id), pumps: false) }
         tell { guarded in
             guarded.watchers.arriving[id] = continuation
             let isOver = guarded.state.status.phase == .ended
@@ -199,12 +237,14 @@ package final class ChannelCore: LinkReceiver {
 
     /// Does what `body` returns in its turn, with the lock free.
     private func tell(_ body: (inout Guarded) -> @Sendable () -> Void) {
+        let now = time.now
         let effects = guarded.withLock { guarded in
+            catchUp(&guarded, at: now)
             let telling = body(&guarded)
             guarded.state.afterwards(telling)
-            return settle(&guarded, pumps: false, at: time.now)
+            return settle(&guarded, pumps: false, at: now)
         }
-        if let effects { perform(effects) }
+        leave(with: effects)
     }
 
     /// Tells who watches, when the lock is free: a watcher that is cancelled wants it, with a lock of its task held that whoever
@@ -229,13 +269,85 @@ package final class ChannelCore: LinkReceiver {
 
     // MARK: Lock, timer, effects
 
+    /// Waits for the lock. Not for what an app may call from within a call of the link's, which is an ``Event``.
     private func change(pumps: Bool = true, _ body: (inout ChannelState, Timestamp) -> Void) {
         let now = time.now
         let effects = guarded.withLock { guarded in
+            let pumps = catchUp(&guarded, at: now) || pumps
             body(&guarded.state, now)
             return settle(&guarded, pumps: pumps, at: now)
         }
+        leave(with: effects)
+    }
+
+    /// Does what was asked for, or has the thread do it that has the lock.
+    private func act(_ event: Event, pumps: Bool = true) {
+        let now = time.now
+        let effects: Effects?? = guarded.withLockIfAvailable { guarded in
+            let pumps = catchUp(&guarded, at: now) || pumps
+            apply(event, to: &guarded, at: now)
+            return settle(&guarded, pumps: pumps, at: now)
+        }
+        if let effects { return leave(with: effects) }
+        postponed.withLock { events in
+            events.append(event)
+            hasPostponed.store(true, ordering: .sequentiallyConsistent)
+        }
+        doPostponed()
+    }
+
+    /// Does what other threads, or calls from within, have asked for meanwhile, unless another thread has the lock: that one
+    /// looks after it has unlocked. It has seen the mark, or the lock is free here: both are told and looked at in one order.
+    private func doPostponed() {
+        while hasPostponed.load(ordering: .sequentiallyConsistent) {
+            let now = time.now
+            let effects: Effects?? = guarded.withLockIfAvailable { guarded in
+                catchUp(&guarded, at: now)
+                return settle(&guarded, pumps: true, at: now)
+            }
+            guard let effects else { return }
+            if let effects { perform(effects) }
+        }
+    }
+
+    /// With the lock free again.
+    private func leave(with effects: Effects?) {
         if let effects { perform(effects) }
+        if hasPostponed.load(ordering: .sequentiallyConsistent) { doPostponed() }
+    }
+
+    /// Applies the events that were postponed. Returns whether there were any.
+    @discardableResult
+    private func catchUp(_ guarded: inout Guarded, at now: Timestamp) -> Bool {
+        guard hasPostponed.load(ordering: .acquiring) else { return false }
+        let events = postponed.withLock { events in
+            hasPostponed.store(false, ordering: .sequentiallyConsistent)
+            defer { events = [] }
+            return events
+        }
+        for event in events { apply(event, to: &guarded, at: now) }
+        return true
+    }
+
+    private func apply(_ event: Event, to guarded: inout Guarded, at now: Timestamp) {
+        switch event {
+        case .reserve(let id): guarded.state.reserve(id)
+        case .forfeit(let id): guarded.state.forfeit(id, at: now)
+        case .submit(let payload, let id, let options, let timeout, let progress, let completion):
+            let timer = timeout.map { timeout in
+                time.schedule(at: now + timeout) { [self] in act(.abandon(id, .timedOut)) }
+            }
+            let send = PendingSend(
+                totalBytes: payload.count, timer: timer, progress: progress, completion: completion)
+            guarded.state.submit(payload, as: id, options, send, at: now)
+        case .abandon(let id, let cause): guarded.state.abandon(id, because: cause, at: now)
+        case .cancelRead(let id): guarded.state.cancelRead(id)
+        case .unwatch(let id):
+            guarded.watchers.status[id] = nil
+            guarded.watchers.arriving[id] = nil
+        case .drain: guarded.state.drain(at: now)
+        case .finish(let reason): guarded.state.finish(reason, at: now)
+        }
     }
 
     /// After each event: sends what can be sent, pauses or resumes the peer, sets the timer. Returns what this thread has to
@@ -277,12 +389,13 @@ package final class ChannelCore: LinkReceiver {
         let now = time.now
         let effects = guarded.withLock { guarded -> Effects? in
             if let armed = guarded.timerDeadline, armed > now { return nil }
+            catchUp(&guarded, at: now)
             guarded.timerDeadline = nil
             guarded.timer = nil
             guarded.state.wake(at: now)
             return settle(&guarded, pumps: true, at: now)
         }
-        if let effects { perform(effects) }
+        leave(with: effects)
     }
 
     /// Does what has come of events, also of those that other threads bring meanwhile.

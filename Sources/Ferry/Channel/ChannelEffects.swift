@@ -16,6 +16,14 @@ struct PendingSend: Sendable {
     var completion: (@Sendable (Result<Void, FerryError>) -> Void)?
 }
 
+/// A message that the session has not got yet.
+struct PlacedMessage: Sendable {
+    let id: MessageID
+    let payload: [UInt8]
+    let options: SendOptions
+    let send: PendingSend
+}
+
 /// Somebody who waits for a message.
 struct Reader: Sendable {
     let id: MessageID

@@ -5,26 +5,28 @@ import DequeModule
 /// The shell (``ChannelCore``) tells what happens, lets the state offer chunks to the link (``pump(atMost:at:_:)``), and
 /// then does what has come of it (``takeEffects()``) once the lock is free.
 struct ChannelState: ~Copyable, Sendable {
-    private var session: any FramingSession
-    private let chunkSize: Int
-    private let limits: Limits
+    var session: any FramingSession
+    let chunkSize: Int
+    let limits: Limits
     /// Bytes of a payload that are the envelope's and do not count towards the largest message.
-    private let envelopeCount: Int
+    let envelopeCount: Int
 
-    private var life = Life.connecting
+    var life = Life.connecting
     /// What readers are told after all that arrived.
     private(set) var closeReason: FerryError?
     /// Whether no more messages are taken, and the channel ends with the last of those that were.
-    private var isDraining = false
+    var isDraining = false
 
-    private var sends: [MessageID: PendingSend] = [:]
-    private var outboundBytes = 0
-    private var refusedSince: Timestamp?
+    var sends: [MessageID: PendingSend] = [:]
+    /// What does not leave yet, because a message that was sent before it is still being encoded.
+    var order = SendingOrder()
+    var outboundBytes = 0
+    var refusedSince: Timestamp?
     /// How long the link has taken nothing, in pieces of no more than a few probes: neither a machine's sleep nor a process
     /// that was stopped counts.
-    private var stalledFor = Duration.zero
+    var stalledFor = Duration.zero
     /// When the link was last probed although it had not said that it is ready; until the next chunks are offered.
-    private var probedAt: Timestamp?
+    var probedAt: Timestamp?
 
     private var inbound: Deque<Delivery> = []
     private var inboundBytes = 0
@@ -34,11 +36,11 @@ struct ChannelState: ~Copyable, Sendable {
     private var silentLinks = 0
     private static let maximumSilentLinks = 3
 
-    private(set) var statistics = ChannelStatistics()
-    private var effects = Effects()
+    var statistics = ChannelStatistics()
+    var effects = Effects()
 
     /// One channel's life. Each step is final but for the one from open to suspended and back.
-    private enum Life {
+    enum Life {
         /// Until the first link is there.
         case connecting
         case open
@@ -81,148 +83,12 @@ struct ChannelState: ~Copyable, Sendable {
     /// Has the shell do something once the lock is free.
     mutating func afterwards(_ action: @escaping @Sendable () -> Void) { effects.actions.append(action) }
 
-    private var isOver: Bool { closeReason != nil }
+    var isOver: Bool { closeReason != nil }
 
     /// How far a message has come, in words.
-    private func extent(_ send: PendingSend) -> String {
+    func extent(_ send: PendingSend) -> String {
         "\(send.acceptedBytes) of \(send.totalBytes) bytes of the message "
             + (session.acknowledges ? "acknowledged by the peer" : "accepted by the link")
-    }
-}
-
-// MARK: - Sending
-
-extension ChannelState {
-    mutating func submit(
-        _ payload: [UInt8], as id: MessageID, _ options: SendOptions, _ send: PendingSend, at now: Timestamp
-    ) {
-        do {
-            try admit(payload, as: id, options, at: now)
-        } catch {
-            send.timer?.cancel()
-            return effects.complete(send, .failure(error.telling(.nothingSent)))
-        }
-        sends[id] = send
-        outboundBytes += payload.count
-    }
-
-    private mutating func admit(
-        _ payload: [UInt8], as id: MessageID, _ options: SendOptions, at now: Timestamp
-    ) throws(FerryError) {
-        if let closeReason {
-            throw FerryError(closeReason.code, "The channel is closed; nothing was sent.", cause: closeReason)
-        }
-        guard !isDraining else {
-            throw FerryError(.closed, "The channel is being closed and takes no more messages; nothing was sent.")
-        }
-        guard payload.count - envelopeCount <= limits.maximumMessageSize else {
-            throw FerryError(
-                .messageTooLarge,
-                "The message has \(payload.count - envelopeCount) bytes; Limits.maximumMessageSize is \(limits.maximumMessageSize). "
-                    + "Raise it on both sides, or send less at once.")
-        }
-        guard outboundBytes == 0 || outboundBytes + payload.count <= limits.maximumOutboundBytes else {
-            throw FerryError(
-                .queueFull,
-                "\(outboundBytes) bytes wait to be sent and the message has \(payload.count); "
-                    + "Limits.maximumOutboundBytes is \(limits.maximumOutboundBytes). Await earlier sends first.")
-        }
-        try session.enqueue(payload, as: id, options: options, at: now)
-    }
-
-    /// The sender gives up: its task was cancelled, or its timeout has passed. What cannot be taken back is finished, so that
-    /// the peer stays in step; only its sender stops waiting.
-    mutating func abandon(_ id: MessageID, because cause: Abandonment, at now: Timestamp) {
-        guard let send = sends[id], send.completion != nil else { return }
-        let fate = session.fate(of: id)
-        if session.cancel(id, at: now) {
-            let known = fate == .nothingSent ? MessageFate.nothingSent : .takenBack
-            let error = FerryError(
-                cause.code, "\(cause.what) with \(extent(send)). It was taken back in time: the peer does not get it.",
-                fate: known)
-            return complete(id, .failure(error))
-        }
-        let error = FerryError(
-            cause.code,
-            "\(cause.what) with \(extent(send)). The channel goes on and finishes the message, so that the peer stays in "
-                + "step; close the channel to stop it.", fate: .mayHaveArrived)
-        send.timer?.cancel()
-        effects.complete(send, .failure(error))
-        // Nobody is told of it any more.
-        sends[id]?.completion = nil
-        sends[id]?.progress = nil
-    }
-
-    /// Offers chunks to the link until it refuses or nothing is left.
-    mutating func pump(
-        atMost maximumChunkSize: () -> Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
-    ) {
-        guard case .open = life, !isOver else { return drainEvents(at: now) }
-        let bound = chunkSize
-        let sentBefore = statistics.chunksSent
-        var accepted = 0
-        var acceptedBytes = 0
-        var outcome = Transmission.idle
-        var failure: FerryError?
-        var cuts = 0
-        var isShrunk = false
-        do {
-            repeat {
-                isShrunk = false
-                outcome = try session.transmitAll(atMost: min(maximumChunkSize(), bound), at: now) {
-                    (chunk: RawSpan) throws(FerryError) -> Bool in
-                    do throws(FerryError) {
-                        guard try offer(chunk) else { return false }
-                    } catch {
-                        // The link has become smaller since it was asked: the same bytes are cut anew.
-                        guard error.code == .chunkTooLarge, cuts < 16, maximumChunkSize() < chunk.byteCount else {
-                            throw error
-                        }
-                        cuts += 1
-                        isShrunk = true
-                        return false
-                    }
-                    accepted += 1
-                    acceptedBytes += chunk.byteCount
-                    return true
-                }
-            } while isShrunk && outcome == .refused
-        } catch {
-            failure = error
-        }
-        note(outcome, accepted, acceptedBytes, at: now)
-        drainEvents(at: now)
-        if let failure { stopSending(failure, at: now) }
-        if probedAt == now, statistics.chunksSent > sentBefore { statistics.lostReadySignals += 1 }
-        probedAt = nil
-        if isDraining, sends.isEmpty { finish(Self.drained, at: now) }
-    }
-
-    private mutating func note(_ outcome: Transmission, _ accepted: Int, _ bytes: Int, at now: Timestamp) {
-        statistics.chunksSent += accepted
-        statistics.bytesSent += bytes
-        if accepted > 0 {
-            stalledFor = .zero
-            if let since = refusedSince { statistics.timeWaiting += now - since }
-            refusedSince = nil
-        }
-        if outcome == .refused, refusedSince == nil {
-            statistics.waitsForReady += 1
-            refusedSince = now
-            stalledFor = .zero
-        }
-        if outcome == .idle { refusedSince = nil }
-    }
-
-    private mutating func complete(_ id: MessageID, _ result: Result<Void, FerryError>) {
-        guard let send = sends.removeValue(forKey: id) else { return }
-        outboundBytes -= send.totalBytes
-        send.timer?.cancel()
-        effects.complete(send, result)
-    }
-
-    private static var drained: FerryError {
-        FerryError(.closed, "The channel was closed by this side after all that was to be sent.")
     }
 }
 
@@ -243,7 +109,7 @@ extension ChannelState {
     }
 
     /// Hands on what the session has to tell, and stops the peer where readers are behind.
-    private mutating func drainEvents(at now: Timestamp) {
+    mutating func drainEvents(at now: Timestamp) {
         if case .ended = life { return }
         while let event = session.nextEvent() {
             switch event {
@@ -386,11 +252,12 @@ extension ChannelState {
 
     /// The link takes nothing any more: it has ended, or cannot send at all. What it still holds is received before readers are
     /// told, and senders too where it may hold acknowledgements of theirs.
-    private mutating func stopSending(_ reason: FerryError, at now: Timestamp) {
+    mutating func stopSending(_ reason: FerryError, at now: Timestamp) {
         guard !isOver else { return }
         closeReason = reason
         life = .closing(deadline: now + .seconds(5))
         refusedSince = nil
+        failQueued(reason)
         if !session.acknowledges { failSends(reason) }
         effects.closesLink = true
     }
@@ -408,6 +275,7 @@ extension ChannelState {
         life = .ended
         effects.closesLink = effects.closesLink || closesLink
         failSends(reason)
+        failQueued(reason)
         if reason.code != .closed, reason.code != .disconnected { deliver(.failure(reason), at: now) }
         while let reader = readers.popFirst() { effects.deliveries.append((reader, .end)) }
     }
@@ -418,6 +286,14 @@ extension ChannelState {
             let error = FerryError(
                 reason.code, "The channel ended with \(extent(send)).", cause: reason, fate: session.fate(of: id))
             complete(id, .failure(error))
+        }
+    }
+
+    private mutating func failQueued(_ reason: FerryError) {
+        for message in order.removeAll() {
+            let error = FerryError(
+                reason.code, "The channel ended with \(extent(message.send)).", cause: reason, fate: .nothingSent)
+            fail(message, error)
         }
     }
 }
@@ -461,19 +337,5 @@ extension ChannelState {
         statistics.timeWaiting += now - since
         refusedSince = now
         probedAt = now
-    }
-}
-
-extension FramingSession {
-    /// Offers chunks until one is refused or none is left. Within the extension, so that a session behind `any` is opened
-    /// once for all of them.
-    fileprivate mutating func transmitAll(
-        atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
-        _ offer: (RawSpan) throws(FerryError) -> Bool
-    ) throws(FerryError) -> Transmission {
-        while true {
-            let outcome = try transmit(atMost: maximumChunkSize(), at: now, offer)
-            guard outcome == .accepted else { return outcome }
-        }
     }
 }

@@ -19,7 +19,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     private let time: any TimeSource
     private let outboundCodec: any Codec<Outbound>
     private let inboundCodec: any Codec<Inbound>
-    private let envelope: CompressionEnvelope?
+    let envelope: CompressionEnvelope?
 
     /// Opens a channel with a type of its own for each direction, over a link that nobody else uses, and activates the
     /// link.
@@ -76,7 +76,11 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
 
     /// Sends one message; returns when its last chunk is in the link's transmit queue.
     ///
-    /// Messages leave in the order of the calls, one after the other. A full link suspends the call until all is taken.
+    /// Messages leave one after the other, in the order in which the calls begin: a call has its place before it suspends for
+    /// the first time, wherever its message is encoded. So what one actor sends leaves in the order of its calls, awaited or in
+    /// tasks that are isolated to it. `async let`, task groups and tasks of no actor begin in any order;
+    /// ``enqueue(_:options:timeout:progress:)`` takes its place without being awaited. A full link suspends the call until all
+    /// is taken.
     /// Cancelling the task ends the call at once: the message is taken back as long as none of its bytes has left; after
     /// that it is finished all the same, because half a message would put the peer out of step. ``FerryError/fate`` says
     /// which.
@@ -100,9 +104,38 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
         progress: (@Sendable (SendProgress) -> Void)? = nil
     ) async throws(FerryError) {
         let actor: (any Actor)? = #isolation
-        let isInPlace = actor == nil || (envelope == nil && outboundCodec.isTrivial)
-        let payload = isInPlace ? payload(for: message) : await payloadElsewhere(for: message)
-        try await core.send(payload.get(), options: options, timeout: timeout, progress: progress)
+        guard actor != nil, envelope != nil || !outboundCodec.isTrivial else {
+            return try await core.send(
+                payload(for: message), options: options, timeout: timeout, progress: progress)
+        }
+        let place = core.reserve()
+        let payload = await payloadElsewhere(for: message)
+        try await core.send(payload, in: place, options: options, timeout: timeout, progress: progress)
+    }
+
+    /// Takes a message to be sent and returns at once: it leaves after those that were sent or taken before, and before those
+    /// that come later.
+    ///
+    ///     let greeting = try channel.enqueue("hello")
+    ///     let question = try channel.enqueue("how are you?")
+    ///     try await greeting.sent()
+    ///     try await question.sent()
+    ///
+    /// For callers that do not await, such as delegates and callbacks. The message is encoded, and compressed, on the calling
+    /// thread. It may be called from any thread, and from within a callback of the channel's.
+    ///
+    /// - Parameters: as ``send(_:options:timeout:progress:)``.
+    /// - Returns: the message, to await its end. It is sent whether or not anybody does.
+    /// - Throws: ``FerryError`` with `encodingFailed`; all else is thrown by ``QueuedMessage/sent()``.
+    public func enqueue(
+        _ message: Outbound, options: SendOptions = SendOptions(), timeout: Duration? = nil,
+        progress: (@Sendable (SendProgress) -> Void)? = nil
+    ) throws(FerryError) -> QueuedMessage {
+        let queued = QueuedMessage(core: core)
+        core.submit(
+            try payload(for: message).get(), as: queued.id, options: options, timeout: timeout, progress: progress,
+            completion: queued.complete)
+        return queued
     }
 
     // MARK: Receiving
@@ -196,7 +229,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
 
     // MARK: Values and payloads
 
-    private func payload(for message: Outbound) -> Result<[UInt8], FerryError> {
+    func payload(for message: Outbound) -> Result<[UInt8], FerryError> {
         let encoded: [UInt8]
         do {
             encoded = try outboundCodec.encode(message)

@@ -22,6 +22,7 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
     private let requests: any Codec<Request>
     private let responses: any Codec<Response>
     private let time: any TimeSource
+    private let server: RequestServer<Request, Response>
     private let serving: Task<Void, Never>
 
     /// Opens a channel over a link that nobody else uses, and activates the link.
@@ -32,7 +33,8 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
     ///   - responses: the same for answers.
     ///   - framing: turns payloads into chunks and back. With the sequenced framing a short answer overtakes a long one.
     ///   - compression: makes payloads smaller, or nil.
-    ///   - maximumServed: how many of the peer's requests are answered at once; further ones fail at once. At least 1.
+    ///   - maximumServed: how many of the peer's requests are answered at once; further ones fail at once. At least 1. While 64
+    ///     replies (or `maximumServed`, if that is more) wait to be sent, nothing is read: a peer that takes no replies is stopped.
     ///   - limits: what a peer can make grow, bounded.
     ///   - time: the clock for deadlines.
     ///   - handler: answers the peer's requests; nil to refuse them.
@@ -48,15 +50,18 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
         self.requests = requests
         self.responses = responses
         self.time = time
-        let server = RequestServer(
+        server = RequestServer(
             channel: channel, book: book, requests: requests, responses: responses,
             maximumServed: max(1, maximumServed), handler: handler)
-        serving = Task { await server.run() }
+        serving = Task { [server] in await server.run() }
     }
 
     deinit { channel.close() }
 
     /// Sends a request and waits for its answer.
+    ///
+    /// Requests leave in the order in which the calls begin, as messages do
+    /// (``MessageChannel/send(_:options:timeout:progress:)``). The peer answers several at once.
     ///
     /// - Parameters:
     ///   - request: what is asked for.
@@ -64,12 +69,12 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
     /// - Throws: `requestFailed` with what the other side's handler said, `timedOut`, `cancelled`, `encodingFailed`,
     ///   `decodingFailed`, or why the channel is closed; with a ``FerryError/fate`` of the request.
     public func request(_ request: Request, timeout: Duration = .seconds(30)) async throws(FerryError) -> Response {
-        let payload = try await encoded(request).get()
         let number = book.begin()
+        let place = channel.core.reserve()
+        let payload = await encoded(request, number)
         let deadline = time.now + timeout
         do throws(FerryError) {
-            let message = RequestMessage(kind: .request, number: number, payload: payload)
-            try await channel.send(message, timeout: timeout)
+            try await channel.core.send(payload, in: place, timeout: timeout)
         } catch {
             book.forget(number)
             if error.fate == .mayHaveArrived { cancel(number) }
@@ -92,12 +97,13 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
         }
     }
 
-    /// Tells the peer that it need not go on. In a task of its own, for this one may be cancelled.
+    /// Tells the peer that it need not go on. Nobody waits for it: the caller's task may be cancelled.
     private func cancel(_ number: UInt64) {
-        Task { [channel] in
-            try? await channel.send(RequestMessage(kind: .cancel, number: number), timeout: .seconds(30))
-        }
+        channel.post(RequestMessage(kind: .cancel, number: number)) {}
     }
+
+    /// Answers and refusals that are not out yet.
+    var unsentReplies: Int { server.unsentReplies }
 
     /// Who is at the other end.
     public var peer: PeerIdentity { channel.peer }
@@ -108,8 +114,11 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
     /// Closes the channel and its link. Requests that wait fail, and tasks that answer are cancelled.
     public func close() { channel.close() }
 
-    @concurrent private func encoded(_ request: Request) async -> Result<[UInt8], FerryError> {
-        do { return .success(try requests.encode(request)) } catch {
+    @concurrent private func encoded(_ request: Request, _ number: UInt64) async -> Result<[UInt8], FerryError> {
+        do {
+            let message = RequestMessage(kind: .request, number: number, payload: try requests.encode(request))
+            return channel.payload(for: message)
+        } catch {
             return .failure(
                 FerryError(
                     .encodingFailed, "\(type(of: requests)) cannot encode the request.", cause: error,
@@ -128,7 +137,7 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
 }
 
 /// The requests of this side that wait for an answer.
-private final class RequestBook: Sendable {
+final class RequestBook: Sendable {
     private enum Entry {
         case open
         case waiting(CheckedContinuation<Result<[UInt8], FerryError>, Never>)
@@ -206,81 +215,10 @@ private final class RequestBook: Sendable {
     }
 }
 
-/// Reads what arrives: hands answers to those who wait, and answers the peer's requests, each in a task of its own.
-private final class RequestServer<Request: Sendable, Response: Sendable>: Sendable {
-    private let channel: MessageChannel<RequestMessage, RequestMessage>
-    private let book: RequestBook
-    private let requests: any Codec<Request>
-    private let responses: any Codec<Response>
-    private let maximumServed: Int
-    private let handler: (@Sendable (Request) async throws -> Response)?
-    private let served = Mutex<[UInt64: Task<Void, Never>]>([:])
-
-    init(
-        channel: MessageChannel<RequestMessage, RequestMessage>, book: RequestBook, requests: any Codec<Request>,
-        responses: any Codec<Response>, maximumServed: Int, handler: (@Sendable (Request) async throws -> Response)?
-    ) {
-        self.channel = channel
-        self.book = book
-        self.requests = requests
-        self.responses = responses
-        self.maximumServed = maximumServed
-        self.handler = handler
-    }
-
-    func run() async {
-        for await result in channel.results {
-            // What cannot be read names no request; the one it was for ends by its deadline.
-            guard case .success(let message) = result else { continue }
-            switch message.kind {
-            case .request: serve(message)
-            case .response: book.settle(message.number, .success(message.payload))
-            case .failure:
-                let text = String(decoding: message.payload.prefix(1024), as: UTF8.self)
-                book.settle(
-                    message.number,
-                    .failure(
-                        FerryError(
-                            .requestFailed, "The other side could not answer: \(text)", fate: .mayHaveArrived)))
-            case .cancel: served.withLock { $0.removeValue(forKey: message.number) }?.cancel()
-            }
-        }
-        book.end(channel.closeReason ?? FerryError(.closed, "The channel has ended."))
-        for task in served.withLock({ tasks in Array(tasks.values) }) { task.cancel() }
-    }
-
-    private func serve(_ message: RequestMessage) {
-        let refusal: String? = served.withLock { served in
-            guard handler != nil else { return "It takes no requests." }
-            guard served[message.number] == nil else { return "Request \(message.number) is being answered already." }
-            guard served.count < maximumServed else { return "\(served.count) requests are being answered already." }
-            served[message.number] = Task { [self] in
-                let answer = await answer(to: message)
-                let isWanted = forget(message.number)
-                if isWanted { try? await channel.send(answer, timeout: .seconds(30)) }
-            }
-            return nil
-        }
-        guard let refusal else { return }
-        Task { [channel] in
-            try? await channel.send(
-                RequestMessage(kind: .failure, number: message.number, payload: Array(refusal.utf8)),
-                timeout: .seconds(30))
-        }
-    }
-
-    /// Forgets a request that has been answered. Returns whether it is still wanted.
-    private func forget(_ number: UInt64) -> Bool { served.withLock { $0.removeValue(forKey: number) != nil } }
-
-    private func answer(to message: RequestMessage) async -> RequestMessage {
-        do {
-            guard let handler else { throw CancellationError() }
-            let response = try await handler(try requests.decode(message.payload))
-            return RequestMessage(
-                kind: .response, number: message.number, payload: try responses.encode(response))
-        } catch {
-            return RequestMessage(
-                kind: .failure, number: message.number, payload: Array("\(error)".utf8.prefix(1024)))
-        }
+extension MessageChannel {
+    /// Sends a message that nobody waits for, within 30 s, and calls `completion` when that has come to its end.
+    func post(_ message: Outbound, completion: @escaping @Sendable () -> Void) {
+        guard case .success(let payload) = payload(for: message) else { return completion() }
+        core.submit(payload, as: core.makeID(), timeout: .seconds(30)) { _ in completion() }
     }
 }

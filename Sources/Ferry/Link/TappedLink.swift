@@ -75,8 +75,10 @@ public final class TappedLink: Link {
 /// Who is told what passes through a ``TappedLink``. Every call has an empty default.
 ///
 /// The calls come on whatever thread the link's owner or the link is on, perhaps at the same time, perhaps with the
-/// owner's lock held: they must not block and must not call the link or its owner. A chunk's bytes are valid during the
-/// call only.
+/// owner's lock held: they must not block and must not call the link. From within, a task that uses the owner may be cancelled,
+/// and of a channel ``MessageChannel/close()`` and ``MessageChannel/enqueue(_:options:timeout:progress:)`` called, and its last
+/// reference released: it acts when it is done with the chunks at hand. Its state must not be asked for within
+/// ``linkDidSend(_:)`` and ``linkDidRefuse(_:)``. A chunk's bytes are valid during the call only.
 public protocol LinkObserver: AnyObject, Sendable {
     /// The link took a chunk. Its peer may have received it already.
     func linkDidSend(_ chunk: RawSpan)
