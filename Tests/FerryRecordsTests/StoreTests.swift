@@ -126,6 +126,26 @@
             await store.close()
         }
 
+        /// Also of those that wait for room, which comes a few records at a time.
+        @Test func whatOneActorAppendsIsStoredInTheOrderOfItsCalls() async throws {
+            let store = try open("a", small, time: VirtualTime())
+            let tasks = await Appender(store).append(200)
+            let room = Task {
+                while !Task.isCancelled {
+                    for record in try await store.records(to: "p").prefix(3) {
+                        try await store.cancel(record.id, to: "p")
+                    }
+                    await Task.yield()
+                }
+            }
+            var sequences: [UInt64] = []
+            for task in tasks { sequences.append(try await task.value) }
+            #expect(sequences == Array(1...200))
+            room.cancel()
+            _ = await room.result
+            await store.close()
+        }
+
         @Test func waitingForRoomHasADeadline() async throws {
             let time = VirtualTime()
             let store = try open("a", small, time: time)
@@ -322,6 +342,21 @@
                 defer { lock.unlock() }
                 yield &content
             }
+        }
+    }
+
+    /// Appends without awaiting.
+    private actor Appender {
+        private let store: RecordStore
+
+        init(_ store: RecordStore) { self.store = store }
+
+        func append(_ count: Int) -> [Task<UInt64, any Error>] {
+            (0..<count).map { number in Task { try await append(record: UInt8(truncatingIfNeeded: number)) } }
+        }
+
+        private func append(record: UInt8) async throws -> UInt64 {
+            try await store.append([record], to: "p", whenFull: .wait(atMost: .unreached)).sequence
         }
     }
 #endif

@@ -16,7 +16,8 @@
             let number: Int
             let count: Int
             let bytes: Int
-            let continuation: CheckedContinuation<FerryError?, Never>
+            let timer: ScheduledTimer
+            let answer: @Sendable (FerryError?) -> Void
         }
 
         private struct State {
@@ -42,41 +43,45 @@
             }
         }
 
-        /// Takes room for records, at once or when there is some.
-        ///
-        /// - Throws: `outboxFull`, `cancelled`, `closed`.
-        func enter(
-            _ count: Int, _ bytes: Int, for peer: String, _ whenFull: RecordStore.WhenFull, _ time: any TimeSource
-        ) async throws(FerryError) {
-            guard case .wait(let patience) = whenFull else {
-                let isIn = state.withLock { $0.isClosed || tryEnter(count, bytes, peer, &$0) }
-                guard isIn else { throw full(peer, "Try again later, or cancel or expire some of them.") }
-                return
-            }
-            let number = state.withLock { state in
+        /// A number for ``enter(_:_:_:for:_:_:_:)``.
+        func makeNumber() -> Int {
+            state.withLock { state in
                 state.nextNumber += 1
                 return state.nextNumber
             }
-            let timer = time.schedule(at: time.now + patience) { [self] in
-                leave(number, peer, full(peer, "There was no room for \(patience)."))
-            }
-            defer { timer.cancel() }
-            let error = await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    let answer = state.withLock { state -> FerryError?? in
-                        if Task.isCancelled { return cancelled }
-                        if state.isClosed || tryEnter(count, bytes, peer, &state) { return .some(nil) }
-                        state.peers[peer, default: Peer()].waiting.append(
-                            Waiter(number: number, count: count, bytes: bytes, continuation: continuation))
-                        return nil
-                    }
-                    if let answer { continuation.resume(returning: answer) }
-                }
-            } onCancel: {
-                leave(number, peer, cancelled)
-            }
-            if let error { throw error }
         }
+
+        /// Takes room for records, at once or when there is some.
+        ///
+        /// - Parameters:
+        ///   - number: names the call for ``cancel(_:_:)``.
+        ///   - answer: called once: with nil when there is room, or the store is closed, in the order of the calls for the peer
+        ///     and with the lock held; with `outboxFull`, `cancelled` or `closed` when there is none.
+        func enter(
+            _ number: Int, _ count: Int, _ bytes: Int, for peer: String, _ whenFull: RecordStore.WhenFull,
+            _ time: any TimeSource, _ answer: @escaping @Sendable (FerryError?) -> Void
+        ) {
+            let isDecided = state.withLock { state in
+                if case .wait = whenFull, Task.isCancelled { return false }
+                if state.isClosed || tryEnter(count, bytes, peer, &state) {
+                    answer(nil)
+                    return true
+                }
+                guard case .wait(let patience) = whenFull else { return false }
+                let timer = time.schedule(at: time.now + patience) { [self] in
+                    leave(number, peer, full(peer, "There was no room for \(patience)."))
+                }
+                state.peers[peer, default: Peer()].waiting.append(
+                    Waiter(number: number, count: count, bytes: bytes, timer: timer, answer: answer))
+                return true
+            }
+            if isDecided { return }
+            answer(
+                whenFull == .refuse ? full(peer, "Try again later, or cancel or expire some of them.") : cancelled)
+        }
+
+        /// The task of a call that waits for room is cancelled.
+        func cancel(_ number: Int, _ peer: String) { leave(number, peer, cancelled) }
 
         private var cancelled: FerryError {
             FerryError(
@@ -86,24 +91,23 @@
 
         /// Gives room back: records have gone, or were not stored.
         func leave(_ count: Int, _ bytes: Int, of peer: String) {
-            let admitted = state.withLock { state -> [Waiter] in
-                guard var entry = state.peers[peer] else { return [] }
+            state.withLock { state in
+                guard var entry = state.peers[peer] else { return }
                 entry.count -= count
                 entry.bytes -= bytes
                 if entry.count <= configuration.lowWaterRecords && entry.bytes <= configuration.lowWaterBytes {
                     entry.isFull = false
                 }
-                var admitted: [Waiter] = []
                 while let next = entry.waiting.first, !entry.isFull, fits(next.count, next.bytes, entry) {
                     entry.count += next.count
                     entry.bytes += next.bytes
-                    admitted.append(entry.waiting.removeFirst())
+                    entry.waiting.removeFirst()
+                    next.timer.cancel()
+                    next.answer(nil)
                 }
                 if !entry.waiting.isEmpty { entry.isFull = entry.count > 0 }
                 state.peers[peer] = entry
-                return admitted
             }
-            for waiter in admitted { waiter.continuation.resume(returning: nil) }
         }
 
         /// The store is closed, or has failed.
@@ -114,8 +118,8 @@
                 return state.peers.values.flatMap(\.waiting)
             }
             for waiter in waiting {
-                waiter.continuation.resume(
-                    returning: FerryError(reason.code, reason.message, cause: reason.cause, fate: .nothingSent))
+                waiter.timer.cancel()
+                waiter.answer(FerryError(reason.code, reason.message, cause: reason.cause, fate: .nothingSent))
             }
         }
 
@@ -126,8 +130,10 @@
                 }
                 return state.peers[peer]?.waiting.remove(at: place)
             }
-            waiter?.continuation.resume(returning: error)
-            // Whoever is next may need less.
+            guard let waiter else { return }
+            waiter.timer.cancel()
+            waiter.answer(error)
+            // The next one may need less.
             leave(0, 0, of: peer)
         }
 

@@ -15,6 +15,10 @@
         /// Puts a record into the outbox; returns when it is on disk. From then on it arrives in the peer's inbox, once,
         /// after the records appended to the same stream before. Calls at the same time share a write to the disk.
         ///
+        /// A call has its place before it suspends for the first time, also when it waits for room: what one actor appends is
+        /// stored in the order of its calls, awaited or in tasks that are isolated to it. `async let`, task groups and tasks of
+        /// no actor begin in any order; ``append(contentsOf:to:stream:priority:expires:whenFull:)`` keeps several in theirs.
+        ///
         /// - Parameters:
         ///   - record: the bytes, at most ``Configuration/largestRecord``.
         ///   - peer: the name by which exchanges with the peer are opened, such as a link's `peer.description`.
@@ -58,23 +62,40 @@
         /// The same, to any stream.
         func put(
             _ records: [[UInt8]], to peer: String, _ stream: String, _ priority: SendOptions.Priority, _ expires: Date?,
-            _ whenFull: WhenFull
+            _ whenFull: WhenFull, isolation actor: isolated (any Actor)? = #isolation
         ) async throws(FerryError) -> [RecordID] {
             try check(records, peer, stream)
             guard !records.isEmpty else { return [] }
             let bytes = records.reduce(0) { $0 + $1.count }
-            try await admission.enter(records.count, bytes, for: peer, whenFull, time)
             let deadline = expires.map { Int64(clampingMilliseconds: $0) }
-            do {
-                let appended = try await committer.perform { [id, epoch] database, book in
-                    try Self.insert(
-                        records, bytes, to: peer, stream, priority.rawValue, deadline, store: id, epoch, database, &book
-                    )
+            let insert: @Sendable (Database, inout Book) throws -> Appended = { [id, epoch] database, book in
+                try Self.insert(
+                    records, bytes, to: peer, stream, priority.rawValue, deadline, store: id, epoch, database, &book)
+            }
+            let number = admission.makeNumber()
+            let result: Result<Appended, any Error> = await withTaskCancellationHandler {
+                // Stays on the actor, whose calls would change places otherwise: a closure that does not name it leaves it first.
+                _ = actor
+                return await withCheckedContinuation { continuation in
+                    admission.enter(number, records.count, bytes, for: peer, whenFull, time) { [self] refusal in
+                        if let refusal { return continuation.resume(returning: .failure(refusal)) }
+                        // As soon as there is room: one that is called later would be stored earlier otherwise.
+                        committer.submit(insert) { [self] result in
+                            if case .failure = result { admission.leave(records.count, bytes, of: peer) }
+                            continuation.resume(returning: result)
+                        }
+                    }
+                    // The handler may have run before the call waited.
+                    if Task.isCancelled { admission.cancel(number, peer) }
                 }
+            } onCancel: {
+                admission.cancel(number, peer)
+            }
+            do {
+                let appended = try result.get()
                 watch.offer(appended.stream, to: appended.peer)
                 return appended.ids
             } catch {
-                admission.leave(records.count, bytes, of: peer)
                 throw storeError(error, at: path)
             }
         }
