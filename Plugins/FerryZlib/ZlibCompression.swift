@@ -3,9 +3,8 @@ public import Ferry
 
 /// Raw deflate (RFC 1951) by the system's libz: no header, no checksum.
 ///
-/// Both sides must use the same dictionary. Raw deflate does not name the dictionary it was made with, so a wrong one
-/// is only noticed when it leads to an impossible stream or another length; otherwise the bytes are wrong and it falls
-/// to the codec to refuse them. The level may differ from side to side.
+/// Both sides must use the same dictionary. Raw deflate does not name the dictionary it was made with, so the channel does
+/// (``dictionaryChecksum``), and refuses messages that were made with another. The level may differ from side to side.
 ///
 /// Per call, libz takes about 256 KiB for compressing and 40 KiB for decompressing, beside the result.
 public struct ZlibCompression: Compression {
@@ -39,6 +38,9 @@ public struct ZlibCompression: Compression {
     /// number is compared.
     public let identifier: UInt8
 
+    /// The CRC-32 (RFC 1952) of ``dictionary``, nil without one. The channel states it with each compressed message.
+    public let dictionaryChecksum: UInt32?
+
     /// How hard to try.
     public let level: Level
 
@@ -53,6 +55,7 @@ public struct ZlibCompression: Compression {
         self.level = level
         self.dictionary = dictionary
         identifier = dictionary.isEmpty ? 1 : 0x80 | UInt8(truncatingIfNeeded: checksum >> 25)
+        dictionaryChecksum = dictionary.isEmpty ? nil : UInt32(truncatingIfNeeded: checksum)
     }
 
     /// Appends `plain` as one raw deflate stream.

@@ -6,18 +6,36 @@ public import Ferry
 /// @Test func conforms() throws { try CompressionConformance(ZlibCompression()).check() }
 /// ```
 ///
+/// A compression with settings that both sides must share names some that differ, and contents that use them:
+///
+/// ```swift
+/// try CompressionConformance(
+///     ZlibCompression(dictionary: names), samples: [record],
+///     others: [ZlibCompression(dictionary: otherNames), ZlibCompression()]
+/// ).check()
+/// ```
+///
 /// A trap or a hang cannot be caught and ends the test run; that is a failure too.
 public struct CompressionConformance {
     private let compression: any Compression
+    private let samples: [[UInt8]]
+    private let others: [any Compression]
     private let seed: UInt64
 
     /// Makes the kit.
     ///
     /// - Parameters:
     ///   - compression: the compression to be checked.
+    ///   - samples: contents beside those of the kit, such as ones that a dictionary is good for.
+    ///   - others: the same compression with other settings. What one of them compressed is refused by the other, or becomes
+    ///     what it was; never other bytes.
     ///   - seed: of the random contents; a failure names it.
-    public init(_ compression: any Compression, seed: UInt64 = 1) {
+    public init(
+        _ compression: any Compression, samples: [[UInt8]] = [], others: [any Compression] = [], seed: UInt64 = 1
+    ) {
         self.compression = compression
+        self.samples = samples
+        self.others = others
         self.seed = seed
     }
 
@@ -25,16 +43,47 @@ public struct CompressionConformance {
     ///
     /// - Throws: ``ConformanceFailure`` for the first requirement that is not met.
     public func check() throws(ConformanceFailure) {
+        for (index, sample) in samples.enumerated() { try check(sample, "sample \(index) of \(sample.count) bytes") }
         for size in [0, 1, 2, 3, 15, 16, 17, 255, 256, 257, 4095, 4096, 65_535, 65_536, 100_000] {
             for (kind, plain) in contents(size) {
-                let what = "\(size) bytes of \(kind) (seed \(seed))"
-                let compressed = try checkRoundTrip(plain, what)
-                try checkBudget(plain, compressed, what)
-                try checkWrongCounts(plain, compressed, what)
-                try checkTrailingBytes(plain, compressed, what)
-                if compressed.count <= 300 { try checkTruncation(plain, compressed, what) }
-                if compressed.count <= 80 { try checkBitFlips(plain, compressed, what) }
+                try check(plain, "\(size) bytes of \(kind) (seed \(seed))")
             }
+        }
+    }
+
+    private func check(_ plain: [UInt8], _ what: String) throws(ConformanceFailure) {
+        let compressed = try checkRoundTrip(plain, what)
+        try checkBudget(plain, compressed, what)
+        try checkWrongCounts(plain, compressed, what)
+        try checkTrailingBytes(plain, compressed, what)
+        if compressed.count <= 300 { try checkTruncation(plain, compressed, what) }
+        if compressed.count <= 80 { try checkBitFlips(plain, compressed, what) }
+        for (index, other) in others.enumerated() {
+            try checkOther(plain, from: other, to: compression, "\(what), compressed by other \(index)")
+            try checkOther(plain, from: compression, to: other, "\(what), decompressed by other \(index)")
+        }
+    }
+
+    /// Settings that differ are noticed, or make no difference.
+    private func checkOther(
+        _ plain: [UInt8], from sender: any Compression, to receiver: any Compression, _ what: String
+    ) throws(ConformanceFailure) {
+        var limits = Limits()
+        limits.maximumCompressionRatio = .max
+        let enveloped: [UInt8]
+        do throws(FerryError) {
+            enveloped = try CompressionEnvelope(compression: sender, limits: limits).wrap(plain)
+        } catch {
+            throw ConformanceFailure("Anything can be compressed", "\(what): \(error)")
+        }
+        let decompressed: [UInt8]
+        do throws(FerryError) {
+            decompressed = try CompressionEnvelope(compression: receiver, limits: limits).unwrap(enveloped)
+        } catch {
+            return try requireCorruptCompression(error, what)
+        }
+        guard decompressed == plain else {
+            throw ConformanceFailure("What was compressed with other settings is refused", what)
         }
     }
 

@@ -16,6 +16,8 @@ private enum Golden {
     static let dictionary = [UInt8]("\"firstName\":\"lastName\":\"organization\":".utf8)
     static let record = [UInt8]("{\"firstName\":\"Ada\",\"lastName\":\"Lovelace\"}".utf8)
     static let recordWithDictionary = bytes("ab564256e69892a8a483acd827bf2c3527313955a91600")
+    /// 02, `zlib.crc32(dictionary)`, 41, and the above.
+    static let envelopeWithDictionary = bytes("024055f34029") + recordWithDictionary
 
     static let empty = bytes("0300")
     static let stored = bytes("010600f9ff73746f726564")
@@ -54,7 +56,13 @@ private func compress(
     }
 
     @Test func conformsWithADictionary() throws {
-        try CompressionConformance(ZlibCompression(dictionary: Golden.dictionary)).check()
+        let others = [
+            ZlibCompression(), ZlibCompression(dictionary: Golden.dictionary.map { $0 ^ 1 }),
+            ZlibCompression(dictionary: Golden.dictionary + [0]),
+        ]
+        try CompressionConformance(
+            ZlibCompression(dictionary: Golden.dictionary), samples: [Golden.record], others: others
+        ).check()
     }
 
     @Test func readsWhatPythonWrote() throws {
@@ -79,6 +87,68 @@ private func compress(
         #expect(with.count < without.count - 10)
         // Without the dictionary the stream points before its beginning.
         #expect(throws: FerryError.self) { try decompress(with, Golden.record.count) }
+    }
+
+    private func envelope(_ dictionary: [UInt8]) -> CompressionEnvelope {
+        CompressionEnvelope(compression: ZlibCompression(dictionary: dictionary), limits: Limits())
+    }
+
+    /// As `Documentation/Formats.md` has it. Other builds of libz may choose other matches.
+    @Test func theEnvelopeNamesTheDictionary() throws {
+        let shared = envelope(Golden.dictionary)
+        #expect(try shared.unwrap(Golden.envelopeWithDictionary) == Golden.record)
+        let written = try shared.wrap(Golden.record)
+        #expect(written.prefix(6) == Golden.envelopeWithDictionary.prefix(6))
+        #expect(written.count <= Golden.envelopeWithDictionary.count + 4)
+        #expect(try shared.wrap([1, 2]) == [0, 1, 2])
+        // Without a dictionary nothing has changed.
+        let plain = [0x01, 0x98, 0x04] + Golden.textLevel6
+        #expect(try envelope([]).unwrap(plain) == Golden.text)
+        #expect(try envelope([]).wrap(Golden.text).prefix(3) == [0x01, 0x98, 0x04])
+    }
+
+    /// Wrong dictionaries of equal length: each byte changed in every bit, two neighbours exchanged, and three bytes changed so
+    /// that sums stay what they were.
+    @Test func anotherDictionaryIsRefused() throws {
+        let dictionary = Golden.dictionary
+        var others: [[UInt8]] = [[], Array(dictionary.dropFirst()), dictionary + [0], dictionary.reversed()]
+        for index in dictionary.indices {
+            for bit in 0..<8 {
+                var other = dictionary
+                other[index] ^= 1 << UInt8(bit)
+                others.append(other)
+            }
+            guard index > 1 else { continue }
+            var (exchanged, balanced) = (dictionary, dictionary)
+            exchanged.swapAt(index, index - 1)
+            if exchanged != dictionary { others.append(exchanged) }
+            for (place, change) in [(index - 2, 1), (index - 1, 0xFE), (index, 1)] as [(Int, UInt8)] {
+                balanced[place] &+= change
+            }
+            others.append(balanced)
+        }
+        for other in others {
+            let error = try #require(throws: FerryError.self, "\(other)") {
+                _ = try envelope(other).unwrap(Golden.envelopeWithDictionary)
+            }
+            #expect(error.code == .corruptCompression)
+            #expect(error.message.contains("the dictionary of checksum 4055f340"), "\(error.message)")
+        }
+    }
+
+    /// What names no dictionary was compressed without one, or by a version that did not tell.
+    @Test func aMessageWithoutANameIsRefused() throws {
+        let error = try #require(throws: FerryError.self) {
+            _ = try envelope(Golden.dictionary).unwrap([0x01, 41] + Golden.recordWithDictionary)
+        }
+        #expect(
+            error.code == .corruptCompression && error.message.contains("this side has the one of checksum 4055f340"))
+        for count in 1..<Golden.envelopeWithDictionary.count {
+            let cut = try #require(throws: FerryError.self) {
+                _ = try envelope(Golden.dictionary).unwrap(Array(Golden.envelopeWithDictionary.prefix(count)))
+            }
+            #expect([.corruptCompression, .compressionRatioExceeded].contains(cut.code), "\(count)")
+        }
     }
 
     @Test func onlyTheLast32KiBOfADictionaryCount() throws {

@@ -6,6 +6,10 @@ public protocol Compression: Sendable {
     /// A number for the format, as ``Codec/identifier``; 0 is no compression. Default 255.
     var identifier: UInt8 { get }
 
+    /// A checksum of what both sides must know beforehand, such as a preset dictionary; nil when that is nothing. The channel
+    /// states it with each compressed payload, and refuses one that was compressed with another. Default nil.
+    var dictionaryChecksum: UInt32? { get }
+
     /// Appends `plain`, compressed, to `output`, adding at most `budget` bytes.
     ///
     /// - Returns: false when the compressed form would need more than `budget`; `output` is then as it was.
@@ -25,4 +29,6 @@ public protocol Compression: Sendable {
 extension Compression {
     /// 255: a compression that has no number of its own.
     public var identifier: UInt8 { 255 }
+    /// Nil: both sides need to know nothing beforehand.
+    public var dictionaryChecksum: UInt32? { nil }
 }

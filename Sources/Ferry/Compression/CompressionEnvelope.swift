@@ -3,7 +3,11 @@
 /// ```
 /// stored:      00, payload
 /// compressed:  01, plain length as a varint, compressed payload
+/// likewise:    02, dictionary's checksum, plain length as a varint, compressed payload
 /// ```
+///
+/// 01 is for compressions without a ``Compression/dictionaryChecksum``, 02 for those that have one: 4 bytes, the most
+/// significant first. A receiver refuses the one that is not its own compression's, and another checksum.
 ///
 /// The varint is unsigned LEB128: seven bits a byte, least significant first, the top bit set on all but the last byte,
 /// at most 10 bytes, shortest form only. A payload is stored when compression would not make the whole smaller, or when
@@ -18,6 +22,7 @@ package struct CompressionEnvelope: Sendable {
     private enum Kind {
         static let stored: UInt8 = 0x00
         static let compressed: UInt8 = 0x01
+        static let compressedWithDictionary: UInt8 = 0x02
     }
 
     package init(compression: any Compression, limits: Limits) {
@@ -40,7 +45,7 @@ package struct CompressionEnvelope: Sendable {
     }
 
     private func compress(_ payload: [UInt8]) throws(FerryError) -> [UInt8]? {
-        var output = [Kind.compressed]
+        var output = Self.head(compression.dictionaryChecksum)
         Varint.append(UInt64(payload.count), to: &output)
         let headerCount = output.count
         let budget = payload.count - headerCount  // the stored form has payload.count + 1 bytes
@@ -60,6 +65,13 @@ package struct CompressionEnvelope: Sendable {
         return output
     }
 
+    /// What a compressed payload begins with.
+    private static func head(_ checksum: UInt32?) -> [UInt8] {
+        guard let checksum else { return [Kind.compressed] }
+        return [Kind.compressedWithDictionary]
+            + [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: checksum >> UInt32($0)) }
+    }
+
     /// The payload in the envelope `bytes`. The stated length is checked before any memory is taken for it.
     ///
     /// - Throws: ``FerryError`` with `corruptCompression`, `decompressedTooLarge` or `compressionRatioExceeded`.
@@ -72,18 +84,20 @@ package struct CompressionEnvelope: Sendable {
             )
         case Kind.stored:
             return Array(bytes.dropFirst())
-        case Kind.compressed:
+        case Kind.compressed, Kind.compressedWithDictionary:
             return try decompress(bytes)
         case let kind?:
             throw FerryError(
                 .corruptCompression,
                 "A message of \(bytes.count) bytes begins with the envelope byte \(kind), which is neither 0 (stored) "
-                    + "nor 1 (compressed). Turn compression on or off on both sides.")
+                    + "nor 1 or 2 (compressed). Turn compression on or off on both sides.")
         }
     }
 
     private func decompress(_ bytes: [UInt8]) throws(FerryError) -> [UInt8] {
-        let (stated, start) = try Self.readLength(bytes, from: 1)
+        let head = Self.head(compression.dictionaryChecksum)
+        guard bytes.starts(with: head) else { throw wrongDictionary(bytes) }
+        let (stated, start) = try Self.readLength(bytes, from: head.count)
         guard let plainCount = Int(exactly: stated), plainCount <= limits.maximumDecompressedSize else {
             throw FerryError(
                 .decompressedTooLarge,
@@ -126,10 +140,32 @@ package struct CompressionEnvelope: Sendable {
         throw corruptLength("is cut short", bytes)
     }
 
+    /// A compressed payload that does not begin as this side's do.
+    private func wrongDictionary(_ bytes: [UInt8]) -> FerryError {
+        func hex(_ number: UInt32) -> String {
+            let digits = String(number, radix: 16)
+            return String(repeating: "0", count: 8 - digits.count) + digits
+        }
+        let own = compression.dictionaryChecksum.map { "has the one of checksum \(hex($0))" } ?? "has none"
+        let checksum = bytes.dropFirst().prefix(4)
+        let theirs =
+            if bytes.first == Kind.compressed {
+                "without a dictionary, or by a version that does not name it"
+            } else if checksum.count < 4 {
+                "with a dictionary whose checksum is cut short"
+            } else {
+                "with the dictionary of checksum \(hex(checksum.reduce(0) { $0 << 8 | UInt32($1) }))"
+            }
+        return FerryError(
+            .corruptCompression,
+            "A message of \(bytes.count) bytes was compressed \(theirs); this side \(own). Use the same compression with the "
+                + "same dictionary on both sides.")
+    }
+
     private static func corruptLength(_ what: String, _ bytes: [UInt8]) -> FerryError {
         FerryError(
             .corruptCompression,
-            "The plain length at byte 1 of a compressed message of \(bytes.count) bytes \(what). "
+            "The plain length of a compressed message of \(bytes.count) bytes \(what). "
                 + "Turn compression on or off on both sides.")
     }
 }
