@@ -9,6 +9,7 @@ extension FramingVerifier {
     /// - Throws: ``ConformanceFailure``.
     public func verifyReceiving(_ chunks: [[UInt8]], as messages: [[UInt8]]) throws {
         try receive(chunks, as: messages, "chunks as they were sent")
+        try verifyLimit(of: chunks, messages)
         try verifyEnds(of: boundaries == .carryMeaning ? chunks : chunks.joined().map { [$0] })
         guard boundaries == .carryNoMeaning else { return }
         let stream = Array(chunks.joined())
@@ -24,23 +25,59 @@ extension FramingVerifier {
         if stream.count <= 10 { try verifyEveryWayToCut(stream, messages) }
     }
 
+    /// A receiver whose limit a message exceeds says so, and does not deliver it.
+    private func verifyLimit(of chunks: [[UInt8]], _ messages: [[UInt8]]) throws {
+        guard let largest = messages.map(\.count).max(), largest > 1 else { return }
+        var lower = limits
+        lower.maximumMessageSize = largest - 1
+        var session = framing.makeSession(limits: lower)
+        session.linkDidOpen(at: .zero)
+        var code: FerryError.Code?
+        do {
+            for chunk in chunks where code == nil {
+                try session.receiveAmidGarbage(chunk, at: .zero)
+                while let event = session.nextEvent() {
+                    switch event {
+                    case .receiveFailed(let error): code = error.code
+                    case .received(let message):
+                        try check(
+                            message.count < largest, "a message above Limits.maximumMessageSize is refused",
+                            "one of \(message.count) bytes arrived at a limit of \(largest - 1)")
+                    default: break
+                    }
+                }
+            }
+        } catch let error as FerryError { code = error.code }
+        try check(
+            code == .messageTooLarge, "what receive cannot go on with is thrown",
+            "\(code.map(\.description) ?? "nothing") was, for \(largest) bytes at a limit of \(largest - 1)")
+    }
+
     /// All sizes for short streams; for long ones those near a power of two.
     private func sizesToCut(_ count: Int) -> [Int] {
         count <= 600 ? Array(1...count) : (0..<12).flatMap { [1 << $0, (1 << $0) + 1] }.filter { $0 < count }
+    }
+
+    /// Every place in short streams. In long ones the first and last 20 and some between, the fewer the longer the stream, for
+    /// the rest of it is received from each.
+    private func placesToCut(_ count: Int) -> [Int] {
+        guard count > 1000 else { return Array(0..<count) }
+        let step = max(count / 1000, count * count / 10_000_000)
+        return Set(stride(from: 0, to: count, by: step)).union(0..<20).union(count - 20..<count).sorted()
     }
 
     /// The stream in two pieces, cut at every byte. The session up to the cut is a value, and is copied.
     private func verifyEveryCut(_ stream: [UInt8], _ messages: [[UInt8]]) throws {
         var head = framing.makeSession(limits: limits)
         var delivered = 0
-        let step = max(1, stream.count / 1000)
-        for cut in stride(from: 0, to: stream.count, by: step) {
+        let cuts = placesToCut(stream.count)
+        for (cut, next) in zip(cuts, cuts.dropFirst() + [stream.count]) {
             var session = head
             var position = delivered
             try session.receiveAmidGarbage(Array(stream[cut...]), at: .zero)
             try take(from: &session, &position, messages, "cut at byte \(cut)")
             try check(position == messages.count, "every message arrives", "\(position) did when cut at byte \(cut)")
-            try head.receiveAmidGarbage(Array(stream[cut..<min(cut + step, stream.count)]), at: .zero)
+            try head.receiveAmidGarbage(Array(stream[cut..<next]), at: .zero)
             try take(from: &head, &delivered, messages, "up to byte \(cut)")
         }
     }

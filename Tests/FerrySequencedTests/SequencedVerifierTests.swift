@@ -18,6 +18,7 @@ import Testing
             [], [0], [UInt8](repeating: 0x45, count: 20), [], [UInt8](0...130), [UInt8](repeating: 7, count: 3000),
         ]
         try verifier(window: window).verifyExchange(messages, chunkSizes: [20, 21, 23, 64, 182, 244, 512])
+        try verifier(window: window).verifyCancelling(messages, chunkSizes: [20, 64, 244])
     }
 
     /// Larger messages cross the growth steps of the assembled array.

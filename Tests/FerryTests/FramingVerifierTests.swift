@@ -50,6 +50,17 @@ import Testing
         try endOfMessage.verifyExchange(messages, chunkSizes: [5000])
     }
 
+    /// A message longer than any chunk and than what is cut at every byte, at small chunks.
+    @Test func longMessages() throws {
+        var generator = SplitMix64(seed: 8)
+        let messages = [generator.bytes(70_000), [1, 2, 3]]
+        let length = FramingVerifier(LengthPrefixFraming(), boundaries: .carryNoMeaning)
+        try length.verify(messages, chunkSizes: [20, 244])
+        let endOfMessage = try FramingVerifier(
+            EndOfMessageFraming(chunkSize: nil), boundaries: .carryMeaning, minimumChunkSize: 3)
+        try endOfMessage.verify(messages, chunkSizes: [20, 244])
+    }
+
     @Test(arguments: Fault.allCases)
     func faultsAreFound(_ fault: Fault) {
         let verifier = FramingVerifier(FaultyFraming(fault: fault), boundaries: .carryNoMeaning)
@@ -63,6 +74,7 @@ import Testing
 enum Fault: CaseIterable {
     case losesAfterRefusal, doublesChunks, readsBeyondTheChunk, neverReportsSent, saysNothingAtTheEnd
     case ignoresTheChunkSize, reportsEachStep, forgetsTheDeadline
+    case swallowsErrors, takesBackWhatHasBegun, takesBackInWordsOnly, takesNothingBack, ignoresTheLimit
 }
 
 /// Length-prefix framing with one fault.
@@ -70,7 +82,9 @@ struct FaultyFraming: Framing {
     var fault: Fault
     var name: String { "faulty" }
     func makeSession(limits: Limits) -> Session {
-        Session(fault: fault, base: LengthPrefixFraming().makeSession(limits: limits))
+        var limits = limits
+        if fault == .ignoresTheLimit { limits.maximumMessageSize = .max }
+        return Session(fault: fault, base: LengthPrefixFraming().makeSession(limits: limits))
     }
 
     struct Session: FramingSession {
@@ -82,7 +96,16 @@ struct FaultyFraming: Framing {
             try base.enqueue(payload, as: id, at: now)
         }
 
-        mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { base.cancel(id, at: now) }
+        mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
+            switch fault {
+            case .takesBackInWordsOnly: return true
+            case .takesBackWhatHasBegun:
+                _ = base.cancel(id, at: now)
+                return true
+            case .takesNothingBack: return false
+            default: return base.cancel(id, at: now)
+            }
+        }
 
         mutating func transmit(
             atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
@@ -100,7 +123,7 @@ struct FaultyFraming: Framing {
         }
 
         mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError) {
-            try base.receive(chunk, at: now)
+            do { try base.receive(chunk, at: now) } catch { if fault != .swallowsErrors { throw error } }
             if fault == .doublesChunks { try base.receive(chunk, at: now) }
             if fault == .readsBeyondTheChunk {
                 let twice = chunk.withUnsafeBytes { [UInt8]($0) } + [0xEE]
