@@ -29,11 +29,12 @@ public struct LinkConformance: Sendable {
         case chunksWaitForActivation
         /// While the receiver has paused nothing grows without bound, and when it goes on nothing is lost.
         case aPausedReceiverStopsTheSender
-        /// `close` lets what is queued arrive, ends with `closed` here and another reason there, once each.
+        /// `close` lets what is queued arrive, ends with `closed` here and another reason there, once each. No chunk comes
+        /// after it at either end.
         case closingEndsBothSidesOnce
         /// A side that has closed a link is told `closed`, also where the peer closes it too or is out of reach.
         case theFirstReasonWins
-        /// After the end `trySend` throws and further calls do nothing.
+        /// After the end `trySend` throws the reason that `linkDidClose` told, and further calls do nothing.
         case nothingIsSentAfterTheEnd
         /// A link that is closed before it is activated tells its receiver when it is.
         case activationAfterTheEndTellsIt
@@ -113,8 +114,9 @@ public struct LinkConformance: Sendable {
     ) async throws {
         switch requirement {
         case .chunksArriveInOrder: try await rig.chunksArriveInOrder()
-        case .emptyChunksAreRefused: try await rig.refuses(0, .emptyChunk)
-        case .largeChunksAreRefused: try await rig.refuses(rig.near.maximumChunkSize + 1, .chunkTooLarge)
+        case .emptyChunksAreRefused: try await rig.refuses({ _ in [0] }, .emptyChunk)
+        case .largeChunksAreRefused:
+            try await rig.refuses({ [$0 + 1, $0 + 3, 2 * $0, $0 + 65_536] }, .chunkTooLarge)
         case .aFullQueueSaysFalseThenReady:
             if !deviations.contains(.neverFull) { try await rig.fullThenReady(delay: .zero) }
         case .readinessIsALevel:

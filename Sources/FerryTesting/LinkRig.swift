@@ -93,20 +93,24 @@ struct LinkRig: Sendable {
         try noViolation()
     }
 
-    func refuses(_ size: Int, _ code: FerryError.Code) async throws {
+    /// Chunks of sizes that are none are refused, and nothing of them is sent.
+    func refuses(_ sizes: (_ maximum: Int) -> [Int], _ code: FerryError.Code) async throws {
         activate()
         try require(near.maximumChunkSize >= 1, name, "maximumChunkSize is \(near.maximumChunkSize)")
         // What is refused must not depend on what else is going on, so let an ATT_MTU exchange finish first.
         await time.pass(.milliseconds(200))
-        let size = size == 0 ? 0 : near.maximumChunkSize + 1
-        do throws(FerryError) {
-            _ = try trySend([UInt8](repeating: 1, count: size))
-        } catch {
-            try require(error.code == code, name, "trySend of \(size) bytes threw \(error), not \(code)")
-            try await send([7])
-            return try await expect([[7]])
+        for size in sizes(near.maximumChunkSize) {
+            do throws(FerryError) {
+                _ = try trySend([UInt8](repeating: 1, count: size))
+            } catch {
+                try require(error.code == code, name, "trySend of \(size) bytes threw \(error), not \(code)")
+                continue
+            }
+            throw ConformanceFailure(
+                name, "trySend took \(size) bytes with maximumChunkSize \(near.maximumChunkSize)")
         }
-        throw ConformanceFailure(name, "trySend took \(size) bytes with maximumChunkSize \(near.maximumChunkSize)")
+        try await send([7])
+        try await expect([[7]])
     }
 
     func fullThenReady(delay: Duration) async throws {
@@ -203,6 +207,8 @@ struct LinkRig: Sendable {
         await time.pass(.milliseconds(200))
         try await send([1])
         try await send([2])
+        // Perhaps it arrives before the end at this side; not after it.
+        _ = try? far.trySend(([3] as [UInt8]).span.bytes)
         near.close()
         near.close()
         try await time.wait(name, for: "linkDidClose at both ends") {
@@ -214,7 +220,10 @@ struct LinkRig: Sendable {
         }
         try require(nearWitness.reasons[0].code == .closed, name, "this end closed with \(nearWitness.reasons[0])")
         try require(farWitness.reasons[0].code != .closed, name, "the far end, which did not close, was told `closed`")
-        try require(farWitness.record.withLock { $0.afterEnd } == 0, name, "a chunk came after linkDidClose")
+        for (end, witness) in [("this", nearWitness), ("the far", farWitness)] {
+            let late = witness.record.withLock { $0.afterEnd }
+            try require(late == 0, name, "\(late) chunks came after linkDidClose at \(end) end")
+        }
         if !losesQueued { try await expect([[1], [2]]) }
     }
 
@@ -258,21 +267,30 @@ struct LinkRig: Sendable {
         try await time.wait(name, for: "linkDidClose at both ends") {
             !nearWitness.reasons.isEmpty && !farWitness.reasons.isEmpty
         }
-        for (link, end) in [(near, "closed"), (far, "far")] {
-            do throws(FerryError) {
-                _ = try link.trySend(([1] as [UInt8]).span.bytes)
-            } catch {
-                link.setReceiving(false)
-                link.setReceiving(true)
-                link.close()
-                try require(link.maximumChunkSize >= 1, name, "maximumChunkSize is below 1 after the end")
-                continue
-            }
-            throw ConformanceFailure(name, "trySend at the \(end) end did not throw after the end")
+        for (link, witness, end) in [(near, nearWitness, "closed"), (far, farWitness, "far")] {
+            let reason = witness.reasons[0]
+            let thrown = try refusal(link, end)
+            try require(
+                thrown.code == reason.code, name,
+                "linkDidClose told the \(end) end \(reason), and trySend threw \(thrown)")
+            link.setReceiving(false)
+            link.setReceiving(true)
+            link.close()
+            try require(link.maximumChunkSize >= 1, name, "maximumChunkSize is below 1 after the end")
+            let later = try refusal(link, end)
+            try require(
+                later.code == reason.code, name,
+                "after close() the \(end) end, which had ended with \(reason), has another reason: \(later)")
         }
         await time.pass(.milliseconds(200))
         try require(nearWitness.reasons.count == 1, name, "linkDidClose came more than once")
         try require(farWitness.reasons.count == 1, name, "linkDidClose came more than once at the far end")
+    }
+
+    /// Why an ended link sends nothing.
+    private func refusal(_ link: any Link, _ end: String) throws -> FerryError {
+        do throws(FerryError) { _ = try link.trySend(([1] as [UInt8]).span.bytes) } catch { return error }
+        throw ConformanceFailure(name, "trySend at the \(end) end did not throw after the end")
     }
 
     func activatesAfterTheEnd() async throws {

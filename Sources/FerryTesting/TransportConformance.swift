@@ -22,6 +22,8 @@ public struct TransportConformance: Sendable {
         case eachPeerHasALink
         /// One peer after the other is met by one listener.
         case peersComeAndGo
+        /// What a link takes has 1 byte to `maximumChunkSize`: it throws for anything else, and sends none of it.
+        case chunksHaveTheirSizes
         /// `connect` throws within its timeout when nobody listens.
         case connectingToNobodyEnds
         /// `connect` throws `cancelled` soon after its task is cancelled.
@@ -40,7 +42,7 @@ public struct TransportConformance: Sendable {
         case listeningBeginsAnew
 
         // Ending.
-        /// Each side is told when the other closes the link.
+        /// Each side is told when the other closes the link, and that reason stays.
         case endsAreTold
         /// A link that nobody refers to any more is closed, and the peer told.
         case releasedLinksAreClosed
@@ -122,6 +124,7 @@ public struct TransportConformance: Sendable {
         case .listeningMeansReachable: try await rig.meetsPeers(atOnce: 1)
         case .eachPeerHasALink: if !deviations.contains(.onePeer) { try await rig.meetsPeers(atOnce: 4) }
         case .peersComeAndGo: try await rig.meetsPeersInTurn()
+        case .chunksHaveTheirSizes: try await rig.boundsChunks()
         case .connectingToNobodyEnds: try await rig.findsNobody()
         case .connectingCanBeCancelled: try await rig.cancelsConnecting()
         case .closingStopsListening: try await rig.stopsListening(by: .closing)

@@ -189,6 +189,34 @@ final class TransportRig: Sendable {
         listener.close()
     }
 
+    func boundsChunks() async throws {
+        let listener = try await listen()
+        let meeting = try await meet(listener, by: try await makeConnecting())
+        // What is refused must not depend on what else is going on, so let an ATT_MTU exchange finish first.
+        await time.pass(.milliseconds(200))
+        for link in [meeting.near, meeting.far] {
+            let maximum = link.maximumChunkSize
+            for (size, code) in [(0, FerryError.Code.emptyChunk)]
+                + [maximum + 1, 2 * maximum, maximum + 65_536].map({ ($0, FerryError.Code.chunkTooLarge) })
+            {
+                var thrown: FerryError?
+                do throws(FerryError) { _ = try link.trySend([UInt8](repeating: 1, count: size).span.bytes) } catch {
+                    thrown = error
+                }
+                try require(
+                    thrown?.code == code, name,
+                    "trySend of \(size) bytes with maximumChunkSize \(maximum) threw \(thrown.map { "\($0)" } ?? "nothing")"
+                )
+            }
+        }
+        let whole = [UInt8](repeating: 5, count: meeting.near.maximumChunkSize)
+        try await send(whole, over: meeting.near)
+        try await send([6], over: meeting.far)
+        try await expect([[1, 0], whole], meeting.farWitness, "the listening end, after chunks that were refused")
+        try await expect([[1, 1], [6]], meeting.nearWitness, "the connecting end, after chunks that were refused")
+        listener.close()
+    }
+
     func findsNobody() async throws {
         let transport = try await makeConnecting()
         for timeout in [Duration.zero, Self.shortly] {
@@ -301,12 +329,27 @@ final class TransportRig: Sendable {
             let reason = told.reasons[0]
             try require(reason.code != .closed, name, "the side that did not close was told \(reason)")
             try require(!reason.message.isEmpty, name, "the end has no reason in words")
+            let ended = nearCloses ? meeting.far : meeting.near
+            // A link that reconnects is suspended, and has no reason yet.
+            let isSuspended = (try? refusal(ended)) == nil
+            for when in isSuspended ? [] : ["after the end", "after close()"] {
+                let thrown = try refusal(ended)
+                try require(
+                    thrown.code == reason.code, name, "a link that ended with \(reason) threw \(thrown) \(when)")
+                ended.close()
+            }
             meeting.near.close()
             meeting.far.close()
             try await expectEnd(meeting.nearWitness, "the connecting end")
             await time.pass(.milliseconds(50))
         }
         listener.close()
+    }
+
+    /// Why an ended link sends nothing.
+    private func refusal(_ link: any Link) throws -> FerryError {
+        do throws(FerryError) { _ = try link.trySend(([66] as [UInt8]).span.bytes) } catch { return error }
+        throw ConformanceFailure(name, "trySend on a link that has ended did not throw")
     }
 
     func closesReleased() async throws {

@@ -14,6 +14,7 @@ import Testing
         case saysTimedOutWhenCancelled, goesOnListening, goesOnWhenReleased, goesOnWhenCancelled, endsTakenLinks
         case keepsUntakenLinks, listensOnce, keepsEndsToItself, saysClosedToBoth, keepsReleasedLinks
         case endsTheNextLink, sendsAfterTheEnd, forgetsThePeer, takesAnybody, seeksTheUnknowable
+        case takesLongValues, dropsEmptyValues, overwritesTheReason
 
         var requirement: TransportConformance.Requirement {
             switch self {
@@ -27,7 +28,8 @@ import Testing
             case .goesOnWhenCancelled: .cancellingStopsListening
             case .keepsUntakenLinks: .untakenLinksAreClosed
             case .listensOnce: .listeningBeginsAnew
-            case .keepsEndsToItself, .saysClosedToBoth: .endsAreTold
+            case .keepsEndsToItself, .saysClosedToBoth, .overwritesTheReason: .endsAreTold
+            case .takesLongValues, .dropsEmptyValues: .chunksHaveTheirSizes
             case .keepsReleasedLinks: .releasedLinksAreClosed
             case .endsTheNextLink, .sendsAfterTheEnd: .endedLinksAreInert
             case .forgetsThePeer: .peersAreKnown
@@ -148,6 +150,7 @@ private final class DefectiveLink: Link {
     private struct State {
         var receiver: (any LinkReceiver)?
         var hasEnded = false
+        var isClosedAgain = false
     }
 
     private let base: any Link
@@ -202,8 +205,11 @@ private final class DefectiveLink: Link {
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
         let first = shared.state.withLock { state in state.links.first { $0.isFar == isFar } }
         if defect == .handsOutTheSameLink, let first, first !== self { return try first.trySend(chunk) }
+        if defect == .takesLongValues, chunk.byteCount > maximumChunkSize + 1 { return true }
+        if defect == .dropsEmptyValues, chunk.byteCount == 0 { return true }
         do throws(FerryError) { return try base.trySend(chunk) } catch {
             if defect == .sendsAfterTheEnd { return true }
+            if state.withLock({ $0.isClosedAgain }) { throw FerryError(.closed, "This side closed the link.") }
             throw error
         }
     }
@@ -212,6 +218,7 @@ private final class DefectiveLink: Link {
 
     func close() {
         let (isUntaken, hasEnded) = state.withLock { ($0.receiver == nil, $0.hasEnded) }
+        if defect == .overwritesTheReason, hasEnded { state.withLock { $0.isClosedAgain = true } }
         if defect == .keepsUntakenLinks, isFar, isUntaken { return shared.state.withLock { $0.kept.append(self) } }
         if defect == .endsTheNextLink, hasEnded { shared.state.withLock { $0.links.last }?.base.close() }
         base.close()

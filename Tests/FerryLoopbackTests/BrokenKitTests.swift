@@ -39,16 +39,23 @@ import Testing
         case dropsEarlyChunks
         /// The last reason for its end is told, be it this side that has closed it.
         case tellsTheLastReason
+        /// Every fourth chunk comes after the next.
+        case swapsChunks
+        /// A chunk comes after the end: at the side that is told, or at the one that closed.
+        case deliversAfterTheEnd, deliversAfterClose
+        case takesVeryLargeChunks
+        /// What `close` says takes the place of why the link had ended.
+        case overwritesItsReason
 
         var requirement: LinkConformance.Requirement {
             switch self {
             case .takesEmptyChunks: .emptyChunksAreRefused
-            case .takesLargeChunks: .largeChunksAreRefused
-            case .swapsBytes, .doublesSevens: .chunksArriveInOrder
+            case .takesLargeChunks, .takesVeryLargeChunks: .largeChunksAreRefused
+            case .swapsBytes, .doublesSevens, .swapsChunks: .chunksArriveInOrder
             case .callsFromWithin: .eventsComeFromOutside
-            case .closesTwice: .closingEndsBothSidesOnce
+            case .closesTwice, .deliversAfterTheEnd, .deliversAfterClose: .closingEndsBothSidesOnce
             case .dropsReady: .aFullQueueSaysFalseThenReady
-            case .sendsAfterTheEnd: .nothingIsSentAfterTheEnd
+            case .sendsAfterTheEnd, .overwritesItsReason: .nothingIsSentAfterTheEnd
             case .sendsOnTheNext, .pausesTheNext, .closesTheNext: .endedLinksAreInert
             case .forgetsItsPeer, .isSomebodyElseEachTime: .peersStayWhoTheyAre
             case .dropsEarlyChunks: .chunksWaitForActivation
@@ -103,6 +110,8 @@ private final class DefectiveLink: Link, LinkReceiver {
     private let defect: BrokenKitTests.Defect
     private let receiver = Mutex<(any LinkReceiver)?>(nil)
     private let hasEnded = Atomic(false)
+    private let isClosedAgain = Atomic(false)
+    private let received = Mutex<(count: Int, held: [UInt8]?)>((0, nil))
     /// What came before it was activated, of the link that keeps too little of that.
     private let early = Mutex<[[UInt8]]>([])
 
@@ -137,6 +146,7 @@ private final class DefectiveLink: Link, LinkReceiver {
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
         if defect == .takesEmptyChunks, chunk.byteCount == 0 { return true }
         if defect == .takesLargeChunks, chunk.byteCount > maximumChunkSize { return true }
+        if defect == .takesVeryLargeChunks, chunk.byteCount > maximumChunkSize + 1000 { return true }
         _ = try next(.sendsOnTheNext)?.trySend(chunk)
         do throws(FerryError) {
             let isTaken = try link.trySend(chunk)
@@ -144,6 +154,7 @@ private final class DefectiveLink: Link, LinkReceiver {
             return isTaken
         } catch {
             if defect == .sendsAfterTheEnd, error.code != .chunkTooLarge { return true }
+            if isClosedAgain.load(ordering: .acquiring) { throw FerryError(.closed, "This side closed the link.") }
             throw error
         }
     }
@@ -153,6 +164,8 @@ private final class DefectiveLink: Link, LinkReceiver {
         next(.pausesTheNext)?.setReceiving(isReceiving)
     }
     func close() {
+        let isAgain = defect == .overwritesItsReason && hasEnded.load(ordering: .acquiring)
+        if isAgain { isClosedAgain.store(true, ordering: .releasing) }
         link.close()
         next(.closesTheNext)?.close()
     }
@@ -165,15 +178,32 @@ private final class DefectiveLink: Link, LinkReceiver {
             return early.withLock { early in if early.count < 4 { early.append(bytes(chunk)) } }
         }
         if defect == .doublesSevens, chunk.byteCount == 7 { receiver.linkDidReceive(chunk) }
+        if defect == .swapsChunks { return swap(bytes(chunk), receiver) }
         guard defect == .swapsBytes else { return receiver.linkDidReceive(chunk) }
         let swapped = Array(bytes(chunk).reversed())
         receiver.linkDidReceive(swapped.span.bytes)
     }
+    private func swap(_ chunk: [UInt8], _ receiver: any LinkReceiver) {
+        let chunks = received.withLock { received -> [[UInt8]] in
+            received.count += 1
+            if received.count % 4 == 0 {
+                received.held = chunk
+                return []
+            }
+            defer { received.held = nil }
+            return [chunk] + (received.held.map { [$0] } ?? [])
+        }
+        for chunk in chunks { receiver.linkDidReceive(chunk.span.bytes) }
+    }
+
     func linkDidClose(_ reason: FerryError) {
         hasEnded.store(true, ordering: .releasing)
         let receiver = receiver.withLock { $0 }
         let isLost = defect == .tellsTheLastReason && !side.isInReach.load(ordering: .relaxed)
         receiver?.linkDidClose(isLost ? FerryError(.timedOut, "Nothing was heard of the peer.") : reason)
+        if defect == (reason.code == .closed ? .deliversAfterClose : .deliversAfterTheEnd) {
+            receiver?.linkDidReceive(([9] as [UInt8]).span.bytes)
+        }
         if defect == .closesTwice { receiver?.linkDidClose(reason) }
     }
 }

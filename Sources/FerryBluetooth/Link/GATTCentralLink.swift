@@ -36,12 +36,12 @@ final class GATTCentralLink: Link {
     func activate(_ receiver: any LinkReceiver) { events.gate.activate(receiver) }
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
-        guard !isClosed.load(ordering: .relaxed) else { throw .closedHere }
+        guard !isClosed.load(ordering: .relaxed) else { throw events.gate.reason ?? .closedHere }
         try sizeCheck.check(chunk, for: self)
         do {
             return try connection.tryWriteValue(chunk, to: outbound, type: writeType)
         } catch {
-            throw FerryError("Cannot write to the peripheral", error)
+            throw events.gate.reason ?? FerryError("Cannot write to the peripheral", error)
         }
     }
 

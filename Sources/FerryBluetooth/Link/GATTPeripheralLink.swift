@@ -42,12 +42,12 @@ final class GATTPeripheralLink: Link {
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
         // A value that is too long would be cut without a word.
-        guard !isClosed.load(ordering: .relaxed) else { throw .closedHere }
+        guard !isClosed.load(ordering: .relaxed) else { throw gate.reason ?? .closedHere }
         try sizeCheck.check(chunk, for: self)
         do {
             return try role.tryUpdateValue(chunk, of: characteristic, for: recipients)
         } catch {
-            throw FerryError("Cannot update the central's value", error)
+            throw gate.reason ?? FerryError("Cannot update the central's value", error)
         }
     }
 

@@ -21,6 +21,9 @@ package final class ReceiverGate: Sendable {
 
     package init(maximumHeldBytes: Int = 64 << 10) { self.maximumHeldBytes = maximumHeldBytes }
 
+    /// Why the flow has ended; nil before.
+    package var reason: FerryError? { state.withLock { $0.reason } }
+
     /// Names the receiver and delivers what was held. Events that come meanwhile queue up behind.
     package func activate(_ receiver: any LinkReceiver) {
         while let next = nextHeld(for: receiver) {
