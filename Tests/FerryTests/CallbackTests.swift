@@ -58,7 +58,8 @@ import Testing
         ]
         // They wait by then, or look whether they have been cancelled before they do.
         await Task.yield()
-        meddler.action.withLock { $0 = { for task in watching { task.cancel() } } }
+        let cancelAll: @Sendable () -> Void = { for task in watching { task.cancel() } }
+        meddler.action.withLock { $0 = cancelAll }
         let sending = Task { try await channel.send(Self.long) }
         for task in watching { await task.value }
         #expect(channel.closeReason == nil)
