@@ -122,7 +122,13 @@ package final class ChannelCore: LinkReceiver {
     /// submission under this number, or ``forfeit(_:)``, has to follow.
     package func reserve() -> MessageID {
         let id = makeID()
-        act(.reserve(id), pumps: false)
+        // Nothing comes of it: neither time nor effects.
+        let isDone = guarded.withLockIfAvailable { guarded in
+            guard !hasPostponed.load(ordering: .acquiring) else { return false }
+            guarded.state.reserve(id)
+            return true
+        }
+        if isDone == true { leave(with: nil) } else { act(.reserve(id), pumps: false) }
         return id
     }
 
@@ -135,7 +141,24 @@ package final class ChannelCore: LinkReceiver {
         progress: (@Sendable (SendProgress) -> Void)? = nil,
         completion: @escaping @Sendable (Result<Void, FerryError>) -> Void
     ) {
-        act(.submit(payload, id, options, timeout: timeout, progress: progress, completion: completion))
+        let isDone = tryChange { guarded, now in
+            submit(payload, as: id, options, timeout, progress, completion, to: &guarded.state, at: now)
+        }
+        if isDone { return }
+        postpone(.submit(payload, id, options, timeout: timeout, progress: progress, completion: completion))
+    }
+
+    private func submit(
+        _ payload: [UInt8], as id: MessageID, _ options: SendOptions, _ timeout: Duration?,
+        _ progress: (@Sendable (SendProgress) -> Void)?,
+        _ completion: @escaping @Sendable (Result<Void, FerryError>) -> Void, to state: inout ChannelState,
+        at now: Timestamp
+    ) {
+        let timer = timeout.map { timeout in
+            time.schedule(at: now + timeout) { [self] in act(.abandon(id, .timedOut)) }
+        }
+        let send = PendingSend(totalBytes: payload.count, timer: timer, progress: progress, completion: completion)
+        state.submit(payload, as: id, options, send, at: now)
     }
 
     package func cancel(_ id: MessageID) { act(.abandon(id, .cancelled)) }
@@ -282,13 +305,25 @@ package final class ChannelCore: LinkReceiver {
 
     /// Does what was asked for, or has the thread do it that has the lock.
     private func act(_ event: Event, pumps: Bool = true) {
+        let isDone = tryChange(pumps: pumps) { guarded, now in apply(event, to: &guarded, at: now) }
+        if !isDone { postpone(event) }
+    }
+
+    /// Changes the state if the lock is free. Returns whether it was.
+    private func tryChange(pumps: Bool = true, _ body: (inout Guarded, Timestamp) -> Void) -> Bool {
         let now = time.now
         let effects: Effects?? = guarded.withLockIfAvailable { guarded in
             let pumps = catchUp(&guarded, at: now) || pumps
-            apply(event, to: &guarded, at: now)
+            body(&guarded, now)
             return settle(&guarded, pumps: pumps, at: now)
         }
-        if let effects { return leave(with: effects) }
+        guard let effects else { return false }
+        leave(with: effects)
+        return true
+    }
+
+    /// Has the thread that has the lock do it.
+    private func postpone(_ event: Event) {
         postponed.withLock { events in
             events.append(event)
             hasPostponed.store(true, ordering: .sequentiallyConsistent)
@@ -334,12 +369,7 @@ package final class ChannelCore: LinkReceiver {
         case .reserve(let id): guarded.state.reserve(id)
         case .forfeit(let id): guarded.state.forfeit(id, at: now)
         case .submit(let payload, let id, let options, let timeout, let progress, let completion):
-            let timer = timeout.map { timeout in
-                time.schedule(at: now + timeout) { [self] in act(.abandon(id, .timedOut)) }
-            }
-            let send = PendingSend(
-                totalBytes: payload.count, timer: timer, progress: progress, completion: completion)
-            guarded.state.submit(payload, as: id, options, send, at: now)
+            submit(payload, as: id, options, timeout, progress, completion, to: &guarded.state, at: now)
         case .abandon(let id, let cause): guarded.state.abandon(id, because: cause, at: now)
         case .cancelRead(let id): guarded.state.cancelRead(id)
         case .unwatch(let id):
