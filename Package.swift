@@ -118,7 +118,7 @@ let package = Package(
         .target(
             name: "FerryRecords",
             dependencies: [
-                "Ferry",
+                "Ferry", .target(name: "CFerryChecksum", condition: .when(traits: ["Records"])),
                 .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["Records"])),
                 .product(name: "HeapModule", package: "swift-collections", condition: .when(traits: ["Records"])),
                 .product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["Records"])),

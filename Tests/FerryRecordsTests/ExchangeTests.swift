@@ -123,6 +123,8 @@
         @Test func aPeerIsKnownBeforeItsStreams() async throws {
             let (a, b) = (try open("a"), try open("b"))
             try await a.append(bytes("1"), to: "b")
+            // Its own HELLO waits for nothing.
+            try await b.read { database, book in try book.writeEpoch(database) }
             let gate = DispatchSemaphore(value: 0)
             b.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
             async let met = meet(a, b)
@@ -395,7 +397,7 @@
             try await a.append(bytes("0"), to: "b")
             try await meet(a, b)
             await a.close()
-            try edit(folder.file("a"), "UPDATE ferry_outbound SET last = \(last)")
+            try edit(folder.file("a"), "UPDATE ferry_outbound SET checksum = NULL, last = \(last)")
             a = try open("a")
             for number in 1...5 { try await a.append(bytes("\(number)"), to: "b") }
             try await meet(a, b)

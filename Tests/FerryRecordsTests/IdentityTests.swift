@@ -17,7 +17,7 @@
 
         private func copy(_ from: String, to: String) throws {
             try? FileManager.default.removeItem(atPath: folder.file(to))
-            try? FileManager.default.removeItem(atPath: folder.file(to + "-wal"))
+            for end in ["-wal", "-mark"] { try? FileManager.default.removeItem(atPath: folder.file(to + end)) }
             try FileManager.default.copyItem(atPath: folder.file(from), toPath: folder.file(to))
         }
 

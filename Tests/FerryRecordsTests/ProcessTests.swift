@@ -23,12 +23,15 @@
             private let lines = Mutex<(rest: String, all: [String])>(("", []))
             private let ended: AsyncStream<Never>
 
-            init(_ arguments: [String], _ environment: [String: String] = [:]) throws {
+            /// - Parameter launcher: a program and its arguments that start the worker, behind which the worker's own come.
+            init(_ arguments: [String], _ environment: [String: String] = [:], through launcher: [String] = []) throws {
                 // Beside the bundle of the tests.
                 let bundle = CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? CommandLine.arguments[0]
-                process.executableURL = URL(fileURLWithPath: bundle).deletingLastPathComponent()
-                    .appendingPathComponent("RecordsWorker")
-                process.arguments = arguments
+                let worker = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent(
+                    "RecordsWorker")
+                let words = launcher + [worker.path] + arguments
+                process.executableURL = URL(fileURLWithPath: words[0])
+                process.arguments = Array(words.dropFirst())
                 process.environment = ProcessTests.environment.merging(environment) { $1 }
                 let output = Pipe()
                 let (ended, end) = AsyncStream<Never>.makeStream()
@@ -152,6 +155,43 @@
             #expect(!costs.contains { $0.hasSuffix(" 0 %") }, "\(worker.output)")
         }
 
+        /// What mounts a file system of so many megabytes in memory at a folder, in a namespace of its own, and starts a program there.
+        private static func launcher(_ folder: String, megabytes: Int) -> [String] {
+            ["/usr/bin/unshare"] + (geteuid() == 0 ? [] : ["--map-root-user"]) + [
+                "--mount", "/bin/sh", "-c",
+                "mount -t tmpfs -o size=\(megabytes)m tmpfs '\(folder)' && exec \"$0\" \"$@\"",
+            ]
+        }
+
+        /// Where the system lets no program mount anything, as in some containers, there is no small disk.
+        private static let hasSmallDisks: Bool = {
+            guard let folder = try? Folder() else { return false }
+            let words = launcher(folder.path, megabytes: 1)
+            let process = Process()
+            process.executableURL = URL(fileURLWithPath: words[0])
+            process.arguments = Array(words.dropFirst()) + ["/bin/true"]
+            process.standardError = FileHandle.nullDevice
+            guard (try? process.run()) != nil else { return false }
+            process.waitUntilExit()
+            return process.terminationStatus == 0
+        }()
+
+        /// To the last byte, three times over; sending makes room, and a peer has all that was accepted.
+        @Test(.enabled(if: hasSmallDisks), arguments: [3, 8]) func aSmallDiskIsFull(_ megabytes: Int) async throws {
+            for name in ["small", "large"] {
+                try FileManager.default.createDirectory(atPath: folder.file(name), withIntermediateDirectories: true)
+            }
+            let small = folder.file("small")
+            let worker = try Worker(
+                ["small", small, folder.file("large")], through: Self.launcher(small, megabytes: megabytes))
+            #expect(await worker.wait().status == 0, "\(worker.output)")
+            let accepted = worker.output.first { $0.hasPrefix("accepted ") }?.dropFirst(9)
+            let arrived = worker.output.first { $0.hasPrefix("arrived ") }?.dropFirst(8)
+            #expect(accepted != nil && accepted == arrived, "\(worker.output)")
+            #expect(worker.output.filter { $0.contains("full with") && $0.contains(" 0 bytes free") }.count == 3)
+            print("\(megabytes) MB: \(worker.output)")
+        }
+
         struct Fault: Sendable {
             let store: String
             let kind: String
@@ -192,7 +232,7 @@
                 for worker in rest { _ = await worker.kill() }
                 try await check(accepted, b, "call \(number) of \(fault)")
                 for path in [a, b] {
-                    for end in ["", "-wal", "-lock", "-journal"] {
+                    for end in ["", "-wal", "-lock", "-mark", "-reserve", "-journal"] {
                         try? FileManager.default.removeItem(atPath: path + end)
                     }
                 }

@@ -69,6 +69,47 @@
             await store.close()
         }
 
+        /// So that a full disk does not keep a store from being opened.
+        @Test func openingAndListingWritesNothing() async throws {
+            var store = try open()
+            try await store.append(bytes("1"), to: "p")
+            let epoch = store.epoch
+            await store.close()
+            let files = ["", "-mark", "-reserve"].map { URL(fileURLWithPath: folder.file("a") + $0) }
+            let before = try files.map { try Data(contentsOf: $0) }
+            for _ in 0..<2 {
+                store = try open()
+                #expect(store.epoch.generation == epoch.generation + 1)
+                #expect(try await store.waiting().map(\.count) == [1])
+                #expect(try await store.records(to: "p").map(\.bytes) == [bytes("1")])
+                #expect(try await store.undone() == 0)
+                let log = try FileManager.default.attributesOfItem(atPath: folder.file("a") + "-wal")
+                #expect(log[.size] as? Int == 0)
+                await store.close()
+            }
+            #expect(try files.map { try Data(contentsOf: $0) } == before)
+        }
+
+        /// Without its reserve a store grows no further, and goes on making room.
+        @Test func withoutAReserveOnlyRoomIsMade() async throws {
+            let store = try open()
+            let id = try await store.append(bytes("1"), to: "p")
+            await store.close()
+            let reserve = folder.file("a-reserve")
+            try FileManager.default.removeItem(atPath: reserve)
+            // It cannot be taken again where a folder has its name.
+            try FileManager.default.createDirectory(atPath: reserve, withIntermediateDirectories: false)
+            let again = try open()
+            let error = await #expect(throws: FerryError.self) { try await again.append(bytes("2"), to: "p") }
+            #expect(error?.code == .diskFull)
+            try await again.cancel(id, to: "p")
+            #expect(try await again.waiting().map(\.count) == [0])
+            try FileManager.default.removeItem(atPath: reserve)
+            try await again.append(bytes("2"), to: "p")
+            #expect(FileManager.default.fileExists(atPath: reserve))
+            await again.close()
+        }
+
         /// What waits while a transaction is being synced shares the next one.
         @Test func whatFindsNoRoomFailsAloneInItsTransaction() async throws {
             let store = try open()

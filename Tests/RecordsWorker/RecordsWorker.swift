@@ -11,6 +11,7 @@
     ///     records-worker open STORE                               # opens it, as nobody when it is run by root; prints the error
     ///     records-worker speed FOLDER RECORDS                     # prints ratios of speeds, see Speed.swift
     ///     records-worker full STORE STORE MARK                    # while there is a file MARK, a disk is full (faults.c)
+    ///     records-worker small FOLDER FOLDER                      # a store on the first, a small disk: see SmallDisk.swift
     ///     records-worker scenario STORE STORE                     # a little of everything in one process; prints what was accepted
     @main struct RecordsWorker {
         static func main() async throws {
@@ -21,6 +22,8 @@
             case ("run", 6), ("drain", 5): try await run(arguments)
             case ("open", 3): await open(arguments[2])
             case ("speed", 4): try await Speed(arguments[2], Int(arguments[3]) ?? 0).run()
+            case ("small", 4):
+                do { try await SmallDisk(folder: arguments[2], other: arguments[3]).run() } catch { fail(error) }
             case ("full", 5): try await full(arguments[2], arguments[3], arguments[4])
             case ("scenario", 4): try await scenario(arguments[2], arguments[3])
             default: fatalError("see Tests/RecordsWorker/RecordsWorker.swift")

@@ -106,6 +106,16 @@ SYNC(fdatasync)
 TRUNCATE(ftruncate, off_t)
 TRUNCATE(ftruncate64, off64_t)
 
+// Answers with the error itself.
+#define ALLOCATE(name, offset_type)                                                     \
+    int name(int descriptor, offset_type offset, offset_type length) {                  \
+        REAL(name);                                                                     \
+        if (!is_full(descriptor) && !fails(descriptor)) return real(descriptor, offset, length); \
+        return is_kind("EIO") ? EIO : ENOSPC;                                           \
+    }
+ALLOCATE(posix_fallocate, off_t)
+ALLOCATE(posix_fallocate64, off64_t)
+
 int unlink(const char *path) {
     REAL(unlink);
     if (!fails_path(path)) return real(path);

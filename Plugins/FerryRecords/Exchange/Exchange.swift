@@ -62,6 +62,15 @@
         ///
         /// - Throws: why it ended, where a side did not leave of itself.
         func run() async throws(FerryError) -> RecordStore.Summary {
+            do {
+                // The peer remembers this opening from its first message on.
+                if !store.committer.isEpochWritten {
+                    try await store.committer.perform { database, book in try book.writeEpoch(database) }
+                }
+            } catch {
+                channel.close()
+                throw storeError(error, at: store.path)
+            }
             await withTaskCancellationHandler {
                 await withTaskGroup { group in
                     group.addTask { await self.read() }
@@ -252,9 +261,9 @@
                     met(result)
                 }
             case .check(let seen):
-                store.committer.submit { [self] database, _ in
+                store.committer.submit { [self] database, book in
                     let name = self.state.withLock { $0.peer?.name } ?? ""
-                    try store.checkOwn(seen, by: name, database)
+                    try store.checkOwn(seen, by: name, database, book)
                 } finish: { [self] result in
                     conclude(result) { _, _ in }
                 }
@@ -272,7 +281,7 @@
                 }
             case .store(let index, let epoch, let items):
                 guard let number = state.streams[index], peer != nil, let last = items.last?.sequence else { return }
-                store.committer.submit { [self] database, book in
+                store.committer.submit(growing: true) { [self] database, book in
                     guard !self.state.withLock({ $0.hasStoreFailed }) else {
                         throw FerryError(.closed, "The exchange ended before these records were stored.")
                     }
@@ -289,20 +298,17 @@
                 store.committer.submit { database, book in
                     try store.adopt(position, of: stream, database, &book)
                 } finish: { [self] result in
-                    forgotten(result)
+                    forgotten(result, position, of: stream, isAwaited: false)
                 }
-            case .acknowledge(let stream, let position):
-                store.committer.submit { database, book in
-                    try store.acknowledge(position, of: stream, database, &book)
-                } finish: { [self] result in
-                    forgotten(result)
-                    if case .success = result { act { $0.session.forgotten(of: stream) } }
-                }
+            case .acknowledge(let stream, let position): acknowledge(position, of: stream, isAwaited: true)
             case .load(let stream, let after, let bytes):
                 store.committer.submit { database, book in
                     try store.load(stream, after: after, bytes: bytes, database, &book)
                 } finish: { [self] result in
-                    conclude(result) { state, loaded in state.session.loaded(loaded.records, of: stream) }
+                    let records = result.flatMap { loaded in
+                        loaded.damage.map { .failure($0) } ?? .success(loaded.records)
+                    }
+                    conclude(records) { state, records in state.session.loaded(records, of: stream) }
                     if case .success(let loaded) = result { store.leave(loaded.expired) }
                 }
             }
@@ -324,11 +330,27 @@
             }
         }
 
-        private func forgotten(_ result: Result<[RecordStore.Part], any Error>) {
+        /// - Parameter isAwaited: whether the session wants to know when it is done.
+        private func acknowledge(_ position: Position, of stream: Int64, isAwaited: Bool) {
+            store.committer.submit { [store] database, book in
+                try store.acknowledge(position, of: stream, database, &book)
+            } finish: { [self] result in
+                forgotten(result, position, of: stream, isAwaited: isAwaited)
+            }
+        }
+
+        private func forgotten(
+            _ result: Result<RecordStore.Forgotten, any Error>, _ position: Position?, of stream: Int64, isAwaited: Bool
+        ) {
             conclude(result) { _, _ in }
-            guard case .success(let parts) = result else { return }
-            state.withLock { $0.committed += parts.reduce(0) { $0 + $1.count } }
-            store.leave(parts)
+            guard case .success(let forgotten) = result else { return }
+            state.withLock { $0.committed += forgotten.parts.reduce(0) { $0 + $1.count } }
+            store.leave(forgotten.parts)
+            if !forgotten.isComplete, let position {
+                acknowledge(position, of: stream, isAwaited: isAwaited)
+            } else if isAwaited {
+                act { $0.session.forgotten(of: stream) }
+            }
         }
 
         /// Tells the session what came of a request; a store that failed ends the exchange.

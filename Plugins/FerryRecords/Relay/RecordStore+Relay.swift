@@ -63,16 +63,21 @@
         /// - Throws: `closed`, `diskFull`, `storeFailed`.
         @discardableResult
         public func withdrawRelayed(to peer: String) async throws(FerryError) -> Int {
-            let parts = try await read { database, book in
-                var parts: [Part] = []
-                for (_, stream) in Self.relayed(to: peer, book) where stream.count > 0 {
-                    // Not remembered one by one: nobody asks for their receipts.
-                    parts += try Self.remove("stream = ?", [stream.id], database, &book)
+            var total = 0
+            while true {
+                // In bites: the log has room for one on a full disk too. Not remembered one by one: nobody asks for their receipts.
+                let parts = try await read { database, book in
+                    guard let (_, stream) = Self.relayed(to: peer, book).first(where: { $0.1.count > 0 }) else {
+                        return [Part]()
+                    }
+                    return try Self.remove(
+                        "stream = ?1 AND sequence IN (SELECT sequence FROM ferry_waiting WHERE stream = ?1 LIMIT ?2)",
+                        [stream.id, book.isShortOfRoom ? Self.smallBite : Self.largeBite], database, &book)
                 }
-                return parts
+                guard !parts.isEmpty else { return total }
+                leave(parts)
+                total += parts.reduce(0) { $0 + $1.count }
             }
-            leave(parts)
-            return parts.reduce(0) { $0 + $1.count }
         }
 
         private static func relayed(to peer: String, _ book: Book) -> [(RelayStream, Book.Outbound)] {

@@ -25,11 +25,19 @@
 
         /// How far an epoch of a stream is here; 0 for not at all.
         private func committed(_ epoch: Epoch, of number: Int64, _ database: Database) throws -> UInt64 {
-            let sequence = try Int64.fetchOne(
-                database.cachedStatement(
-                    sql: "SELECT sequence FROM ferry_position WHERE stream = ? AND generation = ? AND nonce = ?"),
-                arguments: [number, Int64(epoch.generation), Int64(bitPattern: epoch.nonce)])
-            return UInt64(max(0, sequence ?? 0))
+            let statement = try database.cachedStatement(
+                sql: """
+                    SELECT stream, generation, nonce, sequence, checksum FROM ferry_position
+                    WHERE stream = ? AND generation = ? AND nonce = ?
+                    """)
+            statement.set(1, number)
+            statement.set(2, Int64(epoch.generation))
+            statement.set(3, Int64(bitPattern: epoch.nonce))
+            return try statement.firstRow(of: "ferry_position", keys: 3, database) { row in
+                let position = Position(epoch: epoch, sequence: UInt64(try row.number(3)))
+                try row.check(4, position.checksum(of: number))
+                return position.sequence
+            } ?? 0
         }
 
         /// Commits what is not there yet; says what that costs.
@@ -42,7 +50,8 @@
             guard last > before else { return 0 }
             let statement = try database.cachedStatement(
                 sql: """
-                    INSERT INTO ferry_arrived (stream, number, generation, nonce, sequence, record) VALUES (?, ?, ?, ?, ?, ?)
+                    INSERT INTO ferry_arrived (stream, number, generation, nonce, sequence, checksum, record)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
                     """)
             var kept = 0
             statement.set(1, number)
@@ -51,6 +60,7 @@
             var fresh = items.filter { $0.sequence > before }
             // Another store may have brought some.
             if RelayStream(stream.name) != nil { fresh = try fresh.filter { try stream.takes($0.bytes) } }
+            let row = ArrivedRow(stream: number, epoch)
             for item in fresh {
                 stream.number += 1
                 stream.count += 1
@@ -58,19 +68,22 @@
                 kept += RecordsMessage.cost(of: item.bytes.count)
                 statement.set(2, stream.number)
                 statement.set(5, Int64(item.sequence))
-                try statement.write(item.bytes, at: 6, database)
+                statement.set(6, row.checksum(stream.number, item.sequence, item.bytes).column)
+                try statement.write(item.bytes, at: 7, database)
             }
             if before == 0 { try forgetOldEpochs(of: number, database) }
-            stream.position = Position(epoch: epoch, sequence: last)
+            let position = Position(epoch: epoch, sequence: last)
+            stream.position = position
             let result = stream
             book.change(inbound: number) { $0 = result }
             try database.cachedStatement(
                 sql: """
-                    INSERT INTO ferry_position VALUES (?, ?, ?, ?)
-                    ON CONFLICT DO UPDATE SET sequence = excluded.sequence
+                    INSERT INTO ferry_position (stream, generation, nonce, sequence, checksum) VALUES (?, ?, ?, ?, ?)
+                    ON CONFLICT DO UPDATE SET sequence = excluded.sequence, checksum = excluded.checksum
                     """
             ).execute(arguments: [
                 number, Int64(epoch.generation), Int64(bitPattern: epoch.nonce), Int64(last),
+                position.checksum(of: number).column,
             ])
             return kept
         }
@@ -106,19 +119,24 @@
         /// - Throws: `closed`, `storeFailed`.
         public func notices() async throws(FerryError) -> [Notice] {
             try await read { database, _ in
-                try Row.fetchAll(database, sql: "SELECT at, peer, text FROM ferry_notice ORDER BY id").map { row in
-                    Notice(
-                        date: Date(timeIntervalSince1970: Double(row["at"] as Int64) / 1000), peer: row["peer"],
-                        text: row["text"])
+                var notices: [Notice] = []
+                try database.cachedStatement(
+                    sql: "SELECT id, at, peer, text FROM ferry_notice ORDER BY id DESC LIMIT 1000"
+                ).forEachRow(of: "ferry_notice", database) { row in
+                    let date = Date(timeIntervalSince1970: Double(try row.number(1, Int64.min...Int64.max)) / 1000)
+                    let peer = try row.textOrNull(2, longest: Book.longestPeerName)
+                    notices.append(Notice(date: date, peer: peer, text: try row.text(3, longest: 65_536)))
+                    return true
                 }
+                return notices.reversed()
             }
         }
 
-        func notice(_ text: String, about peer: String, _ database: Database) throws {
+        func notice(_ text: String, about peer: String?, _ database: Database) throws {
             // Told once, not at each exchange.
             let isLast = try Bool.fetchOne(
                 database,
-                sql: "SELECT text = ? FROM ferry_notice WHERE peer = ? ORDER BY id DESC LIMIT 1",
+                sql: "SELECT text = ? FROM ferry_notice WHERE peer IS ? ORDER BY id DESC LIMIT 1",
                 arguments: [text, peer])
             guard isLast != true else { return }
             try database.execute(
@@ -142,6 +160,39 @@
                 try book.setPeer(entry, database)
                 book.forgetAcknowledged(of: id)
             }
+        }
+    }
+
+    /// What the rows of records that arrive in one message have in common.
+    struct ArrivedRow {
+        private let common: RowChecksum
+
+        init(stream: Int64, _ epoch: Epoch) {
+            var checksum = RowChecksum(.arrived)
+            checksum.add(stream)
+            checksum.add(Int64(epoch.generation))
+            checksum.add(bits: epoch.nonce)
+            common = checksum
+        }
+
+        func checksum(_ number: Int64, _ sequence: UInt64, _ record: [UInt8]) -> RowChecksum {
+            var checksum = common
+            checksum.add(number)
+            checksum.add(Int64(clamping: sequence))
+            checksum.add(record)
+            return checksum
+        }
+    }
+
+    extension Position {
+        /// That of its row in `ferry_position`.
+        fileprivate func checksum(of stream: Int64) -> RowChecksum {
+            var checksum = RowChecksum(.position)
+            checksum.add(stream)
+            checksum.add(Int64(epoch.generation))
+            checksum.add(bits: epoch.nonce)
+            checksum.add(Int64(clamping: sequence))
+            return checksum
         }
     }
 

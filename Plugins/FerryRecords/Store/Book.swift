@@ -64,19 +64,33 @@
         private(set) var inboundOfPeer: [Int64: [Int64]] = [:]
 
         static let maximumPeers = 4096
+        /// In bytes of UTF-8.
+        static let longestPeerName = 1024
+
+        /// This opening; its row is written by the first transaction that needs it, so that opening a store writes nothing.
+        let epoch: Epoch
+        private(set) var isEpochWritten = false
+        /// The disk is full, and the reserve is used: transactions that make room take a little at a time.
+        var isShortOfRoom = false
+        /// What was changed by the transaction, for the mark beside the file.
+        private(set) var marks: [Mark.Entry] = []
+        /// A peer or a stream was made: the file itself is to have its name, not only the log.
+        private(set) var hasNewNames = false
 
         /// Reads it, at the beginning of an opening.
-        init(_ database: Database) throws {
+        init(_ database: Database, _ epoch: Epoch) throws {
+            self.epoch = epoch
             try read(database)
             for (id, stream) in outbound { outbound[id]?.lastBefore = stream.last }
         }
 
         /// Forgets what was not written.
         mutating func reload(_ database: Database) throws {
-            let before = outbound
-            self = try Book(database)
+            let before = self
+            self = try Book(database, before.epoch)
+            isShortOfRoom = before.isShortOfRoom
             // A sequence that was given once is not given again, though its record was not stored.
-            for (id, old) in before {
+            for (id, old) in before.outbound {
                 guard var stream = outbound[id] else { continue }
                 stream.last = max(stream.last, old.last)
                 stream.sent = old.sent
@@ -85,41 +99,113 @@
             }
         }
 
+        /// Notes this opening, before a record or a peer learns of it.
+        ///
+        /// - Throws: SQLite's errors.
+        mutating func writeEpoch(_ database: Database) throws {
+            guard !isEpochWritten else { return }
+            try database.cachedStatement(
+                sql: "INSERT INTO ferry_opening (generation, nonce, checksum) VALUES (?, ?, ?)"
+            )
+            .execute(arguments: [
+                Int64(epoch.generation), Int64(bitPattern: epoch.nonce), epoch.openingChecksum.column,
+            ])
+            isEpochWritten = true
+        }
+
         private mutating func read(_ database: Database) throws {
-            for row in try Row.fetchAll(database, sql: "SELECT * FROM ferry_peer") {
-                var peer = Peer(id: row["id"], name: row["name"])
-                if let high: Int64 = row["high"], let low: Int64 = row["low"] {
-                    peer.store = StoreID(high: UInt64(bitPattern: high), low: UInt64(bitPattern: low))
+            try readPeers(database)
+            try readOutbound(database)
+            try readInbound(database)
+            isEpochWritten = try nonce(of: epoch.generation, database) == epoch.nonce
+        }
+
+        private mutating func readPeers(_ database: Database) throws {
+            try database.cachedStatement(
+                sql: "SELECT id, name, high, low, certainty, generation, nonce, largest, checksum FROM ferry_peer"
+            ).forEachRow(of: "ferry_peer", database) { row in
+                guard peers.count < Self.maximumPeers else {
+                    throw row.damage(0, "one more than the \(Self.maximumPeers) peers that there may be")
                 }
-                peer.certainty = row["certainty"]
-                peer.epoch = epoch(row)
-                peer.largestRecord = row["largest"]
+                var peer = Peer(id: try row.number(0), name: try row.text(1, longest: Self.longestPeerName))
+                if let high = try row.bitsOrNull(2) { peer.store = StoreID(high: high, low: try row.bits(3)) }
+                peer.certainty = try row.numberOrNull(4, 0...255).map(Int.init)
+                peer.epoch = try row.epochOrNull(5)
+                peer.largestRecord = try row.numberOrNull(7).map(Int.init)
+                try row.check(8, peer.checksum)
+                guard peerNames.updateValue(peer.id, forKey: peer.name) == nil else {
+                    throw row.damage(1, "the name of another peer too")
+                }
                 peers[peer.id] = peer
-                peerNames[peer.name] = peer.id
+                return true
             }
-            for row in try Row.fetchAll(database, sql: "SELECT * FROM ferry_outbound") {
-                var stream = Outbound(id: row["id"], peer: row["peer"], name: row["name"])
-                stream.last = sequence(row["last"])
-                if let epoch = epoch(row), let acknowledged: Int64 = row["acknowledged"] {
-                    stream.acknowledged = Position(epoch: epoch, sequence: sequence(acknowledged))
+        }
+
+        private mutating func readOutbound(_ database: Database) throws {
+            try database.cachedStatement(
+                sql: """
+                    SELECT id, peer, name, last, generation, nonce, acknowledged, count, bytes, priority, checksum
+                    FROM ferry_outbound
+                    """
+            ).forEachRow(of: "ferry_outbound", database) { row in
+                var stream = Outbound(
+                    id: try row.number(0), peer: try row.number(1),
+                    name: try row.text(2, longest: RecordsMessage.longestName))
+                stream.last = UInt64(try row.number(3))
+                if let epoch = try row.epochOrNull(4) {
+                    stream.acknowledged = Position(epoch: epoch, sequence: UInt64(try row.number(6)))
                 }
-                stream.count = row["count"]
-                stream.bytes = row["bytes"]
-                stream.priority = UInt8(clamping: row["priority"] as Int64)
+                stream.count = Int(try row.number(7, 0...Int64(StreamLimit.records)))
+                stream.bytes = Int(try row.number(8, 0...Int64(StreamLimit.bytes)))
+                stream.priority = UInt8(try row.number(9, 0...255))
+                try row.check(10, stream.checksum)
+                // Written by versions that believed an acknowledgement of nothing.
+                if stream.acknowledged?.sequence == 0 { stream.acknowledged = nil }
+                try check(outboundOfPeer[stream.peer], of: stream.peer, row)
+                let name = StreamName(peer: stream.peer, name: stream.name)
+                guard outboundNames[name] == nil else {
+                    throw row.damage(2, "the name of another stream of the peer too")
+                }
                 add(stream)
+                return true
             }
-            for row in try Row.fetchAll(database, sql: "SELECT * FROM ferry_inbound") {
-                var stream = Inbound(id: row["id"], peer: row["peer"], name: row["name"])
-                if let epoch = epoch(row), let last: Int64 = row["sequence"] {
-                    stream.position = Position(epoch: epoch, sequence: sequence(last))
+        }
+
+        private mutating func readInbound(_ database: Database) throws {
+            try database.cachedStatement(
+                sql: """
+                    SELECT id, peer, name, generation, nonce, sequence, number, count, bytes, relayed, relayed_at, checksum
+                    FROM ferry_inbound
+                    """
+            ).forEachRow(of: "ferry_inbound", database) { row in
+                var stream = Inbound(
+                    id: try row.number(0), peer: try row.number(1),
+                    name: try row.text(2, longest: RecordsMessage.longestName))
+                if let epoch = try row.epochOrNull(3) {
+                    stream.position = Position(epoch: epoch, sequence: UInt64(try row.number(5)))
                 }
-                if let last: Int64 = row["relayed"], let time: Int64 = row["relayed_at"] {
-                    stream.relayed = RelayPosition(sequence: sequence(last), time: sequence(time))
+                stream.number = try row.number(6, 0...StreamLimit.number)
+                stream.count = Int(try row.number(7, 0...Int64(StreamLimit.records)))
+                stream.bytes = Int(try row.number(8, 0...Int64(StreamLimit.bytes)))
+                if let place = try row.numberOrNull(9) {
+                    stream.relayed = RelayPosition(sequence: UInt64(place), time: UInt64(try row.number(10)))
                 }
-                stream.number = row["number"]
-                stream.count = row["count"]
-                stream.bytes = row["bytes"]
+                try row.check(11, stream.checksum)
+                try check(inboundOfPeer[stream.peer], of: stream.peer, row)
+                let name = StreamName(peer: stream.peer, name: stream.name)
+                guard inboundNames[name] == nil else {
+                    throw row.damage(2, "the name of another stream of the peer too")
+                }
                 add(stream)
+                return true
+            }
+        }
+
+        private func check(_ streams: [Int64]?, of peer: Int64, _ row: StoredRow) throws(Damage) {
+            guard peers[peer] != nil else { throw row.damage(1, "\(peer), which is no peer's id") }
+            guard streams?.count ?? 0 < RecordsMessage.maximumStreams else {
+                throw row.damage(
+                    1, "\(peer), which has \(RecordsMessage.maximumStreams) streams already, as many as it may")
             }
         }
 
@@ -147,8 +233,9 @@
             }
             try database.cachedStatement(sql: "INSERT INTO ferry_peer (name) VALUES (?)").execute(arguments: [name])
             let id = database.lastInsertedRowID
-            peers[id] = Peer(id: id, name: name)
             peerNames[name] = id
+            try setPeer(Peer(id: id, name: name), database)
+            hasNewNames = true
             return id
         }
 
@@ -156,12 +243,13 @@
             peers[peer.id] = peer
             try database.cachedStatement(
                 sql: """
-                    UPDATE ferry_peer SET high = ?, low = ?, certainty = ?, generation = ?, nonce = ?, largest = ? WHERE id = ?
+                    UPDATE ferry_peer SET high = ?, low = ?, certainty = ?, generation = ?, nonce = ?, largest = ?,
+                    checksum = ? WHERE id = ?
                     """
             ).execute(arguments: [
                 peer.store.map { Int64(bitPattern: $0.high) }, peer.store.map { Int64(bitPattern: $0.low) },
                 peer.certainty, peer.epoch.map { Int64($0.generation) },
-                peer.epoch.map { Int64(bitPattern: $0.nonce) }, peer.largestRecord, peer.id,
+                peer.epoch.map { Int64(bitPattern: $0.nonce) }, peer.largestRecord, peer.checksum.column, peer.id,
             ])
         }
 
@@ -176,8 +264,12 @@
             try database.execute(
                 sql: "INSERT INTO ferry_outbound (peer, name, last, count, bytes, priority) VALUES (?, ?, 0, 0, 0, 0)",
                 arguments: [peer, name])
-            add(Outbound(id: database.lastInsertedRowID, peer: peer, name: name))
-            return database.lastInsertedRowID
+            let id = database.lastInsertedRowID
+            add(Outbound(id: id, peer: peer, name: name))
+            // Its checksum comes with the transaction's end.
+            changedOutbound.insert(id)
+            hasNewNames = true
+            return id
         }
 
         /// - Throws: `outboxFull` when the peer has too many streams; SQLite's errors.
@@ -187,8 +279,12 @@
             try database.execute(
                 sql: "INSERT INTO ferry_inbound (peer, name, number, count, bytes) VALUES (?, ?, 0, 0, 0)",
                 arguments: [peer, name])
-            add(Inbound(id: database.lastInsertedRowID, peer: peer, name: name))
-            return database.lastInsertedRowID
+            let id = database.lastInsertedRowID
+            add(Inbound(id: id, peer: peer, name: name))
+            // Its checksum comes with the transaction's end.
+            changedInbound.insert(id)
+            hasNewNames = true
+            return id
         }
 
         private func checkCount(_ streams: [Int64]?) throws(FerryError) {
@@ -225,6 +321,60 @@
             changedInbound.insert(id)
         }
 
+        /// Records of a stream are gone.
+        ///
+        /// - Throws: ``DamageAfterChanges`` when there were fewer.
+        mutating func remove(_ count: Int, _ bytes: Int, fromOutbound id: Int64) throws {
+            guard let stream = outbound[id] else { return }
+            try Self.check(count, bytes, of: stream.count, stream.bytes, "ferry_outbound", id)
+            change(outbound: id) { stream in
+                stream.count -= count
+                stream.bytes -= bytes
+            }
+        }
+
+        /// Records of a stream are gone.
+        ///
+        /// - Throws: ``DamageAfterChanges`` when there were fewer.
+        mutating func remove(_ count: Int, _ bytes: Int, fromInbound id: Int64) throws {
+            guard let stream = inbound[id] else { return }
+            try Self.check(count, bytes, of: stream.count, stream.bytes, "ferry_inbound", id)
+            change(inbound: id) { stream in
+                stream.count -= count
+                stream.bytes -= bytes
+            }
+        }
+
+        private static func check(
+            _ count: Int, _ bytes: Int, of all: Int, _ allBytes: Int, _ table: String, _ id: Int64
+        ) throws(DamageAfterChanges) {
+            guard count > all || bytes > allBytes else { return }
+            throw DamageAfterChanges(
+                damage: Damage(
+                    table: table, row: "id \(id)", column: "count, bytes",
+                    what: "\(all) records of \(allBytes) bytes, and \(count) of \(bytes) bytes are there"))
+        }
+
+        /// Sequences and numbers that were given before the log was damaged are not given again.
+        mutating func raise(_ entry: Mark.Entry) {
+            switch entry.direction {
+            case .outbound:
+                guard let last = outbound[entry.stream]?.last else { return }
+                outbound[entry.stream]?.last = max(last, entry.last)
+                // The peer may have had them.
+                outbound[entry.stream]?.lastBefore = max(last, entry.last)
+            case .inbound:
+                guard let last = inbound[entry.stream]?.number else { return }
+                inbound[entry.stream]?.number = max(last, min(Int64(clamping: entry.last), StreamLimit.number))
+            }
+        }
+
+        /// Begins a transaction.
+        mutating func begin() {
+            marks.removeAll(keepingCapacity: true)
+            hasNewNames = false
+        }
+
         /// Writes what has changed, at the end of a transaction.
         mutating func write(_ database: Database) throws {
             for id in changedOutbound {
@@ -232,14 +382,15 @@
                 try database.cachedStatement(
                     sql: """
                         UPDATE ferry_outbound SET last = ?, generation = ?, nonce = ?, acknowledged = ?, count = ?, bytes = ?,
-                        priority = ? WHERE id = ?
+                        priority = ?, checksum = ? WHERE id = ?
                         """
                 ).execute(arguments: [
                     Int64(stream.last), stream.acknowledged.map { Int64($0.epoch.generation) },
                     stream.acknowledged.map { Int64(bitPattern: $0.epoch.nonce) },
                     stream.acknowledged.map { Int64($0.sequence) }, stream.count, stream.bytes, Int64(stream.priority),
-                    id,
+                    stream.checksum.column, id,
                 ])
+                marks.append(stream.mark)
             }
             changedOutbound.removeAll(keepingCapacity: true)
             for id in changedInbound {
@@ -247,24 +398,34 @@
                 try database.cachedStatement(
                     sql: """
                         UPDATE ferry_inbound SET generation = ?, nonce = ?, sequence = ?, number = ?, count = ?, bytes = ?,
-                        relayed = ?, relayed_at = ? WHERE id = ?
+                        relayed = ?, relayed_at = ?, checksum = ? WHERE id = ?
                         """
                 ).execute(arguments: [
                     stream.position.map { Int64($0.epoch.generation) },
                     stream.position.map { Int64(bitPattern: $0.epoch.nonce) },
                     stream.position.map { Int64($0.sequence) },
                     stream.number, stream.count, stream.bytes, stream.relayed.map { Int64($0.sequence) },
-                    stream.relayed.map { Int64($0.time) }, id,
+                    stream.relayed.map { Int64($0.time) }, stream.checksum.column, id,
                 ])
+                marks.append(stream.mark)
             }
             changedInbound.removeAll(keepingCapacity: true)
         }
     }
 
-    private func epoch(_ row: Row) -> Epoch? {
-        guard let generation: Int64 = row["generation"], let nonce: Int64 = row["nonce"] else { return nil }
-        return Epoch(generation: UInt64(max(0, generation)), nonce: UInt64(bitPattern: nonce))
+    extension Book {
+        /// The nonce of one of this store's openings; `nil` when there is no such opening.
+        ///
+        /// - Throws: ``Damage``, SQLite's errors.
+        func nonce(of generation: UInt64, _ database: Database) throws -> UInt64? {
+            let statement = try database.cachedStatement(
+                sql: "SELECT generation, nonce, checksum FROM ferry_opening WHERE generation = ?")
+            statement.set(1, Int64(clamping: generation))
+            return try statement.firstRow(of: "ferry_opening", database) { row in
+                let epoch = Epoch(generation: UInt64(try row.number(0)), nonce: try row.bits(1))
+                try row.check(2, epoch.openingChecksum)
+                return epoch.nonce
+            }
+        }
     }
-
-    private func sequence(_ value: Int64) -> UInt64 { UInt64(max(0, value)) }
 #endif

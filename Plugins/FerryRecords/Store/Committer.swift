@@ -2,15 +2,19 @@
     import DequeModule
     import Dispatch
     import Ferry
+    import Foundation
     import GRDB
+    import GRDBSQLite
     import Synchronization
 
     /// The one writer: whatever waits while a transaction is being synced shares the next one.
     final class Committer: Sendable {
-        /// A piece of a transaction. One that throws a ``FerryError`` or a ``Refusal`` has changed nothing and fails alone; any
-        /// other error undoes the transaction. The pieces are then done one by one where the error is of one piece only, such as a
+        /// A piece of a transaction. One that throws a ``FerryError``, ``Damage`` or a ``Refusal`` has changed nothing and fails alone;
+        /// any other error undoes the transaction. The pieces are then done one by one where the error is of one piece only, such as a
         /// constraint or a full disk; otherwise all of them fail, and the store with them.
         private struct Job: Sendable {
+            /// Whether it makes the store larger: that needs the reserve in its place.
+            let isGrowing: Bool
             let run: @Sendable (Database, inout Book) throws -> Void
             /// Called after the transaction, in order, and on the writer's queue: it must not block.
             let finish: @Sendable ((any Error)?) -> Void
@@ -25,9 +29,13 @@
             var isClosed = false
             /// Why nothing is stored any more.
             var failure: FerryError?
+            /// Whether this opening is on the disk.
+            var isEpochWritten = false
         }
 
         let path: String
+        let mark: Mark
+        private let room: Mutex<Room>
         private let lock: Mutex<StoreLock?>
         private let database: Mutex<DatabaseQueue?>
         private let book: Mutex<Book>
@@ -35,8 +43,12 @@
         private let onFailure = Mutex<(@Sendable (FerryError) -> Void)?>(nil)
         private let queue = DispatchQueue(label: "ferry.records")
 
-        init(_ path: String, _ lock: consuming StoreLock, _ database: DatabaseQueue, _ book: consuming Book) {
+        init(
+            _ path: String, _ lock: consuming StoreLock, _ database: DatabaseQueue, _ book: consuming Book, _ mark: Mark
+        ) {
             self.path = path
+            self.mark = mark
+            room = Mutex(Room(reserve: Reserve(of: path)))
             self.lock = Mutex(lock)
             self.database = Mutex(database)
             self.book = Mutex(book)
@@ -44,12 +56,16 @@
 
         /// Does `body` in the next transaction, and calls `finish` with what came of it when that is on disk. What is
         /// submitted earlier is done and finished earlier.
+        ///
+        /// - Parameter growing: whether it makes the store larger. On a full disk that is refused; anything else may use the reserve.
         func submit<Value: Sendable>(
+            growing: Bool = false,
             _ body: @escaping @Sendable (Database, inout Book) throws -> Value,
             finish: @escaping @Sendable (Result<Value, any Error>) -> Void
         ) {
             let value = Box<Value>()
             let job = Job(
+                isGrowing: growing,
                 run: { database, book in
                     let result = try body(database, &book)
                     value.content.withLock { $0 = result }
@@ -73,15 +89,18 @@
 
         /// The same, awaited.
         func perform<Value: Sendable>(
-            _ body: @escaping @Sendable (Database, inout Book) throws -> Value
+            growing: Bool = false, _ body: @escaping @Sendable (Database, inout Book) throws -> Value
         ) async throws -> Value {
             try await withCheckedThrowingContinuation { continuation in
-                submit(body) { continuation.resume(with: $0) }
+                submit(growing: growing, body) { continuation.resume(with: $0) }
             }
         }
 
         /// Has `body` called when the store has failed, once, on the writer's queue: it must not block.
         func whenFailed(_ body: @escaping @Sendable (FerryError) -> Void) { onFailure.withLock { $0 = body } }
+
+        /// Whether this opening is on the disk, so that peers may learn of it.
+        var isEpochWritten: Bool { state.withLock { $0.isEpochWritten } }
 
         /// How many pieces wait for the next transaction.
         var waitingPieces: Int { state.withLock { $0.waiting.count } }
@@ -114,6 +133,7 @@
                         with: Result {
                             try result.get()
                             try database.withLock { $0 }?.writeWithoutTransaction { database in
+                                room.withLock { $0.pages = nil }
                                 try database.execute(sql: "VACUUM")
                                 _ = try Row.fetchOne(database, sql: "PRAGMA wal_checkpoint(TRUNCATE)")
                             }
@@ -152,32 +172,14 @@
             guard let database = database.withLock({ $0 }) else { return }
             var errors: [Int: any Error] = [:]
             do {
-                try database.writeWithoutTransaction { database in
-                    try self.book.withLock { book in
-                        do {
-                            try database.inTransaction(.immediate) {
-                                for (index, job) in jobs.enumerated() {
-                                    do {
-                                        try job.run(database, &book)
-                                    } catch let error where error is FerryError || error is Refusal {
-                                        // SQLite may have undone everything, as it does when the disk is full.
-                                        guard database.isInsideTransaction else { throw error }
-                                        errors[index] = error
-                                    }
-                                }
-                                try book.write(database)
-                                return .commit
-                            }
-                        } catch {
-                            try book.reload(database)
-                            throw error
-                        }
-                    }
-                }
+                let isGrowing = jobs.contains(where: \.isGrowing)
+                if isGrowing, !holdsReserve(database) { throw DatabaseError(resultCode: .SQLITE_FULL) }
+                try transact(jobs, &errors, database, mayUseReserve: !isGrowing && jobs.count == 1)
                 for (index, job) in jobs.enumerated() { job.finish(errors[index]) }
             } catch {
                 let failure = storeError((error as? Refusal)?.cause ?? error, at: path)
-                let isOfOnePiece = [.diskFull, .storeRefused].contains(failure.code)
+                let isOfOnePiece =
+                    [.diskFull, .storeRefused].contains(failure.code) || error is DamageAfterChanges
                 // A piece that only reads, or makes room, does not fail for what another one was to write.
                 if isOfOnePiece, jobs.count > 1 {
                     for job in jobs { commitOrRefuse([job]) }
@@ -187,6 +189,133 @@
                 if !isOfOnePiece { state.withLock { $0.failure = failure } }
                 for (index, job) in jobs.enumerated() { job.finish(errors[index] ?? failure) }
                 if !isOfOnePiece { onFailure.withLock { $0 }?(failure) }
+            }
+        }
+
+        // MARK: Transactions and room
+
+        /// What the store has of the disk.
+        private struct Room {
+            var reserve: Reserve
+            /// The pages that the file has blocks for; `nil` before the first transaction.
+            var pages: Int?
+            /// Whether nothing was committed since the log was cut.
+            var isLogCut = false
+        }
+
+        /// The file grows in steps of this many bytes.
+        static let growth: Int32 = 128 << 10
+
+        /// What the file leaves for the log at least, in bytes.
+        private static let logRoom: Int64 = 256 << 10
+
+        /// What the file system has left; much where it does not say.
+        private func freeBytes() -> Int64 {
+            var status = statvfs()
+            guard statvfs(path, &status) == 0 else { return .max / 2 }
+            return Int64(
+                clamping: UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize)).partialValue)
+        }
+
+        /// One transaction, and again where the disk is full and room can be made.
+        private func transact(
+            _ jobs: [Job], _ errors: inout [Int: any Error], _ database: DatabaseQueue, mayUseReserve: Bool
+        ) throws {
+            var isReserveUsed = mayUseReserve && !room.withLock { $0.reserve.isHeld }
+            book.withLock { $0.isShortOfRoom = isReserveUsed }
+            defer { book.withLock { $0.isShortOfRoom = false } }
+            while true {
+                do {
+                    try attempt(jobs, &errors, database)
+                    // The log takes no more of the reserve's room than one transaction needs.
+                    if isReserveUsed { cutLog(database) }
+                    return
+                } catch  where storeError(error, at: path).code == .diskFull {
+                    if !room.withLock({ $0.isLogCut }), cutLog(database) { continue }
+                    guard mayUseReserve, room.withLock({ $0.reserve.giveUp() }) else { throw error }
+                    isReserveUsed = true
+                    book.withLock { $0.isShortOfRoom = true }
+                }
+            }
+        }
+
+        /// Whether the reserve is there, or can be taken again.
+        private func holdsReserve(_ database: DatabaseQueue) -> Bool {
+            if room.withLock({ $0.reserve.take() }) { return true }
+            return cutLog(database) && room.withLock { $0.reserve.take() }
+        }
+
+        /// Brings what the log has into the file, whose blocks are there for it, and gives the log's own blocks back.
+        @discardableResult
+        private func cutLog(_ database: DatabaseQueue) -> Bool {
+            let isCut = (try? database.writeWithoutTransaction { try $0.checkpoint(.truncate) }) != nil
+            room.withLock { $0.isLogCut = isCut }
+            return isCut
+        }
+
+        private func attempt(
+            _ jobs: [Job], _ errors: inout [Int: any Error], _ database: DatabaseQueue
+        ) throws {
+            errors = [:]
+            try database.writeWithoutTransaction { database in
+                try book.withLock { book in
+                    book.begin()
+                    do {
+                        try database.inTransaction(.immediate) {
+                            let before = try pages(database)
+                            for (index, job) in jobs.enumerated() {
+                                do {
+                                    try job.run(database, &book)
+                                } catch let error where error is FerryError || error is Damage || error is Refusal {
+                                    // SQLite may have undone everything, as it does when the disk is full.
+                                    guard database.isInsideTransaction else { throw error }
+                                    errors[index] = error
+                                }
+                            }
+                            try book.write(database)
+                            try extend(database, from: before)
+                            return .commit
+                        }
+                    } catch {
+                        try book.reload(database)
+                        throw error
+                    }
+                    room.withLock { $0.isLogCut = false }
+                    // Before anybody is told that it is there.
+                    if book.isEpochWritten {
+                        state.withLock { $0.isEpochWritten = true }
+                        mark.write(book.marks)
+                    }
+                    // Names are in the file itself, so that what a damaged log loses can be named.
+                    if book.hasNewNames { _ = try? database.checkpoint(.passive) }
+                }
+            }
+        }
+
+        private func pages(_ database: Database) throws -> Int {
+            try Int.fetchOne(database.cachedStatement(sql: "PRAGMA page_count")) ?? 0
+        }
+
+        /// Gives the file blocks for the pages that the transaction adds, so that the log can be brought into it on a full disk. The file
+        /// leaves room for the log: it does not shrink when records go, and what comes in their place needs a log too.
+        ///
+        /// - Throws: `SQLITE_FULL`.
+        private func extend(_ database: Database, from before: Int) throws {
+            let count = try pages(database)
+            let known = room.withLock { $0.pages } ?? before
+            guard count > known else { return }
+            let size = try Int64.fetchOne(database.cachedStatement(sql: "PRAGMA page_size")) ?? 4096
+            let step = Int64(Self.growth)
+            let extended = (Int64(count) * size + step - 1) / step * step
+            let log = max(Self.logRoom, 2 * Int64(count - before) * size)
+            guard freeBytes() >= extended - Int64(known) * size + log else {
+                throw DatabaseError(resultCode: .SQLITE_FULL, message: "the file would leave no room for its log")
+            }
+            var wanted = Int64(count) * size
+            switch sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_SIZE_HINT, &wanted) {
+            case SQLITE_OK, SQLITE_NOTFOUND: room.withLock { $0.pages = Int(extended / size) }
+            default:
+                throw DatabaseError(resultCode: .SQLITE_FULL, message: "the file's next pages have no room on the disk")
             }
         }
     }

@@ -41,7 +41,7 @@
         /// - Returns: whether it was still there.
         /// - Throws: `closed`, `diskFull`, `storeFailed`. After `storeFailed` it may come again or not.
         @discardableResult
-        public func done() async throws -> Bool { try await store.done(self) { _ in } }
+        public func done() async throws -> Bool { try await store.done(self, nil) }
 
         /// The same, within a transaction with what the app does: on disk is either both or neither, so that the record has its
         /// effect exactly once. The app's tables are in the store's file; their names must not begin with `ferry_`.
@@ -116,8 +116,11 @@
             try await read { _, book in book.inbound.values.reduce(0) { $0 + $1.cost } }
         }
 
-        func done(_ record: ArrivedRecord, _ body: @escaping @Sendable (Database) throws -> Void) async throws -> Bool {
-            let wasThere = try await committer.perform { database, book in
+        func done(
+            _ record: ArrivedRecord, _ body: (@Sendable (Database) throws -> Void)?
+        ) async throws -> Bool {
+            // What the app writes may take more room than the record leaves.
+            let wasThere = try await committer.perform(growing: body != nil) { database, book in
                 var wasThere = false
                 do {
                     try database.inSavepoint {
@@ -126,17 +129,14 @@
                         try delete.execute(arguments: [record.stream, record.number])
                         wasThere = database.changesCount > 0
                         guard wasThere else { return .commit }
-                        do { try body(database) } catch { throw Committer.Refusal(cause: error) }
+                        do { try body?(database) } catch { throw Committer.Refusal(cause: error) }
                         return .commit
                     }
                 } catch let error where !(error is Committer.Refusal) {
                     throw error
                 }
                 if wasThere {
-                    book.change(inbound: record.stream) { stream in
-                        stream.count -= 1
-                        stream.bytes -= record.storedBytes
-                    }
+                    try book.remove(1, record.storedBytes, fromInbound: record.stream)
                 }
                 return wasThere
             }
@@ -328,7 +328,7 @@
             }
             let statement = try database.cachedStatement(
                 sql: """
-                    SELECT number, generation, nonce, sequence, record FROM ferry_arrived
+                    SELECT stream, number, generation, nonce, sequence, record, checksum FROM ferry_arrived
                     WHERE stream = ? AND number > ? ORDER BY number LIMIT ?
                     """)
             statement.set(1, number)
@@ -339,14 +339,21 @@
             var records: [Entry] = []
             records.reserveCapacity(page)
             var bytes = 0
-            try statement.forEachRow(database) { row in
-                let epoch = Epoch(generation: UInt64(max(0, row.number(1))), nonce: UInt64(bitPattern: row.number(2)))
+            try statement.forEachRow(of: "ferry_arrived", keys: 2, database) { row in
+                let place = try row.number(1)
+                let epoch = Epoch(generation: UInt64(try row.number(2)), nonce: try row.bits(3))
                 let id = RecordID(
-                    sender: sender, epoch: epoch, stream: stream.name, sequence: UInt64(max(0, row.number(3))))
-                let record = row.bytes(4)
+                    sender: sender, epoch: epoch, stream: stream.name, sequence: UInt64(try row.number(4)))
+                let record = try row.bytes(5)
+                try row.check(6, ArrivedRow(stream: number, epoch).checksum(place, id.sequence, record))
                 bytes += record.count
                 // What is no relayed record was not taken as one.
-                let relayed = try relay.map { relay in (relay, try RelayedRecord(decoding: record)) }
+                let relayed = try relay.map { relay in
+                    guard let relayed = try? RelayedRecord(decoding: record) else {
+                        throw row.damage(5, "no relayed record")
+                    }
+                    return (relay, relayed)
+                }
                 let origin = relayed.map { relay, record in
                     ArrivedRecord.Origin(
                         name: relay.origin, stream: relay.name, sequence: record.sequence, time: record.time)
@@ -354,7 +361,7 @@
                 records.append(
                     Entry(
                         id: id, peer: peer.name, peerNumber: peer.id, bytes: relayed?.1.bytes ?? record, origin: origin,
-                        storedBytes: record.count, number: row.number(0), stream: number))
+                        storedBytes: record.count, number: place, stream: number))
                 return bytes < pageBytes
             }
             return Page(records: records, isLast: records.count < page && bytes < pageBytes)

@@ -20,34 +20,57 @@
 
     extension RecordStore {
         /// The app is through with these records and with all before them in their streams: they leave the inbox in one
-        /// transaction.
+        /// transaction, or in several where the disk is full.
         ///
         /// - Returns: how many have left.
         /// - Throws: `closed`, `diskFull`, `storeFailed`. After `storeFailed` they may come again or not.
         @discardableResult
         public func done(through places: [ArrivedRecord.Place]) async throws(FerryError) -> Int {
             guard !places.isEmpty else { return 0 }
+            do {
+                return try await leave(places)
+            } catch  where error.code == .diskFull {
+                // The log has no room for all of them.
+                var count = 0
+                for place in places {
+                    while case let some = try await leave([place], atMost: Self.smallBite), some > 0 { count += some }
+                }
+                return count
+            }
+        }
+
+        /// They leave the inbox, with those before them.
+        private func leave(
+            _ places: [ArrivedRecord.Place], atMost limit: Int? = nil
+        ) async throws(FerryError) -> Int {
             let (count, released) = try await read { database, book in
                 var released: [Int64: Int] = [:]
                 var total = 0
                 for place in places {
-                    let row = try Row.fetchOne(
-                        database.cachedStatement(
-                            sql: """
-                                SELECT count(*) AS count, coalesce(sum(length(record)), 0) AS bytes FROM ferry_arrived
-                                WHERE stream = ? AND number <= ?
-                                """), arguments: [place.stream, place.number])
-                    let count: Int = row?["count"] ?? 0
-                    let bytes: Int = row?["bytes"] ?? 0
-                    guard count > 0 else { continue }
-                    try database.cachedStatement(sql: "DELETE FROM ferry_arrived WHERE stream = ? AND number <= ?")
-                        .execute(arguments: [place.stream, place.number])
-                    book.change(inbound: place.stream) { stream in
-                        stream.count -= count
-                        stream.bytes -= bytes
+                    var (those, arguments): (String, StatementArguments) = (
+                        "stream = ? AND number <= ?", [place.stream, place.number]
+                    )
+                    if let limit {
+                        those = """
+                            stream = ?1 AND number IN (
+                            SELECT number FROM ferry_arrived WHERE stream = ?1 AND number <= ?2 ORDER BY number LIMIT ?3)
+                            """
+                        arguments += [limit]
                     }
-                    total += count
-                    released[place.peer, default: 0] += bytes + count * RecordsMessage.cost(of: 0)
+                    let counting = try database.cachedStatement(
+                        sql: """
+                            SELECT count(*) AS count, coalesce(sum(length(record)), 0) AS bytes FROM ferry_arrived WHERE \(those)
+                            """)
+                    try counting.setArguments(arguments)
+                    let sums = try counting.firstRow(of: "ferry_arrived", keys: 0, database) {
+                        (count: Int(try $0.number(0)), bytes: Int(try $0.number(1)))
+                    }
+                    guard let sums, sums.count > 0 else { continue }
+                    try database.cachedStatement(sql: "DELETE FROM ferry_arrived WHERE \(those)").execute(
+                        arguments: arguments)
+                    try book.remove(sums.count, sums.bytes, fromInbound: place.stream)
+                    total += sums.count
+                    released[place.peer, default: 0] += sums.bytes + sums.count * RecordsMessage.cost(of: 0)
                 }
                 return (total, released)
             }
@@ -65,7 +88,7 @@
                     // A file of its own, without a name as soon as it is open: it is gone however this ends. Quotas count it.
                     let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
                     unlink(file)
-                    let hasRoom = descriptor >= 0 && posix_fallocate(descriptor, 0, off_t(max(1, bytes))) == 0
+                    let hasRoom = descriptor >= 0 && allocate(descriptor, max(1, bytes))
                     if descriptor >= 0 { Foundation.close(descriptor) }
                     continuation.resume(returning: hasRoom)
                 }

@@ -53,7 +53,7 @@
             }
             if let id = book.peerNames[wanted], let peer = book.peers[id] { try check(peer, hello, identity) }
             let number = try book.peer(named: wanted, database)
-            guard var peer = book.peers[number] else { throw DatabaseError(resultCode: .SQLITE_ERROR) }
+            guard var peer = book.peers[number] else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
             let seen = peer.store == nil ? nil : peer.epoch
             if let seen,
                 hello.epoch.generation < seen.generation
@@ -97,15 +97,14 @@
         }
 
         /// Whether this store has been in the epoch in which the peer says that it met it.
-        func checkOwn(_ seen: Epoch?, by peer: String, _ database: Database) throws {
+        func checkOwn(_ seen: Epoch?, by peer: String, _ database: Database, _ book: Book) throws {
             guard let seen else { return }
-            let nonce = try Int64.fetchOne(
-                database, sql: "SELECT nonce FROM ferry_opening WHERE generation = ?",
-                arguments: [Int64(clamping: seen.generation)])
-            let oldest = try Int64.fetchOne(database, sql: "SELECT min(generation) FROM ferry_opening") ?? 0
-            guard seen.generation >= UInt64(clamping: oldest), nonce.map(UInt64.init(bitPattern:)) != seen.nonce else {
-                return
-            }
+            let nonce = try book.nonce(of: seen.generation, database)
+            let oldest =
+                try database.cachedStatement(sql: "SELECT min(generation) FROM ferry_opening").firstRow(
+                    of: "ferry_opening", database
+                ) { UInt64(try $0.numberOrNull(0) ?? 0) } ?? 0
+            guard seen.generation >= oldest, nonce != seen.nonce else { return }
             try notice(
                 "Peer \(peer) has met this store in epoch \(seen), which this store has not been in: it was copied, or comes from "
                     + "a backup. What it still had to send is sent, and nothing twice; what it had received since is lost here "
@@ -115,8 +114,12 @@
         /// Forgets what the peer has, if its position is one of this store's.
         ///
         /// - Throws: `misbehavingPeer` for a position that nothing was sent up to.
-        func adopt(_ position: Position?, of number: Int64, _ database: Database, _ book: inout Book) throws -> [Part] {
-            guard let stream = book.outbound[number], let peer = book.peers[stream.peer]?.name else { return [] }
+        func adopt(
+            _ position: Position?, of number: Int64, _ database: Database, _ book: inout Book
+        ) throws -> Forgotten {
+            guard let stream = book.outbound[number], let peer = book.peers[stream.peer]?.name else {
+                return Forgotten(parts: [], isComplete: true)
+            }
             let before = stream.acknowledged
             // An exchange of this opening has had all up to `sent`; of earlier openings only their last is known.
             func checkSent(_ position: Position) throws(FerryError) {
@@ -129,10 +132,7 @@
                 }
             }
             let isOwn = try position.map { position in
-                try Int64.fetchOne(
-                    database, sql: "SELECT nonce FROM ferry_opening WHERE generation = ?",
-                    arguments: [Int64(position.epoch.generation)]
-                ).map(UInt64.init(bitPattern:)) == position.epoch.nonce
+                try book.nonce(of: position.epoch.generation, database) == position.epoch.nonce
             }
             if let before, position == nil || isOwn == true && position.map({ $0.isBefore(before) }) == true {
                 try notice(
@@ -147,61 +147,117 @@
                     "Peer \(peer) has records of stream '\(stream.name)' from epoch \(position.epoch), which this store has not "
                         + "been in: this store was copied, or comes from a backup.", about: peer, database)
             }
-            guard let position, isOwn == true, before?.isBefore(position) ?? true else { return [] }
+            guard let position, isOwn == true, before?.isBefore(position) ?? true else {
+                return Forgotten(parts: [], isComplete: true)
+            }
             return try acknowledge(position, of: number, database, &book)
         }
 
-        /// Forgets what the peer has committed.
-        func acknowledge(
-            _ position: Position, of number: Int64, _ database: Database, _ book: inout Book
-        ) throws -> [Part] {
-            // Never backwards: a receiver from a backup commits again what it had committed.
-            if book.outbound[number]?.acknowledged?.isBefore(position) ?? true {
-                book.change(outbound: number) { $0.acknowledged = position }
-            }
-            return try Self.remove(
-                "stream = ? AND sequence <= ? AND generation <= ?",
-                [number, Int64(position.sequence), Int64(position.epoch.generation)], database, &book)
+        /// Records that the peer has committed and that are gone here.
+        struct Forgotten: Sendable {
+            let parts: [Part]
+            /// Whether none is left: otherwise the rest is for the next transaction.
+            let isComplete: Bool
         }
 
-        /// Records that wait, in their order.
+        /// Forgets what the peer has committed, in bites: the log has room for one on a full disk too.
+        func acknowledge(
+            _ position: Position, of number: Int64, _ database: Database, _ book: inout Book
+        ) throws -> Forgotten {
+            let through = try bite(position, of: number, database, book)
+            // Never backwards: a receiver from a backup commits again what it had committed.
+            if book.outbound[number]?.acknowledged?.isBefore(through) ?? true {
+                book.change(outbound: number) { $0.acknowledged = through }
+            }
+            let parts = try Self.remove(
+                "stream = ? AND sequence <= ? AND generation <= ?",
+                [number, Int64(through.sequence), Int64(through.epoch.generation)], database, &book)
+            if let stream = book.outbound[number], through.sequence >= stream.last, stream.count != 0,
+                try Int.fetchOne(
+                    database, sql: "SELECT 1 FROM ferry_waiting WHERE stream = ? LIMIT 1", arguments: [number]) == nil
+            {
+                throw DamageAfterChanges(
+                    damage: Damage(
+                        table: "ferry_outbound", row: "id \(number)", column: "count",
+                        what: "\(stream.count) more than the records that are there"))
+            }
+            return Forgotten(parts: parts, isComplete: through == position)
+        }
+
+        /// How far one transaction takes the stream.
+        private func bite(
+            _ position: Position, of number: Int64, _ database: Database, _ book: Book
+        ) throws -> Position {
+            let limit = book.isShortOfRoom ? Self.smallBite : Self.largeBite
+            guard let stream = book.outbound[number], stream.count > limit else { return position }
+            let statement = try database.cachedStatement(
+                sql: """
+                    SELECT stream, sequence FROM ferry_waiting WHERE stream = ? AND sequence <= ? AND generation <= ?
+                    ORDER BY sequence LIMIT 1 OFFSET ?
+                    """)
+            statement.set(1, number)
+            statement.set(2, Int64(clamping: position.sequence))
+            statement.set(3, Int64(clamping: position.epoch.generation))
+            statement.set(4, Int64(limit - 1))
+            let last = try statement.firstRow(of: "ferry_waiting", keys: 2, database) { UInt64(try $0.number(1)) }
+            return Position(epoch: position.epoch, sequence: last ?? position.sequence)
+        }
+
+        /// How many records one transaction takes away, and how many on a full disk: they touch at most that many pages of each of
+        /// three trees, and a few more, which ``Reserve/size`` has room for.
+        static var largeBite: Int { 10_000 }
+        static var smallBite: Int { 32 }
+
+        /// What ``load(_:after:bytes:_:_:)`` has found.
+        struct Loaded: Sendable {
+            let records: [RecordsSession.Loaded]
+            let expired: [Part]
+            /// The first record's, where it cannot be sent. What has expired is gone all the same.
+            let damage: Damage?
+        }
+
+        /// Records that wait, in their order; those before a damaged one, if there is one.
         func load(
             _ number: Int64, after sequence: UInt64, bytes wanted: Int, _ database: Database, _ book: inout Book
-        ) throws -> (records: [RecordsSession.Loaded], expired: [Part]) {
+        ) throws -> Loaded {
             let expired = try Self.withdrawExpired(at: milliseconds, database, &book)
             let statement = try database.cachedStatement(
                 sql: """
-                    SELECT sequence, generation, record FROM ferry_waiting WHERE stream = ? AND sequence > ?
-                    ORDER BY sequence LIMIT 1024
+                    SELECT stream, sequence, generation, priority, expires, record, checksum FROM ferry_waiting
+                    WHERE stream = ? AND sequence > ? ORDER BY sequence LIMIT 1024
                     """)
             statement.set(1, number)
             statement.set(2, Int64(clamping: sequence))
             var records: [RecordsSession.Loaded] = []
             var total = 0
-            var epoch: Epoch?
-            try statement.forEachRow(database) { row in
-                let generation = UInt64(max(0, row.number(1)))
-                if epoch?.generation != generation { epoch = try opening(generation, database) }
-                guard let epoch else {
-                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "an opening is missing")
+            var epochs = EpochCache()
+            var damage: Damage?
+            do {
+                try statement.forEachRow(of: "ferry_waiting", keys: 2, database) { row in
+                    let waiting = try WaitingRow.read(row)
+                    let epoch = try epochs.epoch(of: waiting.generation, row, database, book)
+                    total += waiting.bytes.count + 4
+                    records.append(
+                        .init(epoch: epoch, item: .init(sequence: waiting.sequence, bytes: waiting.bytes)))
+                    return total < wanted
                 }
-                let bytes = row.bytes(2)
-                total += bytes.count + 4
-                records.append(
-                    .init(epoch: epoch, item: .init(sequence: UInt64(max(0, row.number(0))), bytes: bytes)))
-                return total < wanted
+            } catch let error as Damage {
+                if records.isEmpty { damage = error }
             }
             // From here on a channel may have them.
             if let last = records.last?.item.sequence { book.noteSent(last, of: number) }
-            return (records, expired)
+            if records.isEmpty, damage == nil { damage = unloadable(number, after: sequence, book) }
+            return Loaded(records: records, expired: expired, damage: damage)
         }
 
-        private func opening(_ generation: UInt64, _ database: Database) throws -> Epoch? {
-            if generation == epoch.generation { return epoch }
-            return try Int64.fetchOne(
-                database.cachedStatement(sql: "SELECT nonce FROM ferry_opening WHERE generation = ?"),
-                arguments: [Int64(generation)]
-            ).map { Epoch(generation: generation, nonce: UInt64(bitPattern: $0)) }
+        /// Without a record on its way, a stream that should have some and has none never ends.
+        private func unloadable(_ number: Int64, after sequence: UInt64, _ book: Book) -> Damage? {
+            guard let stream = book.outbound[number], stream.count > 0,
+                sequence <= stream.acknowledged?.sequence ?? 0
+            else { return nil }
+            return Damage(
+                table: "ferry_outbound", row: "id \(number)", column: "count",
+                what: "\(stream.count), and no record is there")
         }
     }
 

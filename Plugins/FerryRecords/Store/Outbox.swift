@@ -80,7 +80,7 @@
                     admission.enter(number, records.count, bytes, for: peer, whenFull, time) { [self] refusal in
                         if let refusal { return continuation.resume(returning: .failure(refusal)) }
                         // As soon as there is room: one that is called later would be stored earlier otherwise.
-                        committer.submit(insert) { [self] result in
+                        committer.submit(growing: true, insert) { [self] result in
                             if case .failure = result { admission.leave(records.count, bytes, of: peer) }
                             continuation.resume(returning: result)
                         }
@@ -127,6 +127,7 @@
             _ expires: Int64?,
             store: StoreID, _ epoch: Epoch, _ database: Database, _ book: inout Book
         ) throws -> Appended {
+            try book.writeEpoch(database)
             let peer = try book.peer(named: name, database)
             if let largest = book.peers[peer]?.largestRecord, let record = records.first(where: { $0.count > largest })
             {
@@ -144,8 +145,8 @@
             }
             let statement = try database.cachedStatement(
                 sql: """
-                    INSERT INTO ferry_waiting (stream, sequence, generation, priority, expires, record)
-                    VALUES (?, ?, ?, ?, ?, ?)
+                    INSERT INTO ferry_waiting (stream, sequence, generation, priority, expires, checksum, record)
+                    VALUES (?, ?, ?, ?, ?, ?, ?)
                     """)
             var sequence = last
             var ids: [RecordID] = []
@@ -154,10 +155,12 @@
             statement.set(3, Int64(epoch.generation))
             statement.set(4, Int64(priority))
             statement.set(5, expires)
+            let row = WaitingRow(stream: stream, generation: Int64(epoch.generation), Int64(priority), expires)
             for record in records {
                 sequence += 1
                 statement.set(2, Int64(sequence))
-                try statement.write(record, at: 6, database)
+                statement.set(6, row.checksum(Int64(sequence), record).column)
+                try statement.write(record, at: 7, database)
                 ids.append(RecordID(sender: store, epoch: epoch, stream: streamName, sequence: sequence))
             }
             book.change(outbound: stream) { stream in
@@ -223,23 +226,28 @@
         ) async throws(FerryError) -> [WaitingRecord] {
             try await read { [id] database, book in
                 let number = try Self.find(peer, stream, book)
-                return try Row.fetchAll(
-                    database,
+                let statement = try database.cachedStatement(
                     sql: """
-                        SELECT sequence, generation, priority, expires, record, nonce FROM ferry_waiting
-                        JOIN ferry_opening USING (generation) WHERE stream = ? AND sequence > ? ORDER BY sequence LIMIT ?
-                        """, arguments: [number, Int64(clamping: sequence), limit]
-                ).map { row in
-                    WaitingRecord(
-                        id: RecordID(
-                            sender: id,
-                            epoch: Epoch(generation: row.number("generation"), nonce: row.bits("nonce")),
-                            stream: stream,
-                            sequence: row.number("sequence")),
-                        bytes: Array(row["record"] as Data),
-                        priority: .init(rawValue: UInt8(clamping: row["priority"] as Int)),
-                        expires: (row["expires"] as Int64?).map { Date(timeIntervalSince1970: Double($0) / 1000) })
+                        SELECT stream, sequence, generation, priority, expires, record, checksum FROM ferry_waiting
+                        WHERE stream = ? AND sequence > ? ORDER BY sequence LIMIT ?
+                        """)
+                statement.set(1, number)
+                statement.set(2, Int64(clamping: sequence))
+                statement.set(3, Int64(limit))
+                var records: [WaitingRecord] = []
+                var epochs = EpochCache()
+                try statement.forEachRow(of: "ferry_waiting", keys: 2, database) { row in
+                    let waiting = try WaitingRow.read(row)
+                    let epoch = try epochs.epoch(of: waiting.generation, row, database, book)
+                    records.append(
+                        WaitingRecord(
+                            id: RecordID(
+                                sender: id, epoch: epoch, stream: stream, sequence: waiting.sequence),
+                            bytes: waiting.bytes, priority: .init(rawValue: waiting.priority),
+                            expires: waiting.expires.map { Date(timeIntervalSince1970: Double($0) / 1000) }))
+                    return true
                 }
+                return records
             }
         }
 
@@ -297,10 +305,66 @@
         }
     }
 
-    extension Row {
-        /// A number that is never negative.
-        func number(_ column: String) -> UInt64 { UInt64(Swift.max(0, self[column] as Int64)) }
-        /// 64 bits, which SQLite keeps with a sign.
-        func bits(_ column: String) -> UInt64 { UInt64(bitPattern: self[column]) }
+    /// What the rows of records that are appended in one call have in common.
+    struct WaitingRow {
+        private let common: RowChecksum
+
+        init(stream: Int64, generation: Int64, _ priority: Int64, _ expires: Int64?) {
+            var checksum = RowChecksum(.waiting)
+            checksum.add(stream)
+            checksum.add(generation)
+            checksum.add(priority)
+            checksum.add(expires)
+            common = checksum
+        }
+
+        func checksum(_ sequence: Int64, _ record: [UInt8]) -> RowChecksum {
+            var checksum = common
+            checksum.add(sequence)
+            checksum.add(record)
+            return checksum
+        }
+
+        /// What one row has.
+        struct Content {
+            let sequence: UInt64
+            let generation: UInt64
+            let priority: UInt8
+            let expires: Int64?
+            let bytes: [UInt8]
+        }
+
+        /// Reads a row of the columns stream, sequence, generation, priority, expires, record, checksum.
+        ///
+        /// - Throws: ``Damage``.
+        static func read(_ row: StoredRow) throws(Damage) -> Content {
+            let (stream, sequence) = (try row.number(0), try row.number(1))
+            let (generation, priority) = (try row.number(2), try row.number(3, 0...255))
+            let expires = try row.numberOrNull(4, Int64.min...Int64.max)
+            let bytes = try row.bytes(5)
+            let common = WaitingRow(stream: stream, generation: generation, priority, expires)
+            try row.check(6, common.checksum(sequence, bytes))
+            return Content(
+                sequence: UInt64(sequence), generation: UInt64(generation), priority: UInt8(priority), expires: expires,
+                bytes: bytes)
+        }
+    }
+
+    /// The epochs of rows that follow one another, each looked up once.
+    struct EpochCache {
+        private var last: Epoch?
+
+        /// - Throws: ``Damage`` for a generation that is none of the store's; SQLite's errors.
+        mutating func epoch(
+            of generation: UInt64, _ row: StoredRow, _ database: Database, _ book: Book
+        ) throws -> Epoch {
+            if let last, last.generation == generation { return last }
+            guard let nonce = try book.nonce(of: generation, database) else {
+                throw row.damage(2, "\(generation), which is no opening of the store's")
+            }
+            let epoch = Epoch(generation: generation, nonce: nonce)
+            last = epoch
+            return epoch
+        }
     }
 #endif

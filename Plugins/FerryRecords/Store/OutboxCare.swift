@@ -53,13 +53,16 @@
         static func withdrawExpired(at now: Int64, _ database: Database, _ book: inout Book) throws -> [Part] {
             let earliest = try Int64.fetchOne(
                 database.cachedStatement(
-                    sql: "SELECT expires FROM ferry_waiting WHERE expires IS NOT NULL ORDER BY expires LIMIT 1"))
+                    sql: """
+                        SELECT expires FROM ferry_waiting WHERE expires IS NOT NULL AND typeof(expires) = 'integer'
+                        ORDER BY expires LIMIT 1
+                        """))
             guard let earliest, earliest <= now else { return [] }
-            let last = try Int64.fetchOne(
-                database,
-                sql: "SELECT expires FROM ferry_waiting WHERE expires <= ? ORDER BY expires LIMIT 1 OFFSET 9999",
-                arguments: [now])
-            return try withdraw("expires <= ?", [last ?? now], database, &book)
+            return try withdraw(
+                """
+                (stream, sequence) IN (SELECT stream, sequence FROM ferry_waiting WHERE expires <= ?
+                ORDER BY expires LIMIT ?)
+                """, [now, book.isShortOfRoom ? smallBite : largeBite], database, &book)
         }
 
         /// Gives back to the file system what records that are gone have left free in the file. It takes as long as copying
@@ -85,36 +88,48 @@
         static func withdraw(
             _ condition: String, _ arguments: StatementArguments, _ database: Database, _ book: inout Book
         ) throws -> [Part] {
-            try database.execute(
-                sql:
-                    "INSERT INTO ferry_withdrawn (stream, sequence) SELECT stream, sequence FROM ferry_waiting WHERE \(condition)",
-                arguments: arguments)
-            try database.execute(
-                sql: "DELETE FROM ferry_withdrawn WHERE id <= (SELECT max(id) FROM ferry_withdrawn) - 65536")
-            return try remove(condition, arguments, database, &book)
+            try remove(condition, arguments, database, &book) {
+                try database.execute(
+                    sql:
+                        "INSERT INTO ferry_withdrawn (stream, sequence) SELECT stream, sequence FROM ferry_waiting WHERE \(condition)",
+                    arguments: arguments)
+                try database.execute(
+                    sql: "DELETE FROM ferry_withdrawn WHERE id <= (SELECT max(id) FROM ferry_withdrawn) - 65536")
+            }
         }
 
         /// Removes records; says how many of each stream.
+        ///
+        /// - Parameter before: is called before they go, when there are some.
         static func remove(
-            _ condition: String, _ arguments: StatementArguments, _ database: Database, _ book: inout Book
+            _ condition: String, _ arguments: StatementArguments, _ database: Database, _ book: inout Book,
+            after before: () throws -> Void = {}
         ) throws -> [Part] {
+            struct Sum {
+                let stream: Int64
+                let count: Int
+                let bytes: Int
+            }
             let counting = try database.cachedStatement(
                 sql: """
-                    SELECT stream, count(*) AS count, sum(length(record)) AS bytes FROM ferry_waiting WHERE \(condition)
-                    GROUP BY stream
+                    SELECT stream, count(*) AS count, coalesce(sum(length(record)), 0) AS bytes FROM ferry_waiting
+                    WHERE \(condition) GROUP BY stream
                     """)
-            let rows = try Row.fetchAll(counting, arguments: arguments)
-            guard !rows.isEmpty else { return [] }
+            try counting.setArguments(arguments)
+            var sums: [Sum] = []
+            try counting.forEachRow(of: "ferry_waiting", database) { row in
+                sums.append(
+                    Sum(stream: try row.number(0), count: Int(try row.number(1)), bytes: Int(try row.number(2))))
+                return true
+            }
+            guard !sums.isEmpty else { return [] }
+            try before()
             try database.cachedStatement(sql: "DELETE FROM ferry_waiting WHERE \(condition)").execute(
                 arguments: arguments)
-            return rows.map { row in
-                let (stream, count, bytes): (Int64, Int, Int) = (row["stream"], row["count"], row["bytes"])
-                book.change(outbound: stream) {
-                    $0.count -= count
-                    $0.bytes -= bytes
-                }
-                let peer = book.outbound[stream].flatMap { book.peers[$0.peer]?.name }
-                return Part(peer: peer ?? "", count: count, bytes: bytes)
+            return try sums.map { sum in
+                try book.remove(sum.count, sum.bytes, fromOutbound: sum.stream)
+                let peer = book.outbound[sum.stream].flatMap { book.peers[$0.peer]?.name }
+                return Part(peer: peer ?? "", count: sum.count, bytes: sum.bytes)
             }
         }
     }

@@ -1,6 +1,6 @@
 #if Records
-    public import Ferry
-    public import Foundation
+    import Ferry
+    import Foundation
     import GRDB
     import Synchronization
 
@@ -62,7 +62,7 @@
         /// Milliseconds since 1970, by the wall clock, which is trusted for nothing but records' expiry.
         var milliseconds: Int64 { Int64(clampingMilliseconds: wallClock()) }
 
-        private init(
+        init(
             _ id: StoreID, _ epoch: Epoch, _ committer: Committer, _ book: Book, _ configuration: Configuration,
             _ time: any TimeSource, _ wallClock: @escaping @Sendable () -> Date
         ) {
@@ -83,90 +83,6 @@
             }
         }
 
-        /// Opens a store, and makes it when the file is not there.
-        ///
-        /// - Parameters:
-        ///   - path: the file; beside it are `-wal`, which belongs to it, and `-lock`.
-        ///   - configuration: its bounds.
-        ///   - time: the clock for waiting.
-        ///   - wallClock: what expiry is looked up by.
-        /// - Throws: `storeInUse` with the process that has it, `storeDamaged`, `storeTooNew`, `storeNotWritable`, `diskFull`,
-        ///   `storeFailed`, `invalidConfiguration`.
-        public static func open(
-            _ path: String, configuration: Configuration = Configuration(), time: any TimeSource = SystemTime(),
-            wallClock: @escaping @Sendable () -> Date = { Date() }
-        ) throws(FerryError) -> RecordStore {
-            try open(path, configuration, time, wallClock, Schema.migrations)
-        }
-
-        static func open(
-            _ path: String, _ configuration: Configuration, _ time: any TimeSource,
-            _ wallClock: @escaping @Sendable () -> Date, _ migrations: [String]
-        ) throws(FerryError) -> RecordStore {
-            try configuration.check()
-            let lock = try StoreLock(path)
-            // SQLite would open it for reading, and fail later with whatever comes first.
-            guard access(path, F_OK) != 0 || access(path, R_OK | W_OK) == 0 else {
-                throw storeError(DatabaseError(resultCode: .SQLITE_READONLY), at: path)
-            }
-            var settings = GRDB.Configuration()
-            settings.label = "ferry.records"
-            settings.busyMode = .immediateError
-            settings.journalMode = .default
-            settings.prepareDatabase { database in
-                // No other connection comes, so the index of the log need not be shared memory; and each commit is synced.
-                try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-                guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
-                    throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "the file cannot have a write-ahead log")
-                }
-                try database.execute(
-                    sql: """
-                        PRAGMA synchronous = FULL; PRAGMA cache_size = -8000; PRAGMA journal_size_limit = 16777216;
-                        PRAGMA temp_store = MEMORY; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1
-                        """)
-            }
-            do {
-                let database = try DatabaseQueue(path: path, configuration: settings)
-                let (id, epoch, book) = try database.writeWithoutTransaction { database in
-                    try Schema.prepare(database, at: path, migrations)
-                    return try begin(database)
-                }
-                let committer = Committer(path, lock, database, book)
-                return RecordStore(id, epoch, committer, book, configuration, time, wallClock)
-            } catch {
-                throw storeError(error, at: path)
-            }
-        }
-
-        /// A new epoch.
-        private static func begin(_ database: Database) throws -> (StoreID, Epoch, Book) {
-            var begun: (StoreID, Epoch, Book)?
-            try database.inTransaction(.immediate) {
-                var random = SystemRandomNumberGenerator()
-                let id: StoreID
-                if let row = try Row.fetchOne(database, sql: "SELECT high, low FROM ferry_store") {
-                    id = StoreID(high: UInt64(bitPattern: row["high"]), low: UInt64(bitPattern: row["low"]))
-                } else {
-                    id = StoreID(high: random.next(), low: random.next())
-                    try database.execute(
-                        sql: "INSERT INTO ferry_store VALUES (1, ?, ?)",
-                        arguments: [Int64(bitPattern: id.high), Int64(bitPattern: id.low)])
-                }
-                let last = try Int64.fetchOne(database, sql: "SELECT max(generation) FROM ferry_opening") ?? 0
-                guard last < Int64.max else {
-                    throw FerryError(.storeDamaged, "The store has been opened 2^63 - 1 times. Use another one.")
-                }
-                let epoch = Epoch(generation: UInt64(last) + 1, nonce: random.next())
-                try database.execute(
-                    sql: "INSERT INTO ferry_opening VALUES (?, ?)",
-                    arguments: [last + 1, Int64(bitPattern: epoch.nonce)])
-                begun = (id, epoch, try Book(database))
-                return .commit
-            }
-            guard let begun else { throw DatabaseError(resultCode: .SQLITE_ERROR) }
-            return begun
-        }
-
         /// Waits until what has been called is on disk, and closes the file. Whatever waits for room ends with `closed`.
         public func close() async {
             let reason = FerryError(.closed, "The store \(path) was closed.", fate: .nothingSent)
@@ -178,7 +94,7 @@
     }
 
     extension RecordStore.Configuration {
-        fileprivate func check() throws(FerryError) {
+        func check() throws(FerryError) {
             func require(_ holds: Bool, _ name: String, _ value: Int, _ range: String) throws(FerryError) {
                 guard !holds else { return }
                 throw FerryError(

@@ -39,25 +39,15 @@
             }
         }
 
-        /// The row that a statement is at; its columns are counted from 0.
-        struct CurrentRow {
-            fileprivate let statement: OpaquePointer
-
-            func number(_ column: Int32) -> Int64 { sqlite3_column_int64(statement, column) }
-
-            func bytes(_ column: Int32) -> [UInt8] {
-                // In this order: asking for the bytes may change how many there are.
-                let start = sqlite3_column_blob(statement, column)
-                return [UInt8](
-                    UnsafeRawBufferPointer(
-                        start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, column))))
-            }
-        }
-
-        /// Reads rows, until `body` answers that it has enough.
+        /// Reads rows of a table, until `body` answers that it has enough.
         ///
+        /// - Parameters:
+        ///   - table: the table that errors name.
+        ///   - keys: how many of the first columns tell which row it is.
         /// - Throws: `DatabaseError`; what `body` throws.
-        func forEachRow(_ database: Database, _ body: (CurrentRow) throws -> Bool) throws {
+        func forEachRow(
+            of table: String, keys: Int32 = 1, _ database: Database, _ body: (StoredRow) throws -> Bool
+        ) throws {
             defer { sqlite3_reset(sqliteStatement) }
             while true {
                 let code = sqlite3_step(sqliteStatement)
@@ -66,7 +56,135 @@
                     let message = String(cString: sqlite3_errmsg(database.sqliteConnection))
                     throw DatabaseError(resultCode: ResultCode(rawValue: code), message: message, sql: sql)
                 }
-                guard try body(CurrentRow(statement: sqliteStatement)) else { return }
+                guard try body(StoredRow(statement: sqliteStatement, table: table, keys: keys)) else { return }
+            }
+        }
+
+        /// Reads the first row, if there is one.
+        ///
+        /// - Throws: `DatabaseError`; what `body` throws.
+        func firstRow<Value>(
+            of table: String, keys: Int32 = 1, _ database: Database, _ body: (StoredRow) throws -> Value
+        ) throws -> Value? {
+            var value: Value?
+            try forEachRow(of: table, keys: keys, database) { row in
+                value = try body(row)
+                return false
+            }
+            return value
+        }
+    }
+
+    /// The row that a statement is at; its columns are counted from 0. Decoding is total: a value of another type or out of its
+    /// range is ``Damage``, whatever the file has.
+    struct StoredRow {
+        fileprivate let statement: OpaquePointer
+        fileprivate let table: String
+        fileprivate let keys: Int32
+
+        /// - Throws: ``Damage`` for what is no integer, or out of range.
+        func number(_ column: Int32, _ range: ClosedRange<Int64> = 0...Int64.max) throws(Damage) -> Int64 {
+            guard type(column) == SQLITE_INTEGER else {
+                throw damage(column, "\(kind(column)) where a number belongs")
+            }
+            let value = sqlite3_column_int64(statement, column)
+            guard range.contains(value) else {
+                throw damage(column, "\(value), which is not within \(range.lowerBound) to \(range.upperBound)")
+            }
+            return value
+        }
+
+        /// - Throws: ``Damage`` for what is neither an integer in range nor NULL.
+        func numberOrNull(_ column: Int32, _ range: ClosedRange<Int64> = 0...Int64.max) throws(Damage) -> Int64? {
+            type(column) == SQLITE_NULL ? nil : try number(column, range)
+        }
+
+        /// 64 bits, which SQLite keeps with a sign.
+        ///
+        /// - Throws: ``Damage``.
+        func bits(_ column: Int32) throws(Damage) -> UInt64 {
+            UInt64(bitPattern: try number(column, Int64.min...Int64.max))
+        }
+
+        /// - Throws: ``Damage``.
+        func bitsOrNull(_ column: Int32) throws(Damage) -> UInt64? {
+            type(column) == SQLITE_NULL ? nil : try bits(column)
+        }
+
+        /// A generation and, in the next column, its nonce, or NULL in both.
+        ///
+        /// - Throws: ``Damage``.
+        func epochOrNull(_ column: Int32) throws(Damage) -> Epoch? {
+            guard let generation = try numberOrNull(column) else {
+                guard type(column + 1) == SQLITE_NULL else { throw damage(column, "nothing, beside a nonce") }
+                return nil
+            }
+            return Epoch(generation: UInt64(generation), nonce: try bits(column + 1))
+        }
+
+        /// - Throws: ``Damage`` for what is no text, not UTF-8, longer than `longest` bytes, or has a NUL.
+        func text(_ column: Int32, longest: Int) throws(Damage) -> String {
+            guard type(column) == SQLITE_TEXT else { throw damage(column, "\(kind(column)) where a text belongs") }
+            // In this order: asking for the text may change how many bytes there are.
+            guard let start = sqlite3_column_text(statement, column) else {
+                throw damage(column, "a text without bytes")
+            }
+            let bytes = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
+            guard bytes.count <= longest else {
+                throw damage(column, "a text of \(bytes.count) bytes where \(longest) are the most")
+            }
+            guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
+                throw damage(column, "a text that is not UTF-8, or has a NUL")
+            }
+            return text
+        }
+
+        /// - Throws: ``Damage``.
+        func textOrNull(_ column: Int32, longest: Int) throws(Damage) -> String? {
+            type(column) == SQLITE_NULL ? nil : try text(column, longest: longest)
+        }
+
+        /// - Throws: ``Damage`` for what is no BLOB.
+        func bytes(_ column: Int32) throws(Damage) -> [UInt8] {
+            guard type(column) == SQLITE_BLOB else { throw damage(column, "\(kind(column)) where a BLOB belongs") }
+            let start = sqlite3_column_blob(statement, column)
+            return [UInt8](
+                UnsafeRawBufferPointer(
+                    start: start, count: start == nil ? 0 : Int(sqlite3_column_bytes(statement, column))))
+        }
+
+        /// Holds the row to its checksum. Rows from before schema 3 have none, until they are written next.
+        ///
+        /// - Throws: ``Damage`` for a row that is not what was written.
+        func check(_ column: Int32, _ checksum: RowChecksum) throws(Damage) {
+            guard let stored = try numberOrNull(column, Int64.min...Int64.max) else { return }
+            guard stored == checksum.column else {
+                throw damage(column, "not that of the row's values: a bit of the row has changed")
+            }
+        }
+
+        /// The damage of one column.
+        func damage(_ column: Int32, _ what: String) -> Damage {
+            let row = (0..<keys).map { key in
+                type(key) == SQLITE_INTEGER
+                    ? "\(name(key)) \(sqlite3_column_int64(statement, key))" : "\(name(key)) (\(kind(key)))"
+            }
+            return Damage(table: table, row: row.joined(separator: ", "), column: name(column), what: what)
+        }
+
+        private func type(_ column: Int32) -> Int32 { sqlite3_column_type(statement, column) }
+
+        private func name(_ column: Int32) -> String {
+            sqlite3_column_name(statement, column).map { String(cString: $0) } ?? "\(column)"
+        }
+
+        private func kind(_ column: Int32) -> String {
+            switch type(column) {
+            case SQLITE_INTEGER: "a number"
+            case SQLITE_FLOAT: "a fraction"
+            case SQLITE_TEXT: "a text"
+            case SQLITE_BLOB: "a BLOB"
+            default: "nothing"
             }
         }
     }

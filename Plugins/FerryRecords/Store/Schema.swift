@@ -41,6 +41,17 @@
             ALTER TABLE ferry_inbound ADD COLUMN relayed INTEGER;
             ALTER TABLE ferry_inbound ADD COLUMN relayed_at INTEGER;
             """,
+            // Rows that are there keep NULL until they are written next: a large file is not written anew.
+            """
+            ALTER TABLE ferry_store ADD COLUMN checksum INTEGER;
+            ALTER TABLE ferry_opening ADD COLUMN checksum INTEGER;
+            ALTER TABLE ferry_peer ADD COLUMN checksum INTEGER;
+            ALTER TABLE ferry_outbound ADD COLUMN checksum INTEGER;
+            ALTER TABLE ferry_inbound ADD COLUMN checksum INTEGER;
+            ALTER TABLE ferry_position ADD COLUMN checksum INTEGER;
+            ALTER TABLE ferry_waiting ADD COLUMN checksum INTEGER;
+            ALTER TABLE ferry_arrived ADD COLUMN checksum INTEGER;
+            """,
         ]
 
         /// Makes a new file a store, or brings an older one up to date; in one transaction, so that a file is never between two
@@ -64,8 +75,20 @@
                     "A newer version of Ferry has written the store \(path) (schema \(version); this one knows up to "
                         + "\(migrations.count)). Update Ferry, or use a copy from before.")
             }
-            guard isEmpty || version > 0 else {
+            guard version >= (isEmpty ? 0 : 1) else {
                 throw FerryError(.storeDamaged, "The store \(path) has no schema version. Put a backup in its place.")
+            }
+            // A trigger or a view in a table's place would run whatever SQL somebody wrote into the file.
+            let foreign = try String.fetchOne(
+                database,
+                sql: """
+                    SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view') AND tbl_name LIKE 'ferry!_%' ESCAPE '!' LIMIT 1
+                    """)
+            guard foreign == nil else {
+                throw FerryError(
+                    .storeDamaged,
+                    "The store \(path) has a trigger or a view on Ferry's own tables, which Ferry never makes. Drop it with sqlite3, "
+                        + "or put a backup in its place.")
             }
             guard version < migrations.count else { return }
             try database.inTransaction(.immediate) {

@@ -31,9 +31,19 @@
         public static let peerCannotStore = FerryError.Code("records.peerCannotStore")
     }
 
+    extension Damage {
+        func error(at path: String) -> FerryError {
+            FerryError(
+                .storeDamaged,
+                "The store \(path) is damaged. Table \(table), \(row): column \(column) has \(what). Keep a copy, and put a backup in "
+                    + "its place, or take the row out with sqlite3.", cause: self)
+        }
+    }
+
     /// An error of SQLite's, in words for people.
     func storeError(_ error: any Error, at path: String) -> FerryError {
         if let error = error as? FerryError { return error }
+        if let damage = error as? Damage ?? (error as? DamageAfterChanges)?.damage { return damage.error(at: path) }
         guard let error = error as? DatabaseError else {
             return FerryError(.storeFailed, "The store \(path) cannot be used. Open it again.", cause: error)
         }
@@ -58,6 +68,12 @@
                 .storeRefused,
                 "The store \(path) refuses what was to be written: \(error.message ?? "\(error.resultCode)"). Nothing of it is stored.",
                 cause: error)
+        // The store's own statements are right; what they find is not.
+        case .SQLITE_ERROR, .SQLITE_SCHEMA:
+            return FerryError(
+                .storeDamaged,
+                "The file \(path) has other tables than a store of records (\(error.message ?? "no message")). Keep a copy, and put a "
+                    + "backup in its place or move it away for an empty store.", cause: error)
         case .SQLITE_BUSY, .SQLITE_LOCKED:
             return FerryError(
                 .storeInUse, "Another program has the database \(path) open, such as sqlite3. Close it there.",

@@ -1,6 +1,7 @@
 #if Records
     import Ferry
     import Foundation
+    import GRDB
 
     /// One opener at a time. The kernel lifts the lock when the process ends, however it ends.
     struct StoreLock: ~Copyable, Sendable {
@@ -10,8 +11,12 @@
         init(_ path: String) throws(FerryError) {
             let file = path + "-lock"
             // Closed here where this fails: what is assigned to the property is closed by deinit, also when init throws.
-            let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o644)
+            let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else {
+                // The file is there from the first opening on: what is missing is room for a new store.
+                if errno == ENOSPC || errno == EDQUOT {
+                    throw storeError(DatabaseError(resultCode: .SQLITE_FULL), at: path)
+                }
                 throw FerryError(
                     .storeNotWritable,
                     "The store's lock \(file) cannot be opened: \(String(cString: strerror(errno))). Check that the folder "
