@@ -406,9 +406,11 @@ if hasCoreBluetooth {
     // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
     package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
     package.targets += [
+        // The codes of its errors, which must be open enumerations.
+        .target(name: "CCoreBluetooth"),
         .target(
             name: "CoreBluetooth",
-            dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", deque]
+            dependencies: ["CCoreBluetooth", "Ferry", "FerryBluetooth", "FerryLoopback", deque]
         ),
         .testTarget(
             name: "CoreBluetoothTests",

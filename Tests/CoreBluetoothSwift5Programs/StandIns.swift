@@ -50,9 +50,6 @@ private var objectLocks: [ObjectIdentifier: (lock: NSRecursiveLock, users: Int)]
 // Linux has no pools, and needs none.
 func autoreleasepool<Result>(invoking body: () throws -> Result) rethrows -> Result { try body() }
 
-// Core Foundation's clock.
-func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date.timeIntervalSinceReferenceDate }
-
 // An optional requirement, asked whether it is there: as a closure that may be nil.
 //     @objc optional func radioDidFind(_ name: String)      radio.delegate?.radioDidFind?(name)
 final class RadioDelegate {

@@ -39,6 +39,28 @@ import Testing
         #expect(often.manager.retrieveConnectedPeripherals(withServices: [testService]).isEmpty)
     }
 
+    /// A program that awaits the answer of each call waits for ever without one.
+    @Test func connectedPeripheralIsReportedAgain() async throws {
+        let pair = try Pair()
+        let far = PeripheralSide(on: pair.near)
+        try await far.begin()
+        let central = CentralSide(on: pair.far)
+        let peripheral = try await central.find()
+        // The second call finds the first under way, and has its answer.
+        central.manager.connect(peripheral)
+        central.manager.connect(peripheral)
+        try await central.journal.wait(for: "connected")
+        let characteristic = try await central.discover(peripheral)
+        #expect(central.journal.count("connected") == 1)
+        central.manager.connect(peripheral)
+        try await central.journal.wait(for: "connected", 2)
+        #expect(peripheral.state == .connected && characteristic.service?.peripheral === peripheral)
+        #expect(peripheral.services != nil, "the connection is the same")
+        central.manager.cancelPeripheralConnection(peripheral)
+        try await central.journal.wait(for: "disconnected")
+        #expect(central.journal.count("disconnected") == 1)
+    }
+
     @Test func findsWhatOthersHaveConnected() async throws {
         let pair = try Pair()
         let peripheral = PeripheralSide(on: pair.near)

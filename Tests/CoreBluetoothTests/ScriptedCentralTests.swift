@@ -88,7 +88,6 @@ import Testing
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)
         let (peripheral, _, connection) = try await connected(adapter, side)
-        side.manager.connect(peripheral)
         side.manager.cancelPeripheralConnection(peripheral)
         side.manager.connect(peripheral)
         #expect(adapter.journal.count("connect") == 1)

@@ -61,11 +61,22 @@ enum MisuseLog {
 func text(_ error: (any Error)?) -> String {
     switch error {
     case nil: "ok"
-    case let error as CBError: "CBError \(error.code)"
-    case let error as CBATTError: "CBATTError \(error.code)"
+    case let error as CBError: "CBError " + (names[error.code] ?? "\(error.code)")
+    case let error as CBATTError: "CBATTError " + (attNames[error.code] ?? "\(error.code)")
     case let error?: "\(error)"
     }
 }
+
+// Codes print as numbers, as Apple's do.
+private let names: [CBError.Code: String] = [
+    .invalidParameters: "invalidParameters", .invalidHandle: "invalidHandle", .notConnected: "notConnected",
+    .connectionTimeout: "connectionTimeout", .alreadyAdvertising: "alreadyAdvertising",
+    .connectionFailed: "connectionFailed", .unknownDevice: "unknownDevice",
+]
+private let attNames: [CBATTError.Code: String] = [
+    .readNotPermitted: "readNotPermitted", .writeNotPermitted: "writeNotPermitted", .invalidOffset: "invalidOffset",
+    .invalidAttributeValueLength: "invalidAttributeValueLength", .insufficientResources: "insufficientResources",
+]
 
 let testService = CBUUID(string: "E07F0AE8-00BB-47F5-94F4-4A7174EA3032")
 let testCharacteristic = CBUUID(string: "9D534E8B-2153-4F6D-B2B0-8C68665A7274")

@@ -61,6 +61,40 @@ import Testing
         #expect(CBATTError(.insufficientResources).errorCode == 17)
     }
 
+    /// Written for Apple's: a switch over all names, with the default for numbers that have none. A warning here is an error.
+    @Test func codesAreOpenAsApples() {
+        func name(_ code: CBATTError.Code) -> String {
+            switch code {
+            case .success, .invalidHandle, .readNotPermitted, .writeNotPermitted, .invalidPdu,
+                .insufficientAuthentication, .requestNotSupported, .invalidOffset, .insufficientAuthorization,
+                .prepareQueueFull, .attributeNotFound, .attributeNotLong, .insufficientEncryptionKeySize,
+                .invalidAttributeValueLength, .unlikelyError, .insufficientEncryption, .unsupportedGroupType,
+                .insufficientResources:
+                "named"
+            @unknown default: "not named"
+            }
+        }
+        #expect((0...0x11).allSatisfy { CBATTError.Code(rawValue: $0).map(name) == "named" })
+        #expect([-1, 0x12, 0x80, 0xFD].allSatisfy { CBATTError.Code(rawValue: $0).map(name) == "not named" })
+        #expect(CBATTError(_nsError: NSError(domain: CBATTErrorDomain, code: 0x80)).code.rawValue == 0x80)
+    }
+
+    /// What compiles here shall compile there, where option sets cannot be members of sets.
+    @Test func optionSetsAreNotHashable() {
+        func isHashable(_: some Any) -> Bool { false }
+        func isHashable(_: some Hashable) -> Bool { true }
+        #expect(!isHashable(CBCharacteristicProperties.read) && !isHashable(CBAttributePermissions.readable))
+        #expect(!isHashable(CBCentralManager.Feature.extendedScanAndConnect) && isHashable(CBError.Code.unknown))
+        #expect("\(CBError.Code.connectionTimeout)" == "CBErrorCode(rawValue: 6)")
+    }
+
+    @Test func countsSecondsAsCoreFoundation() {
+        let before = Date.timeIntervalSinceReferenceDate
+        let now: CFAbsoluteTime = CFAbsoluteTimeGetCurrent()
+        let interval: CFTimeInterval = now - before
+        #expect(interval >= 0 && now <= Date.timeIntervalSinceReferenceDate)
+    }
+
     /// Programs read advertisements by these strings too, and log them.
     @Test func keysAreApples() {
         #expect(

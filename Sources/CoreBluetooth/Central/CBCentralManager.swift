@@ -7,7 +7,7 @@ public import Foundation
 /// The callbacks come one at a time on the queue that was given. The object may be used from any thread.
 open class CBCentralManager: CBManager {
     /// Abilities that not every machine has.
-    public struct Feature: OptionSet, Hashable, Sendable {
+    public struct Feature: OptionSet, Sendable {
         /// The bits.
         public let rawValue: UInt
         /// Makes a set from its bits.
@@ -146,7 +146,9 @@ open class CBCentralManager: CBManager {
 
     // MARK: Connecting
 
-    /// Connects to a peripheral. The attempt does not expire; end it with ``cancelPeripheralConnection(_:)``.
+    /// Connects to a peripheral. The attempt does not expire; end it with ``cancelPeripheralConnection(_:)``. A peripheral
+    /// that is connected already is reported again by ``CBCentralManagerDelegate/centralManager(_:didConnect:)``, as programs
+    /// that await the answer of each call need.
     ///
     /// - Parameters:
     ///   - peripheral: one that this manager has discovered or retrieved.
@@ -167,8 +169,17 @@ open class CBCentralManager: CBManager {
         guard (0...86_400).contains(delay) else {
             return refuse(peripheral, .invalidParameters, "The start delay must be 0 to 86400 seconds.")
         }
+        guard !peripheral.contents({ $0.state == .connected }) else { return answerAgain(peripheral) }
         begin(peripheral, delay: delay, reconnects: reconnects)
         saveState()
+    }
+
+    /// There is a connection. It may end before its turn on the queue comes: the delegate is told of that end alone.
+    private func answerAgain(_ peripheral: CBPeripheral) {
+        callbacks.run {
+            guard peripheral.contents({ $0.state == .connected }) else { return }
+            self.delegate?.centralManager(self, didConnect: peripheral)
+        }
     }
 
     /// A connection that is refused is reported.

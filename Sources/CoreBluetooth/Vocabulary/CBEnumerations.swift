@@ -1,4 +1,5 @@
 import FerryBluetooth
+import Foundation
 
 /// Whether Bluetooth can be used now.
 @frozen public enum CBManagerState: Int, Sendable {
@@ -89,7 +90,7 @@ public typealias CBPeripheralManagerState = CBManagerState
 }
 
 /// What a characteristic offers; raw values as in the Core Specification, 5.4, Vol 3, Part G, table 3.5.
-public struct CBCharacteristicProperties: OptionSet, Hashable, Sendable {
+public struct CBCharacteristicProperties: OptionSet, Sendable {
     /// The bits.
     public let rawValue: UInt
     /// Makes a set from its bits.
@@ -120,7 +121,7 @@ public struct CBCharacteristicProperties: OptionSet, Hashable, Sendable {
 }
 
 /// Who may read and write a characteristic's value.
-public struct CBAttributePermissions: OptionSet, Hashable, Sendable {
+public struct CBAttributePermissions: OptionSet, Sendable {
     /// The bits.
     public let rawValue: UInt
     /// Makes a set from its bits.
@@ -141,6 +142,12 @@ public struct CBAttributePermissions: OptionSet, Hashable, Sendable {
 /// The number by which an L2CAP channel is opened.
 public typealias CBL2CAPPSM = UInt16
 
-/// Seconds since the reference date of 1 January 2001, as Core Foundation counts them. Foundation on Linux lacks the
-/// name.
-public typealias CFAbsoluteTime = Double
+// What apps take from Core Foundation, which Foundation on Linux lacks.
+#if !canImport(Darwin)
+    /// Seconds since the reference date of 1 January 2001, as Core Foundation counts them.
+    public typealias CFAbsoluteTime = CFTimeInterval
+    /// Seconds, as Core Foundation counts them.
+    public typealias CFTimeInterval = Double
+    /// The seconds from the reference date of 1 January 2001 to now, by the system's clock, which may be set.
+    public func CFAbsoluteTimeGetCurrent() -> CFAbsoluteTime { Date.timeIntervalSinceReferenceDate }
+#endif

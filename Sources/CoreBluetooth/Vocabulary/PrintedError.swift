@@ -1,3 +1,4 @@
+import CCoreBluetooth
 import FerryBluetooth
 import Foundation
 
@@ -24,7 +25,7 @@ extension CBError.Code {
     /// What Apple's says, as programs' logs show it.
     var text: String {
         switch self {
-        case .unknown, .other: "Unknown error."
+        case .unknown: "Unknown error."
         case .invalidParameters: "One or more parameters were invalid."
         case .invalidHandle: "The specified handle is invalid."
         case .notConnected: "The specified device is not connected."
@@ -43,6 +44,7 @@ extension CBError.Code {
         case .tooManyLEPairedDevices: "Too many LE devices are paired."
         case .leGattExceededBackgroundNotificationLimit: "The limit of notifications in the background is exceeded."
         case .leGattNearBackgroundNotificationLimit: "The limit of notifications in the background is near."
+        @unknown default: "Unknown error."
         }
     }
 }
@@ -69,7 +71,7 @@ extension CBATTError.Code {
         case .insufficientEncryption: "Encryption is insufficient."
         case .unsupportedGroupType: "The group type is unsupported."
         case .insufficientResources: "Resources are insufficient."
-        case .other: "Unknown ATT error."
+        @unknown default: "Unknown ATT error."
         }
     }
 }
