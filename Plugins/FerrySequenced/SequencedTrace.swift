@@ -205,7 +205,8 @@ public struct SequencedTrace: Sendable {
                 }
                 streams[side].begun += 1
                 streams[side].slotNames[Int(slot)] = streams[side].begun
-                streams[side].left[Int(slot)] = Int(clamping: min(count, 1 << 62)) + OutboundMessage.trailerCount
+                streams[side].left[Int(slot)] =
+                    Int(clamping: min(count, UInt64(Int.max / 2))) + OutboundMessage.trailerCount
                 events.append(.begins(message: streams[side].begun, byteCount: count))
                 parts.append("message \(streams[side].begun) of \(count) bytes begins in slot \(slot)")
             case .resume: break

@@ -110,7 +110,7 @@
                 "at most highWaterRecords")
             let cost = RecordsMessage.cost(of: largestRecord)
             try require(
-                inboxCapacity >= cost && inboxCapacity <= 1 << 40, "inboxCapacity", inboxCapacity,
+                inboxCapacity >= cost && Int64(inboxCapacity) <= 1 << 40, "inboxCapacity", inboxCapacity,
                 "at least largestRecord and 32, and at most 2^40")
             try require((1...1 << 24).contains(batchBytes), "batchBytes", batchBytes, "1 to 2^24")
             for (name, value) in [("patience", patience), ("greeting", greeting)] where value <= .zero {

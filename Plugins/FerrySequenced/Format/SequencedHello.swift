@@ -90,8 +90,8 @@ struct RoundedSize: Hashable, Sendable {
         if bytes < size, encoded < .max { encoded += 1 }
     }
 
-    /// The size in bytes.
-    var bytes: Int { Int(8 + (encoded & 7)) << Int(encoded >> 3) }
+    /// The size in bytes; the largest are more than an `Int` of 32 bits holds, which then has its largest value.
+    var bytes: Int { Int(clamping: UInt64(8 + (encoded & 7)) << UInt64(encoded >> 3)) }
 }
 
 /// Why a session will not talk to the peer. Sent once, before the link is closed.

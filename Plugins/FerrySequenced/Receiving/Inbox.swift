@@ -56,7 +56,8 @@ struct Inbox {
 
     /// What may be granted now: what is consumed or not yet whole makes room, what waits to be read does not.
     private var grantable: UInt64 {
-        let total = Int(clamping: charged) - deliveredCost + window
+        // What has arrived over the session's life is more than an `Int` of 32 bits holds.
+        let total = Int64(clamping: charged) - Int64(deliveredCost) + Int64(window)
         return max(granted, UInt64(max(0, total)))
     }
 
@@ -213,7 +214,7 @@ struct Inbox {
                     + "\(maximumSize.bytes). Raise it, or send less at once.")
         }
         let count = Int(stated)
-        guard openBytes + count <= 2 * maximumSize.bytes else {
+        guard UInt64(openBytes) + stated <= 2 * UInt64(maximumSize.bytes) else {
             throw Self.malformed("has more bytes in open messages than twice the largest message")
         }
         openCount += 1

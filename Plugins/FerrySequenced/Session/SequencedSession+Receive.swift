@@ -128,7 +128,7 @@ extension SequencedFraming.Session {
         guard let number = try window.resolve(block) else { return }
         // Credit counts from what is acknowledged, so that neither side's counters are ever sent.
         let base = number == window.next ? outbox.charged : window[number].chargedBefore
-        guard block.credit <= 1 << 34 else {
+        guard block.credit <= UInt64(1) << 34 else {
             throw FerryError(
                 .malformedStream, "The peer grants \(block.credit) x 64 bytes of credit; no receiver holds as much.")
         }
