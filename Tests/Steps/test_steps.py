@@ -35,7 +35,7 @@ class Selection(unittest.TestCase):
         self.assertEqual(selected('Sources/FerryGateway/Gateway.swift'), {'fleet'})
 
     def test_core(self):
-        self.assertEqual(selected('Sources/Ferry/Framing/Varint.swift'), landing - {'report', 'keys', 'installation', 'plain', 'docs'})
+        self.assertEqual(selected('Sources/Ferry/Framing/Varint.swift'), landing - {'report', 'keys', 'installation', 'plain', 'package', 'docs'})
 
     def test_sequenced_framing(self):
         self.assertEqual(selected('Plugins/FerrySequenced/SequencedFraming.swift'), {'schedules', 'memory', 'apple'})

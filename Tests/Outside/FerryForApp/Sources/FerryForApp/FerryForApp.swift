@@ -1,0 +1,2 @@
+@_exported import Ferry
+@_exported import FerryRecords
