@@ -183,6 +183,47 @@ import Testing
         world.peripheral.close()
     }
 
+    /// AccessorySetupKit, for one, tells an app nothing but the identifier.
+    @Test func aPeerIsKnownByTheSystemsIdentifier() async throws {
+        let world = try await World([])
+        let connection = try await world.connect()
+        let name = try #require(connection.identity.description.split(separator: ":").last)
+        let identifier = try #require(UUID(uuidString: String(name.prefix(36))))
+        #expect(CoreBluetoothAdapter.identity(of: identifier) == connection.identity)
+        #expect(world.central.retrievePeripheral(CoreBluetoothAdapter.identity(of: identifier)) == world.peer)
+        #expect(world.central.retrievePeripheral(CoreBluetoothAdapter.identity(of: UUID())) == nil)
+        try await world.disconnect(connection)
+        world.central.close()
+        world.peripheral.close()
+    }
+
+    /// As reported of iOS 26.5: nothing says that there is room, so the adapter has to look.
+    @Test(arguments: [CBQuirks.neverSaysReady, [.neverSaysReady, .losesReadyCalls, .cannotSendBeforeFirstWrite]])
+    func aConnectionThatNeverSaysReadyGoesOn(_ quirks: CBQuirks) async throws {
+        var configuration = LoopbackRadio.Configuration()
+        configuration.advertisingInterval = .milliseconds(10)
+        configuration.connectionInterval = .milliseconds(5)
+        configuration.transmitQueueDepth = 4
+        let radio = try LoopbackRadio(configuration: configuration)
+        let layout = GATTConfiguration(service: Self.first, characteristic: Self.value)
+        let app = overCoreBluetooth(radio.makeAdapter(), quirks)
+        let listener = try await GATTTransport(adapter: radio.makeAdapter(), configuration: layout).listen()
+        let link = try await GATTTransport(adapter: app, configuration: layout).connect(timeout: .unreached)
+        let near = try MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
+        var links = listener.links.makeAsyncIterator()
+        let far = try MessageChannel(
+            over: try #require(await links.next()), codec: BytesCodec(), framing: LengthPrefixFraming())
+        // More than the queue takes at once, several times.
+        let message = (0..<12_000).map { UInt8(truncatingIfNeeded: $0 &* 7) }
+        async let sent: Void = near.send(message)
+        var messages = far.messages.makeAsyncIterator()
+        #expect(try await messages.next() == message)
+        try await sent
+        near.close()
+        far.close()
+        listener.close()
+    }
+
     /// A connection that carries less than is written, to a queue that drops what it has no room for and says nothing, as in
     /// the background on an old phone.
     @Test func aSlowConnectionInTheBackgroundLosesNothing() async throws {

@@ -106,3 +106,8 @@ func offerReadings(_ readings: [Reading], on bluetooth: any BluetoothAdapter) as
         }
     }
 }
+
+/// AccessorySetupKit's picker has added an accessory: the app talks to it from now on, and never scans.
+func accessoryWasAdded(_ bluetoothIdentifier: UUID, to notebook: Notebook) async throws {
+    try await notebook.remember(CoreBluetoothAdapter.identity(of: bluetoothIdentifier))
+}

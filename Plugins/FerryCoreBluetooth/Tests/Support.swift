@@ -1,4 +1,4 @@
 import CoreBluetooth
 
 /// Each quirk by itself, and all at once.
-let everyQuirk: [CBQuirks] = (0..<12).map { CBQuirks(rawValue: 1 << $0) } + [CBQuirks(rawValue: 0xFFF)]
+let everyQuirk: [CBQuirks] = (0..<13).map { CBQuirks(rawValue: 1 << $0) } + [CBQuirks(rawValue: 0x1FFF)]

@@ -50,6 +50,10 @@ public struct CBQuirks: OptionSet, Hashable, Sendable {
     /// The longest values are those of ATT_MTU 23, in both roles, until three have been sent on a connection; nothing tells of
     /// the change.
     public static let lateATTMTU = Self(rawValue: 2048)
+
+    /// ``CBPeripheralDelegate/peripheralIsReady(toSendWriteWithoutResponse:)`` never comes, in the foreground either, though
+    /// ``CBPeripheral/canSendWriteWithoutResponse`` tells the truth: look at it again. Reported of iOS 26.5 and 26.5.1.
+    public static let neverSaysReady = Self(rawValue: 4096)
 }
 
 extension CBQuirks {

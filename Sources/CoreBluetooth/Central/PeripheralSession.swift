@@ -311,8 +311,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
     /// wait for.
     private func signalReady() {
         let isDue = state { state in
-            guard !quirks.contains(.silentInBackground), state.owesReady, !state.isReadyPosted,
-                state.queuedWrites == 0, state.connection != nil
+            guard quirks.isDisjoint(with: [.silentInBackground, .neverSaysReady]), state.owesReady,
+                !state.isReadyPosted, state.queuedWrites == 0, state.connection != nil
             else {
                 return false
             }
