@@ -32,6 +32,9 @@ public struct SequencedFraming: Framing {
     /// `sequenced`.
     public var name: String { "sequenced" }
 
+    /// False: a short message overtakes a long one, and what is cancelled is missing.
+    public var keepsMessageOrder: Bool { false }
+
     /// The state for a new peer. It outlives the link.
     public func makeSession(limits: Limits) -> Session { makeSession(limits: limits, payloads: PayloadFormat()) }
 

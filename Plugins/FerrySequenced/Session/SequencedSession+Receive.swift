@@ -247,6 +247,7 @@ extension SequencedFraming.Session {
                 .receiveFailed(FerryError(.truncatedMessage, "The peer has lost a message that had arrived in part.")))
         }
         id &+= 1
+        peerRestarts += 1
         handshake.peer = nil
         handshake.isDue = true
         phase.move(.peerForgot)

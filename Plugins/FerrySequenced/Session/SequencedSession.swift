@@ -33,6 +33,8 @@ extension SequencedFraming {
         var stall: StallDetector
         /// The peer was silent for so long that another link should be tried.
         public internal(set) var needsNewLink = false
+        /// How often the peer has lost its state.
+        public internal(set) var peerRestarts = 0
         var scratch: [UInt8] = []
 
         init(id: UInt32, configuration: Configuration, limits: Limits, payloads: PayloadFormat) {

@@ -20,9 +20,15 @@ public protocol Framing: Sendable {
     /// The number by which the first chunk on a link names its sender's session, where the framing can go on over another
     /// link; nil for any other chunk. A listening transport that reconnects knows by it which link a peer comes back to.
     func sessionID(inFirstChunk chunk: RawSpan) -> UInt64?
+
+    /// Whether messages arrive in the order of sending, all of them, as long as the session lives. ``SealedFraming`` has both sides
+    /// count them then.
+    var keepsMessageOrder: Bool { get }
 }
 
 extension Framing {
+    /// True: one message after the other.
+    public var keepsMessageOrder: Bool { true }
     /// Ignores the format.
     public func makeSession(limits: Limits, payloads: PayloadFormat) -> Session { makeSession(limits: limits) }
     /// Takes any payloads.
@@ -141,6 +147,12 @@ public protocol FramingSession: Sendable {
 
     /// Whether ``wake(at:)`` has thrown because the peer was silent, and the session would go on over another link.
     var needsNewLink: Bool { get }
+
+    /// How often the peer has come back without its session, so that what it knew is lost.
+    var peerRestarts: Int { get }
+
+    /// Who the peer has proven to be by a key, where the session can tell; nil until then.
+    var provenPeer: PeerIdentity? { get }
 }
 
 extension FramingSession {
@@ -162,6 +174,10 @@ extension FramingSession {
     public var acknowledges: Bool { false }
     /// False.
     public var needsNewLink: Bool { false }
+    /// Never: the session ends with the peer's.
+    public var peerRestarts: Int { 0 }
+    /// Nobody: the link says who the peer is.
+    public var provenPeer: PeerIdentity? { nil }
     /// Nothing to wake for.
     public var deadline: Timestamp? { nil }
     /// Does nothing.

@@ -13,6 +13,9 @@ public struct PeerIdentity: Sendable, Hashable {
         case address = 1
         /// By a key that both sides keep from pairing, which has encrypted this connection.
         case bond = 2
+        /// By a key of its own that it has proven to have in this channel's handshake (``SealedFraming``). The name is the key's
+        /// fingerprint, whatever transport it comes over.
+        case key = 3
 
         /// Orders by certainty.
         public static func < (a: Certainty, b: Certainty) -> Bool { a.rawValue < b.rawValue }
