@@ -137,10 +137,12 @@ private struct ToySeal: MessageSeal {
         let rig = Rig()
         rig.send([1])
         rig.send([])
+        #expect(rig.a.peer == rig.links.a.peer)
         #expect(rig.a.status.phase == .connecting && rig.b.status.phase == .connecting)
         #expect(rig.read() == [[1], []])
         #expect(rig.a.status.phase == .open && rig.b.status.phase == .open)
         #expect(rig.fates == [nil, nil])
+        #expect(rig.a.peer == PeerIdentity("b", certainty: .key) && rig.b.peer == PeerIdentity("a", certainty: .key))
         #expect(rig.a.statistics.messagesSent == 2)
     }
 

@@ -64,7 +64,7 @@ package final class ChannelCore: LinkReceiver {
         change { _, _ in }
     }
 
-    package var peer: PeerIdentity { link.peer }
+    package var peer: PeerIdentity { look { $0.provenPeer } ?? link.peer }
     package var closeReason: FerryError? { look { state in state.closeReason } }
     package var statistics: ChannelStatistics { look { state in state.statistics } }
     package var status: ChannelStatus { look { state in state.status } }

@@ -69,6 +69,9 @@ struct ChannelState: ~Copyable, Sendable {
         return ChannelStatus(phase: phase, resumptions: statistics.resumptions)
     }
 
+    /// Who the peer has proven to be by a key; nil where the framing cannot tell.
+    var provenPeer: PeerIdentity? { session.provenPeer }
+
     /// The message that is arriving.
     var arriving: ReceiveProgress? { session.arriving }
 

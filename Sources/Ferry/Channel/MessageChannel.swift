@@ -69,7 +69,8 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
         core.finish(FerryError(.closed, "The channel was closed because nobody refers to it any more."))
     }
 
-    /// Who is at the other end.
+    /// Who is at the other end: as the link says, or as the peer has proven by its key (``SealedFraming``). Until that proof it is the
+    /// link's word.
     public var peer: PeerIdentity { core.peer }
 
     // MARK: Sending
