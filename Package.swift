@@ -46,12 +46,14 @@ let package = Package(
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
         .library(name: "FerryNATS", targets: ["FerryNATS"]),
         .library(name: "FerryGateway", targets: ["FerryGateway"]),
+        .library(name: "FerrySeal", targets: ["FerrySeal"]),
         .library(name: "FerryObservability", targets: ["FerryObservability"]),
         .library(name: "FerryCoreBluetooth", targets: ["FerryCoreBluetooth"]),
         .executable(name: "business-card", targets: ["BusinessCard"]),
         .executable(name: "logger", targets: ["Logger"]),
         .executable(name: "virtual-controllers", targets: ["VirtualControllersCommand"]),
         .executable(name: "hci-throughput", targets: ["HCIThroughput"]),
+        .executable(name: "seal-speed", targets: ["SealSpeed"]),
     ],
     traits: [
         // The LE host over HCI channels; off by default, for SwiftNIO slows every build.
@@ -63,6 +65,9 @@ let package = Package(
         .trait(name: "Records", description: "FerryRecords: an outbox and an inbox on disk, through GRDB and SQLite"),
         // Needs libnats-dev.
         .trait(name: "NATS", description: "FerryNATS: streams and buckets of a nats-server, through libnats"),
+        .trait(
+            name: "Seal",
+            description: "FerrySeal: sealed channels and records, keys and invitations, through swift-crypto"),
         .trait(name: "Observability", description: "FerryObservability: swift-log, -metrics and -distributed-tracing"),
     ],
     dependencies: [
@@ -125,6 +130,17 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ],
             path: "Plugins/FerryRecords"
+        ),
+
+        // Sealed channels and records, keys and invitations.
+        .target(
+            name: "FerrySeal",
+            dependencies: [
+                "Ferry",
+                .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["Seal"])),
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Seal"])),
+            ],
+            path: "Plugins/FerrySeal"
         ),
 
         .systemLibrary(
@@ -293,6 +309,16 @@ let package = Package(
             path: "Tests/GatewayBench"
         ),
 
+        // Sealing beside swift-crypto's own speed.
+        .executableTarget(
+            name: "SealSpeed",
+            dependencies: [
+                "Ferry", "FerrySeal",
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Seal"])),
+            ],
+            path: "Tests/SealSpeed"
+        ),
+
         // What several test targets share: a journal, a rig of channels, tags.
         .target(
             name: "TestSupport", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"], path: "Tests/TestSupport"),
@@ -307,6 +333,12 @@ let package = Package(
 
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerrySequencedTests", dependencies: ["Ferry", "FerryTesting", "FerrySequenced"]),
+        .testTarget(
+            name: "FerrySealTests",
+            dependencies: [
+                "Ferry", "FerryTesting", "FerrySequenced", "FerrySeal",
+                .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Seal"])),
+            ], exclude: ["Vectors"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
         .testTarget(name: "BluetoothHostTests", dependencies: ["BluetoothHost", "VirtualControllers", "FerryTesting"]),
         .testTarget(name: "FerryJSONTests", dependencies: ["Ferry", "FerryTesting", "FerryJSON"]),
