@@ -36,6 +36,7 @@
 
             func store(_ name: String, largest: Int = 1000) throws -> RecordStore {
                 var configuration = RecordStore.Configuration()
+                configuration.greeting = configuration.patience
                 configuration.largestRecord = largest
                 return try RecordStore.open(server.folder.appending(path: name).path(), configuration: configuration)
             }

@@ -39,6 +39,7 @@
             _ change: (inout PeerRounds.Configuration, inout Gateway.Configuration) -> Void = { _, _ in }
         ) throws -> Whole {
             var configuration = RecordStore.Configuration()
+            configuration.greeting = configuration.patience
             configuration.largestRecord = 1000
             let store = try RecordStore.open(
                 server.folder.appending(path: name).path(), configuration: configuration)

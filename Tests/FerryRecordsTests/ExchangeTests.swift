@@ -26,6 +26,7 @@
         func open(_ name: String, _ change: (inout RecordStore.Configuration) -> Void = { _ in }) throws -> RecordStore
         {
             var configuration = RecordStore.Configuration()
+            (configuration.greeting, configuration.patience) = (.unreached, .unreached)
             change(&configuration)
             return try RecordStore.open(folder.file(name), configuration: configuration)
         }

@@ -60,7 +60,7 @@
             let pump = passing(time, air, stores, isHeld)
             defer { pump.cancel() }
             var settings = RecordStore.Configuration()
-            settings.patience = .seconds(600)
+            (settings.greeting, settings.patience) = (.seconds(600), .seconds(600))
             let store = try RecordStore.open(folder.file("hub"), configuration: settings, time: time)
             let comers = Set((0..<20).map { "address:p\($0)" })
             let hub = try RecordHub(

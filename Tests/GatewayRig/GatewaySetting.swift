@@ -32,6 +32,7 @@
             server = try NATSServer()
             peer = try RecordStore.open(server.folder.appending(path: "peer").path())
             var configuration = RecordStore.Configuration()
+            configuration.greeting = configuration.patience
             configuration.largestRecord = 1000
             change(&configuration)
             store = try RecordStore.open(server.folder.appending(path: "gateway").path(), configuration: configuration)

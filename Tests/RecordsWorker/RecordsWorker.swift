@@ -45,6 +45,7 @@
 
         static var configuration: RecordStore.Configuration {
             var configuration = RecordStore.Configuration()
+            configuration.greeting = configuration.patience
             configuration.highWaterRecords = 200
             configuration.lowWaterRecords = 100
             configuration.largestRecord = 1000
