@@ -308,7 +308,8 @@
             }
         }
 
-        private static var mostTurnedAway: Int { 16 }
+        /// How many peers are told at once that there is no slot, over links beside those of the slots.
+        static var mostTurnedAway: Int { 16 }
 
         // MARK: What is in the way
 
