@@ -30,7 +30,7 @@ public struct SealedExchange: Sendable, Hashable {
 
 /// A handshake with one peer and what follows from it, as a value without I/O, clock or chance.
 ///
-/// The contract, which ``/FerryTesting/SealConformance`` checks:
+/// The contract, which `SealConformance` of FerryTesting checks:
 ///
 /// - The two sides take turns: a side is asked for its next message until it has none, and then gets the peer's.
 /// - After the handshake each sealed payload opens once. With ``SealedExchange/keepsOrder`` they open in the order of sealing only;
