@@ -27,7 +27,7 @@
             case pair(PublicKey)
             /// The one that has the same one-time code; its key is learned.
             case invitation(Invitation)
-            /// Any peer; its key is learned. Check ``MessageChannel/peer`` before you believe a message.
+            /// Any peer; its key is learned. Check ``/Ferry/MessageChannel/peer`` before you believe a message.
             case anyone
         }
 
