@@ -223,7 +223,7 @@
 
         /// The payload of a sealed one.
         ///
-        /// - Throws: `seal.truncated`, `seal.replayed`, `seal.reordered`, `seal.tooOld`, `seal.tooFarAhead` and `seal.refused`, each
+        /// - Throws: `seal.truncated`, `seal.replayed`, `seal.reordered`, `seal.tooOld`, `seal.tooFarAhead`, `seal.exhausted`, each
         ///   for what was wrong with it; `seal.handshakeRepeated`.
         public mutating func open(_ sealed: [UInt8]) throws(FerryError) -> [UInt8] {
             guard case .established(var messages) = life else { throw Self.early }
