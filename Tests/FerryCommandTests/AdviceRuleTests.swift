@@ -130,19 +130,33 @@ import Testing
         #expect(three.predictions.map(\.chunks) == [1, 3, 21])
     }
 
-    @Test("The published figure that is nearest is the one to check against") func nearest() {
-        func source(_ attMTU: Int, _ phy: String) -> String? {
-            PublishedFigure.nearest(
-                to: settings {
-                    $0.attMTU = attMTU
-                    $0.phy = phy
-                })?.source
+    @Test("A published figure backs advice only where all its conditions agree") func evidence() throws {
+        let nordic = settings {
+            $0.profile = ControllerSettings(.s132Long2M)
+            ($0.attMTU, $0.interval, $0.phy, $0.dataLength) = (247, 50, "2M", 251)
         }
-        #expect(source(23, "1M")?.hasPrefix("Gomez") == true)
-        #expect(source(185, "1M")?.hasPrefix("WWDC") == true)
-        #expect(source(247, "1M")?.hasPrefix("Nordic") == true)
-        #expect(source(517, "2M")?.hasPrefix("nRF") == true)
-        #expect(source(517, "1M")?.hasPrefix("Nordic") == true)
-        #expect(source(23, "2M")?.hasPrefix("Nordic") == true)
+        let figure = try #require(PublishedFigure.matching(nordic))
+        #expect(figure.source.hasPrefix("Nordic") && figure.published == 1_327.5 && figure.kind == .fitted)
+        let others: [(inout BenchSettings) -> Void] = [
+            { $0.attMTU = 246 }, { $0.interval = 30 }, { $0.phy = "1M" }, { $0.dataLength = 27 },
+            { $0.profile = ControllerSettings(.ios) }, { $0.profile.packetsPerEvent = 33 }, { $0.direction = .write },
+            { $0.packetErrorRate = 0.1 },
+        ]
+        for (number, change) in others.enumerated() {
+            var other = nordic
+            change(&other)
+            #expect(PublishedFigure.matching(other) == nil, "condition \(number)")
+        }
+        let exact = settings {
+            $0.profile = ControllerSettings(.ideal)
+            ($0.attMTU, $0.interval, $0.dataLength) = (23, 4_000, 27)
+        }
+        #expect(PublishedFigure.matching(exact)?.kind == .exact)
+    }
+
+    @Test("Every figure that names its profile as fitted is marked so") func kinds() {
+        for figure in PublishedFigure.all {
+            #expect((figure.kind == .fitted) == figure.profile.source.contains("fitted"), "\(figure.source)")
+        }
     }
 }

@@ -28,8 +28,36 @@ import Testing
         #expect(advice.chunkSize == 495)
         #expect(advice.framing == .length)
         #expect(advice.predictions.first?.chunks == 5)
-        let check = try #require(advice.check)
-        #expect(abs(check.simulated - check.published) / check.published < 0.03)
+        let reason = try #require(advice.reasons.first)
+        let figures = reason.matches(of: /gives ([0-9.]+) kbit/).compactMap { Double($0.1) }
+        let percent = try #require(reason.firstMatch(of: /which is ([0-9]+) % slower/).flatMap { Double($0.1) })
+        try #require(figures.count == 2, "\(reason)")
+        #expect(abs((1 - figures[1] / figures[0]) * 100 - percent) < 0.6, "\(reason)")
+        // Nothing published is of this controller.
+        #expect(advice.check == nil)
+        #expect(advice.text().contains("No published figure that Ferry knows"), "\(advice.text())")
+    }
+
+    @Test("Framings and chunks are compared at the interval that is advised, as its table says") func sameInterval()
+        throws
+    {
+        let advice = try advice("60:9,1500:1", peer: "android", within: 500, intervals: [11.25, 48.75])
+        #expect(advice.interval == 48.75)
+        let framing = try #require(advice.reasons.first { $0.hasPrefix("Length-prefix") })
+        #expect(framing.contains("at most \(number(advice.predictions[0].median, 1)) ms at an interval of 48.75 ms"))
+        #expect(advice.reasons[0].contains("at 48.75 ms)."), "\(advice.reasons[0])")
+    }
+
+    @Test("A figure that a profile was fitted to is told as fitted") func fitted() throws {
+        var advice = try advice("60", peer: "custom", intervals: [30])
+        advice.controller = "nordic-s132-2m"
+        let figure = try #require(PublishedFigure.all.first { $0.profile == .s132Long2M })
+        advice.check = Advice.Check(
+            source: figure.source, kind: figure.kind, conditions: figure.conditions, published: 100, simulated: 101)
+        #expect(advice.text().contains("Controller nordic-s132-2m was fitted to"))
+        #expect(!advice.text().contains("checked"))
+        advice.check?.kind = .exact
+        #expect(advice.text().contains("The model was checked against"))
     }
 
     @Test("The longest interval within the latency asked for is advised") func interval() throws {
@@ -94,6 +122,14 @@ import Testing
             (["--message-size", "100", "--interval", ","], "sweep is empty"),
             (["--message-size", "100", "--within", "0"], "more than 0"),
             (["--sizes-file", "/nonexistent"], "/nonexistent"),
+            (
+                ["--message-size", "100", "--peer", "ios", "--controller", "cc254x"],
+                "--controller does not go with --peer ios"
+            ),
+            (
+                ["--message-size", "100", "--controller", "cc254x", "--profile-file", "/nonexistent"],
+                "both name a controller profile"
+            ),
         ])
     func refused(arguments: [String], reason: String) {
         let error = #expect(throws: (any Error).self) { _ = try FerryCommand.parseAsRoot(["advise"] + arguments) }

@@ -15,6 +15,7 @@ struct Advice: Codable, Sendable {
     var isWithin: Bool?
     var reasons: [String]
     var predictions: [Prediction]
+    /// `nil` where no published figure has the recommended conditions.
     var check: Check?
 
     /// What one size of message meets.
@@ -29,9 +30,11 @@ struct Advice: Codable, Sendable {
         var goodput: Double
     }
 
-    /// A published figure that the model was checked against.
+    /// A published figure of the very conditions that are recommended, beside what the model gives for them.
     struct Check: Codable, Sendable {
         var source: String
+        /// What the model's agreement with the figure shows.
+        var kind: PublishedFigure.Kind
         var conditions: String
         /// In kbit/s.
         var published: Double
@@ -58,15 +61,30 @@ struct Advice: Codable, Sendable {
         }
         lines += ["", "Latency of one message on an idle link; throughput of one after the other. Simulated.", ""]
         var remarks = reasons + [remark]
-        if let check {
-            let off = check.published > 0 ? (check.simulated / check.published - 1) * 100 : 0
-            remarks.append(
-                "The model was checked against \(check.source) (\(check.conditions)): published "
-                    + "\(number(check.published, 1)) kbit/s, simulated \(number(check.simulated, 1)) "
-                    + "(\(off < 0 ? "" : "+")\(number(off, 1)) %).")
-        }
+        remarks.append(evidence())
         lines += remarks.flatMap { Self.wrapped($0) }
         return lines.joined(separator: "\n") + "\n"
+    }
+
+    /// What backs the predictions: a sentence that names its figure, or says that there is none.
+    private func evidence() -> String {
+        guard let check else {
+            return
+                "No published figure that Ferry knows was measured with controller \(controller) under these conditions; "
+                + "the predictions are the model's alone."
+        }
+        let off = check.published > 0 ? (check.simulated / check.published - 1) * 100 : 0
+        let figures =
+            "\(check.source) (\(check.conditions)): published \(number(check.published, 1)) kbit/s, simulated "
+            + "\(number(check.simulated, 1)) (\(off < 0 ? "" : "+")\(number(off, 1)) %)"
+        switch check.kind {
+        case .exact: return "The model was checked against \(figures)."
+        case .inferred:
+            return "The model was checked against \(figures). The controller's packets per event are inferred from "
+                + "another figure of the same source."
+        case .fitted:
+            return "Controller \(controller) was fitted to \(figures). Their agreement is no evidence."
+        }
     }
 
     /// A list item in lines of at most 100 characters, where its words allow that.

@@ -20,7 +20,9 @@ struct Advise: AsyncParsableCommand {
     @Option(name: .long, parsing: .upToNextOption, help: ArgumentHelp("Files that are messages.", valueName: "file"))
     var sample: [String] = []
 
-    @Option(name: .long, help: "The other device: ios, android, bluez, custom (with --controller or --profile-file).")
+    @Option(
+        name: .long,
+        help: "The other device: ios, android, bluez, custom (--controller and --profile-file go with it only).")
     var peer = "custom"
 
     @OptionGroup var controller: ControllerOptions
@@ -75,6 +77,12 @@ struct Advise: AsyncParsableCommand {
 
     private func adviser() throws(FerryError) -> Adviser {
         var device = try Peer(named: peer, controller: controller.settings())
+        // A named peer has a controller of its own: another one would be left unused.
+        if peer != "custom", let given = controller.given {
+            throw FerryError(
+                .invalidConfiguration,
+                "\(given) does not go with --peer \(peer), which names a controller already. Leave one of them out.")
+        }
         if let mtu { device.attMTU = mtu }
         if let interval { try device.choose(from: interval.elements) }
         guard let way = DirectionChoice(rawValue: direction) else {

@@ -18,21 +18,24 @@ struct Adviser {
     func advise() throws -> Advice {
         let typical = sizes.quantile(0.5)
         let large = sizes.quantile(0.95)
+        // A latency that is asked for is for all messages.
+        let judged = deadline == nil ? large : sizes.quantile(1)
         var chosen = base
         chosen.interval = try peer.intervals.first.orThrow()
         chosen.messageSize = large
-        let (chunk, chunkReason) = try chooseChunk(chosen)
+        var choice = try chooseChunkAndInterval(chosen, large, judged)
+        // The best chunk depends on the interval and the interval on the chunk. Each further round compares chunks at
+        // the interval of the round before; the count bounds a pair that alternates.
+        for _ in 0..<2 where choice.interval != chosen.interval {
+            chosen.interval = choice.interval
+            choice = try chooseChunkAndInterval(chosen, large, judged)
+        }
+        let (chunk, interval, factor) = (choice.chunk, choice.interval, choice.factor)
         chosen.chunkSize = chunk
-        let (framing, framingReason) = try chooseFraming(chosen, typical)
-        chosen.framing = framing
-        let compressionReason: String
-        (chosen.compression, compressionReason) = chooseCompression(chunk, typical, large)
-        // What compression leaves of a message is what crosses; the sizes below are those that are sent.
-        let factor = chosen.compression == .zlib ? sizes.compressionRatio ?? 1 : 1
-        // A latency that is asked for is for all messages.
-        let judged = deadline == nil ? large : sizes.quantile(1)
-        let (interval, isWithin, intervalReason) = try chooseInterval(chosen, judged, sent(judged, factor))
         chosen.interval = interval
+        let (framing, framingReason) = try chooseFraming(chosen, sent(typical, factor))
+        chosen.framing = framing
+        chosen.compression = choice.compression
         var predictions: [Advice.Prediction] = []
         for (name, size) in [("typical", typical), ("large", large), ("largest", sizes.quantile(1))]
         where !predictions.contains(where: { $0.size == size }) {
@@ -41,9 +44,38 @@ struct Adviser {
         return Advice(
             peer: peer.name, remark: peer.remark, controller: peer.profile.name, attMTU: chosen.attMTU, phy: chosen.phy,
             chunkSize: chunk, framing: framing, compression: chosen.compression, interval: interval,
-            isWithin: deadline == nil ? nil : isWithin,
-            reasons: [chunkReason, framingReason, compressionReason, intervalReason], predictions: predictions,
-            check: try check(chosen))
+            isWithin: deadline == nil ? nil : choice.isWithin,
+            reasons: [choice.chunkReason, framingReason, choice.compressionReason, choice.intervalReason],
+            predictions: predictions, check: try check(chosen))
+    }
+
+    /// What depends on each other: chunk, compression and interval.
+    private struct Choice {
+        var chunk: Int
+        var chunkReason: String
+        var compression: CompressionChoice
+        var compressionReason: String
+        /// Sent size over message size.
+        var factor: Double
+        var interval: Double
+        var isWithin: Bool
+        var intervalReason: String
+    }
+
+    /// - Parameters:
+    ///   - settings: with the interval at which chunks are compared.
+    ///   - large: the size of a large message, in bytes.
+    ///   - judged: the size of the messages that the latency is for, in bytes.
+    private func chooseChunkAndInterval(_ settings: BenchSettings, _ large: Int, _ judged: Int) throws -> Choice {
+        let (chunk, chunkReason) = try chooseChunk(settings)
+        let (compression, compressionReason) = chooseCompression(chunk, large)
+        let factor = compression == .zlib ? sizes.compressionRatio ?? 1 : 1
+        var candidate = settings
+        candidate.chunkSize = chunk
+        let (interval, isWithin, intervalReason) = try chooseInterval(candidate, judged, sent(judged, factor))
+        return Choice(
+            chunk: chunk, chunkReason: chunkReason, compression: compression, compressionReason: compressionReason,
+            factor: factor, interval: interval, isWithin: isWithin, intervalReason: intervalReason)
     }
 
     private func sent(_ size: Int, _ factor: Double) -> Int { factor < 1 ? Int(Double(size) * factor) + 4 : size }
@@ -57,10 +89,11 @@ struct Adviser {
         let filling = (1...20).map { $0 * settings.dataLength - 7 }.filter { $0 > 0 && $0 < most }.suffix(2)
         var best: (chunk: Int, goodput: Double)?
         var whole = 0.0
+        let size = max(settings.messageSize, 4_096)
         for chunk in [most] + filling.reversed() {
             var candidate = settings
             candidate.chunkSize = chunk
-            candidate.messageSize = max(settings.messageSize, 4_096)
+            candidate.messageSize = size
             let goodput = try BenchRun.simulate(candidate).result.goodput
             if chunk == most { whole = goodput }
             if goodput > (best?.goodput ?? 0) * 1.01 { best = (chunk, goodput) }
@@ -68,28 +101,34 @@ struct Adviser {
         guard let best, best.chunk != most else {
             return (most, "A chunk of \(most) bytes is all that ATT_MTU \(settings.attMTU) leaves for a value.")
         }
-        let gain = number((best.goodput / whole - 1) * 100, 0)
+        let loss = number((1 - whole / best.goodput) * 100, 0)
         return (
             best.chunk,
-            "A chunk of \(best.chunk) bytes fills link-layer packets of \(settings.dataLength) bytes exactly; \(most), "
-                + "the most that fits ATT_MTU \(settings.attMTU), spills into one more packet and is \(gain) % slower."
+            "A chunk of \(best.chunk) bytes fills link-layer packets of \(settings.dataLength) bytes exactly and gives "
+                + "\(number(best.goodput, 1)) kbit/s; \(most), the most that fits ATT_MTU \(settings.attMTU), spills into "
+                + "one more packet and gives \(number(whole, 1)) kbit/s, which is \(loss) % slower (messages of "
+                + "\(size) bytes at \(short(settings.interval)) ms)."
         )
     }
 
-    private func chooseFraming(_ settings: BenchSettings, _ typical: Int) throws -> (FramingChoice, String) {
+    /// - Parameters:
+    ///   - settings: with the interval and chunk that are recommended.
+    ///   - size: what crosses of a typical message, in bytes.
+    private func chooseFraming(_ settings: BenchSettings, _ size: Int) throws -> (FramingChoice, String) {
         func latency(_ framing: FramingChoice) throws -> Double {
             var candidate = settings
             candidate.framing = framing
-            return try spaced(typical, candidate).latency.median
+            return try spaced(size, candidate).latency.median
         }
         let (length, marker) = (try latency(.length), try latency(.eom))
         let reason =
-            "Length-prefix framing: \(number(length, 1)) ms for a typical message against \(number(marker, 1)) with an "
-            + "end-of-message marker, which takes one more value; choose the marker only for peers that expect it."
+            "Length-prefix framing: half of the typical messages take at most \(number(length, 1)) ms at an interval of "
+            + "\(short(settings.interval)) ms, against \(number(marker, 1)) ms with an end-of-message marker, which "
+            + "takes one more value; choose the marker only for peers that expect it."
         return (.length, reason)
     }
 
-    private func chooseCompression(_ chunk: Int, _ typical: Int, _ large: Int) -> (CompressionChoice, String) {
+    private func chooseCompression(_ chunk: Int, _ large: Int) -> (CompressionChoice, String) {
         guard let ratio = sizes.compressionRatio else {
             return (
                 .none,
@@ -170,11 +209,10 @@ struct Adviser {
     }
 
     private func check(_ settings: BenchSettings) throws -> Advice.Check? {
-        guard let figure = PublishedFigure.nearest(to: settings) else { return nil }
+        guard let figure = PublishedFigure.matching(settings) else { return nil }
         return Advice.Check(
-            source: figure.source,
-            conditions: "ATT_MTU \(figure.attMTU), \(short(figure.interval)) ms, LE \(figure.phy.rawValue)",
-            published: figure.published, simulated: try figure.simulated())
+            source: figure.source, kind: figure.kind, conditions: figure.conditions, published: figure.published,
+            simulated: try figure.simulated())
     }
 }
 

@@ -165,15 +165,25 @@ struct ControllerOptions: ParsableArguments {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "Controller profile: \(ControllerProfile.all.map(\.name).joined(separator: ", ")).", valueName: "name"))
-    var controller = "ideal"
+            "Controller profile: \(ControllerProfile.all.map(\.name).joined(separator: ", ")). (default: ideal)",
+            valueName: "name"))
+    var controller: String?
 
     @Option(name: .long, help: ArgumentHelp("Controller profile from a JSON file, as measured.", valueName: "file"))
     var profileFile: String?
 
+    /// The option that was given, as typed; `nil` for neither.
+    var given: String? { controller != nil ? "--controller" : profileFile != nil ? "--profile-file" : nil }
+
     /// The profile, checked.
     func settings() throws(FerryError) -> ControllerSettings {
+        guard controller == nil || profileFile == nil else {
+            throw FerryError(
+                .invalidConfiguration,
+                "--controller and --profile-file both name a controller profile. Leave one of them out.")
+        }
         guard let profileFile else {
+            let controller = controller ?? "ideal"
             guard let profile = ControllerProfile.named(controller) else {
                 let all = ControllerProfile.all.map(\.name).joined(separator: ", ")
                 throw FerryError(
