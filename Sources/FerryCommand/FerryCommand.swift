@@ -18,6 +18,7 @@ import Foundation
     static func main() async {
         do {
             try CommandEnd.checkArguments(CommandLine.unsafeArgv)
+            try CommandName.check(Array(CommandLine.arguments.dropFirst()), in: Self.self)
             var command = try parseAsRoot()
             do {
                 if var command = command as? any AsyncParsableCommand {

@@ -1,0 +1,39 @@
+import ArgumentParser
+import TestSupport
+import Testing
+
+@testable import FerryCommand
+
+@Suite("Names of commands", .tags(.program)) struct CommandNameTests {
+    @Test(
+        "A misspelled command gets the closest name, and one that is far from all gets the list",
+        arguments: [
+            (["recieve"], "'ferry' has no command 'recieve'. Did you mean 'ferry receive'?"),
+            (["SEND", "x"], "Did you mean 'ferry send'?"), (["advice"], "Did you mean 'ferry advise'?"),
+            (
+                ["fleet", "simulte", "x"],
+                "'ferry fleet' has no command 'simulte'. Did you mean 'ferry fleet simulate'?"
+            ),
+            (["toast"], "'ferry' has no command 'toast'. Choose from: send, receive, "),
+            (["\u{1B}[2J"], "'ferry' has no command '"),
+            ([String(repeating: "send", count: 10_000)], "Choose from: "),
+        ]) func suggested(arguments: [String], words: String)
+    {
+        let error = #expect(throws: ValidationError.self) {
+            try CommandName.check(arguments, in: FerryCommand.self)
+        }
+        let message = error?.message ?? ""
+        #expect(message.contains(words), "\(message.prefix(300))")
+        #expect(!message.contains("\u{1B}"))
+    }
+
+    @Test(
+        "Commands, options and what follows them are left to the parser",
+        arguments: [
+            [], ["--help"], ["help", "recieve"], ["send", "recieve"], ["fleet", "simulate", "lst"],
+            ["fleet", "--help"],
+        ]) func leftAlone(arguments: [String]) throws
+    {
+        try CommandName.check(arguments, in: FerryCommand.self)
+    }
+}
