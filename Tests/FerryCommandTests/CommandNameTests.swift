@@ -36,4 +36,17 @@ import Testing
     {
         try CommandName.check(arguments, in: FerryCommand.self)
     }
+
+    @Test("Help of a command is help, and no error") func help() throws {
+        for arguments in [["receive", "--help"], ["help", "fleet"], ["fleet", "simulate", "-h"], ["--version"]] {
+            let error = #expect(throws: (any Error).self) {
+                var command = try FerryCommand.parseAsRoot(arguments)
+                try command.run()
+            }
+            guard let error else { continue }
+            let ended = CommandEnd.words(for: error)
+            #expect(FerryCommand.exitCode(for: ended) == .success, "\(arguments)")
+            #expect(!FerryCommand.fullMessage(for: ended).contains("CommandError"), "\(arguments)")
+        }
+    }
 }

@@ -13,6 +13,8 @@ enum CommandEnd {
         case let error as FerryError: CommandFailure(error.message)
         case let error as BluetoothError: CommandFailure(error.words)
         case is CocoaError, is DecodingError: CommandFailure("A file cannot be used: \(FileProblem.text(error)).")
+        // The argument parser's own, by which it shows help: its type is not public.
+        case _ where FerryCommand.exitCode(for: error) == .success: error
         default: CommandFailure("\(error)")
         }
     }
