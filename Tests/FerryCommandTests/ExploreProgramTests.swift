@@ -57,7 +57,8 @@ struct ExploreProgramTests {
                     = "Ferry"
 
                 """), "\(output)")
-        #expect(output.contains(#/Battery  180F\n  Battery Level  2A19  read, notify\n    = 57 \(87\)\n/#), "\(output)")
+        #expect(
+            output.contains(#/Battery  180F\n  Battery Level  2A19  read, notify\n    = 57 \(87 %\)\n/#), "\(output)")
         #expect(
             output.contains(
                 "E07F0AE8-00BB-47F5-94F4-4A7174EA3051  read, write without response, write\n      A note\n    = (empty)\n"

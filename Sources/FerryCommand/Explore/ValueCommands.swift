@@ -11,6 +11,8 @@ struct ValueLine: Encodable {
     var name: String?
     var hex: String
     var value: String
+    /// Numbers in units, for characteristics that ``KnownValue`` knows.
+    var decoded: KnownValue?
 
     init(_ found: AttributeName.Found, _ value: [UInt8], _ format: ValueFormat, after elapsed: Duration? = nil) {
         seconds = elapsed.map { ($0 / .milliseconds(1)).rounded() / 1000 }
@@ -19,6 +21,7 @@ struct ValueLine: Encodable {
         name = found.characteristic.uuid.name
         hex = ValueFormat.hexadecimal(value)
         self.value = format.text(value, of: found.characteristic.uuid)
+        decoded = KnownValue(value, of: found.characteristic.uuid)
     }
 
     /// For people: seconds, name, value.

@@ -23,13 +23,16 @@ enum ValueFormat: String, CaseIterable, Sendable {
 
     /// The value for people. What does not fit the format is shown as bytes, with the reason.
     ///
-    /// - Parameter uuid: the characteristic's type, of which `auto` knows some that are text.
+    /// - Parameter uuid: the characteristic's type, of which `auto` knows some that are text and some that have units.
     func text(_ value: [UInt8], of uuid: BluetoothUUID? = nil) -> String {
         if value.isEmpty { return "(empty)" }
         switch self {
         case .hex: return Self.hexadecimal(value)
         case .text: return Self.quoted(value) ?? "\(Self.hexadecimal(value)) (not UTF-8)"
         case .auto:
+            if let uuid, let known = KnownValue(value, of: uuid) {
+                return "\(Self.hexadecimal(value)) (\(known.text))"
+            }
             let isText = uuid.map(Self.areText.contains) ?? false
             if isText || value.count >= 4, let text = Self.quoted(value, ifPrintable: !isText) { return text }
             guard [1, 2, 4, 8].contains(value.count) else { return Self.hexadecimal(value) }
