@@ -54,6 +54,11 @@
             self.book = Mutex(book)
         }
 
+        deinit {
+            try? database.withLock { $0 }?.close()
+            room.withLock { $0.closeFile() }
+        }
+
         /// Does `body` in the next transaction, and calls `finish` with what came of it when that is on disk. What is
         /// submitted earlier is done and finished earlier.
         ///
@@ -118,6 +123,7 @@
                         try? database?.close()
                         database = nil
                     }
+                    room.withLock { $0.closeFile() }
                     lock.withLock { $0 = nil }
                     continuation.resume()
                 }
@@ -201,6 +207,13 @@
             var pages: Int?
             /// Whether nothing was committed since the log was cut.
             var isLogCut = false
+            /// The file, for its blocks. Open for as long as SQLite has the file open: closing it would take SQLite's locks away.
+            var descriptor: Int32 = -1
+
+            mutating func closeFile() {
+                if descriptor >= 0 { Foundation.close(descriptor) }
+                descriptor = -1
+            }
         }
 
         /// The file grows in steps of this many bytes.
@@ -311,12 +324,29 @@
             guard freeBytes() >= extended - Int64(known) * size + log else {
                 throw DatabaseError(resultCode: .SQLITE_FULL, message: "the file would leave no room for its log")
             }
-            var wanted = Int64(count) * size
-            switch sqlite3_file_control(database.sqliteConnection, "main", SQLITE_FCNTL_SIZE_HINT, &wanted) {
-            case SQLITE_OK, SQLITE_NOTFOUND: room.withLock { $0.pages = Int(extended / size) }
-            default:
+            guard giveBlocks(from: Int64(known) * size, to: extended, database) else {
                 throw DatabaseError(resultCode: .SQLITE_FULL, message: "the file's next pages have no room on the disk")
             }
+            room.withLock { $0.pages = Int(extended / size) }
+        }
+
+        /// Gives the file blocks between two of its bytes. Returns whether there was room.
+        ///
+        /// SQLite's own way writes zeros where it was built without `posix_fallocate`, as Debian's is: every sync of the log would
+        /// wait for them.
+        private func giveBlocks(from start: Int64, to end: Int64, _ database: Database) -> Bool {
+            #if os(Linux)
+                return room.withLock { room in
+                    if room.descriptor < 0 { room.descriptor = Foundation.open(path, O_RDWR | O_CLOEXEC) }
+                    return room.descriptor >= 0
+                        && posix_fallocate(room.descriptor, off_t(start), off_t(end - start)) == 0
+                }
+            #else
+                var wanted = end
+                let code = sqlite3_file_control(
+                    database.sqliteConnection, "main", SQLITE_FCNTL_SIZE_HINT, &wanted)
+                return code == SQLITE_OK || code == SQLITE_NOTFOUND
+            #endif
         }
     }
 #endif
