@@ -165,6 +165,25 @@
             #expect(try Data(contentsOf: mark) != Data())
         }
 
+        /// A file of marks may have right checksums and numbers that no store gives.
+        @Test(arguments: [Mark.Direction.outbound, .inbound]) func aMarkPastAllSequencesSaysNothing(
+            _ direction: Mark.Direction
+        ) async throws {
+            let tests = try ExchangeTests()
+            let (a, b) = (try tests.open("a"), try tests.open("b"))
+            try await a.append(bytes("out"), to: "b", stream: "s")
+            try await b.append(bytes("in"), to: "a", stream: "t")
+            try await tests.meet(a, b)
+            await a.close()
+            await b.close()
+            let mark = Mark(of: tests.folder.file("a"), a.id, a.epoch)
+            mark.write([Mark.Entry(direction: direction, stream: 1, last: .max)])
+            let store = try tests.open("a")
+            #expect(try await store.notices() == [])
+            #expect(try await store.append(bytes("more"), to: "b", stream: "s").sequence == 2)
+            await store.close()
+        }
+
         /// Readable by this user only, whatever the user's mask allows.
         @Test func filesAreTheUsersOwn() async throws {
             let path = folder.file("own")

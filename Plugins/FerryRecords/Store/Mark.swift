@@ -10,6 +10,14 @@
         enum Direction: Int, Sendable {
             case outbound = 0
             case inbound = 1
+
+            /// The largest number that a store gives.
+            fileprivate var largest: UInt64 {
+                switch self {
+                case .outbound: RecordsMessage.largestNumber
+                case .inbound: UInt64(StreamLimit.number)
+                }
+            }
         }
 
         /// How far one stream was.
@@ -117,7 +125,7 @@
                     let index = (offset - header + place) / slot
                     let (last, sum) = (number(bytes, place), number(bytes, place + 24))
                     guard last > 0, number(bytes, place + 8) == high, number(bytes, place + 16) == low,
-                        let direction = Direction(rawValue: index % 2)
+                        let direction = Direction(rawValue: index % 2), last <= direction.largest
                     else { continue }
                     let stream = Int64(index / 2 + 1)
                     guard sum == UInt64(bitPattern: checksum(Array(bytes[place..<place + 24]), direction, stream))
