@@ -6,7 +6,10 @@ import PackageDescription
 let package = Package(
     name: "ferry-fuzzing",
     platforms: [.macOS(.v26)],
-    dependencies: [.package(name: "ferry", path: "../..", traits: ["Records"])],
+    dependencies: [
+        .package(name: "ferry", path: "../..", traits: ["Records"]),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
+    ],
     targets: [
         .executableTarget(
             name: "FuzzSequenced",
@@ -23,6 +26,12 @@ let package = Package(
             name: "FuzzRecords",
             dependencies: [
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerryRecords", package: "ferry"),
+            ]),
+        .executableTarget(
+            name: "FuzzStore",
+            dependencies: [
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerryRecords", package: "ferry"),
+                .product(name: "GRDB", package: "GRDB.swift"),
             ]),
         .executableTarget(
             name: "FuzzHost",

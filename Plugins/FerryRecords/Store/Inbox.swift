@@ -147,12 +147,12 @@
 
     /// Hands records to readers, a page at a time.
     final class InboxDesk: Sendable {
-        private struct Page: Sendable {
+        struct Page: Sendable {
             let records: [Entry]
             let isLast: Bool
         }
 
-        fileprivate struct Entry: Sendable {
+        struct Entry: Sendable {
             let id: RecordID
             let peer: String
             let peerNumber: Int64
@@ -320,7 +320,7 @@
             turn()
         }
 
-        private static func read(
+        static func read(
             _ number: Int64, after last: Int64, _ database: Database, _ book: Book
         ) throws -> Page {
             guard let stream = book.inbound[number], let peer = book.peers[stream.peer] else {
