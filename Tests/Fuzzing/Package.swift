@@ -11,31 +11,38 @@ let package = Package(
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
     ],
     targets: [
+        // Hands a program over to libFuzzer.
+        .target(name: "FuzzDriver"),
         .executableTarget(
             name: "FuzzSequenced",
             dependencies: [
+                "FuzzDriver",
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerrySequenced", package: "ferry"),
             ]),
         // Links to the sources of the two ends of a transfer, which are a program's. They take CRC-32C from FerrySequenced's.
         .executableTarget(
             name: "FuzzTransfer",
             dependencies: [
+                "FuzzDriver",
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerrySequenced", package: "ferry"),
             ]),
         .executableTarget(
             name: "FuzzRecords",
             dependencies: [
+                "FuzzDriver",
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerryRecords", package: "ferry"),
             ]),
         .executableTarget(
             name: "FuzzStore",
             dependencies: [
+                "FuzzDriver",
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerryRecords", package: "ferry"),
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]),
         .executableTarget(
             name: "FuzzHost",
             dependencies: [
+                "FuzzDriver",
                 .product(name: "BluetoothHost", package: "ferry"), .product(name: "FerryBluetooth", package: "ferry"),
             ]),
     ]

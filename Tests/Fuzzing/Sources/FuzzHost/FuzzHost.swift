@@ -1,5 +1,6 @@
 import BluetoothHost
 import FerryBluetooth
+import FuzzDriver
 
 /// What is fuzzed: each decoder by itself with what stands behind it, and the host with everything at once. An input of a
 /// decoder has a connection of its own on a host that others had before it; one of `host` has a host of its own.
@@ -104,18 +105,9 @@ public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-@_silgen_name("LLVMFuzzerRunDriver")
-func runDriver(
-    _ count: UnsafeMutablePointer<CInt>,
-    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
-    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
-) -> CInt
-
 @main enum Main {
     static func main() {
         precondition(target != nil, "FuzzHost FLAGS -ignore_remaining_args=1 TARGET; see scripts/fuzz le-host")
-        var count = CommandLine.argc
-        var arguments = CommandLine.unsafeArgv
-        _ = runDriver(&count, &arguments) { fuzzOneInput($0, $1) }
+        runFuzzer { fuzzOneInput($0, $1) }
     }
 }

@@ -1,4 +1,5 @@
 import Ferry
+import FuzzDriver
 
 @testable import FerryRecords
 
@@ -223,17 +224,8 @@ public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-@_silgen_name("LLVMFuzzerRunDriver")
-func runDriver(
-    _ count: UnsafeMutablePointer<CInt>,
-    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
-    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
-) -> CInt
-
 @main enum Main {
     static func main() {
-        var count = CommandLine.argc
-        var arguments = CommandLine.unsafeArgv
-        _ = runDriver(&count, &arguments) { fuzzOneInput($0, $1) }
+        runFuzzer { fuzzOneInput($0, $1) }
     }
 }

@@ -1,5 +1,6 @@
 import Ferry
 import FerrySequenced
+import FuzzDriver
 
 /// One session of the sequenced framing and a peer made of arbitrary bytes, under libFuzzer.
 ///
@@ -123,17 +124,8 @@ public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-@_silgen_name("LLVMFuzzerRunDriver")
-func runDriver(
-    _ count: UnsafeMutablePointer<CInt>,
-    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
-    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
-) -> CInt
-
 @main enum Main {
     static func main() {
-        var count = CommandLine.argc
-        var arguments = CommandLine.unsafeArgv
-        _ = runDriver(&count, &arguments) { fuzzOneInput($0, $1) }
+        runFuzzer { fuzzOneInput($0, $1) }
     }
 }

@@ -1,4 +1,5 @@
 import Ferry
+import FuzzDriver
 
 /// The two ends of a transfer of files, each against arbitrary messages and against the other, under libFuzzer. The sources of
 /// the ends are those of `ferry send` and `ferry receive`.
@@ -200,17 +201,8 @@ public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     return 0
 }
 
-@_silgen_name("LLVMFuzzerRunDriver")
-func runDriver(
-    _ count: UnsafeMutablePointer<CInt>,
-    _ arguments: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
-    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
-) -> CInt
-
 @main enum Main {
     static func main() {
-        var count = CommandLine.argc
-        var arguments = CommandLine.unsafeArgv
-        _ = runDriver(&count, &arguments) { fuzzOneInput($0, $1) }
+        runFuzzer { fuzzOneInput($0, $1) }
     }
 }
