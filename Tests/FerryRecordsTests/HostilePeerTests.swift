@@ -3,6 +3,7 @@
     import FerryTesting
     import Foundation
     import GRDB
+    import Synchronization
     import TestSupport
     import Testing
 
@@ -152,6 +153,63 @@
             let error = await #expect(throws: FerryError.self) { try await refused.value }
             #expect(error?.code == .storeRefused)
             #expect(try await store.waiting().map(\.count) == [2, 1])
+            await store.close()
+        }
+
+        /// Fails each transaction that makes a peer, as a full disk does, once the first may go on.
+        private final class PeersFindNoRoom: TransactionObserver, Sendable {
+            private let state = Mutex((makesPeer: false, isReached: false))
+            let mayGoOn = DispatchSemaphore(value: 0)
+
+            func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { kind.tableName == "ferry_peer" }
+            func databaseDidChange(with event: DatabaseEvent) { state.withLock { $0.makesPeer = true } }
+            func databaseWillCommit() throws {
+                let (makesPeer, wasReached) = state.withLock { state in
+                    defer { state.isReached = state.makesPeer || state.isReached }
+                    return state
+                }
+                guard makesPeer else { return }
+                if !wasReached { mayGoOn.wait() }
+                throw DatabaseError(resultCode: .SQLITE_FULL)
+            }
+            func databaseDidCommit(_ database: Database) {}
+            func databaseDidRollback(_ database: Database) { state.withLock { $0.makesPeer = false } }
+            var isReached: Bool { state.withLock { $0.isReached } }
+        }
+
+        /// Its streams wait for the disk behind it, and would be those of a peer that is not in the file: it could not be opened again.
+        @Test func aPeerThatFoundNoRoomHasNoStreams() async throws {
+            var store = try tests.open("a")
+            let disk = PeersFindNoRoom()
+            try await store.read { database, _ in database.add(transactionObserver: disk) }
+            let result = try await meet(store) { [store] peer in
+                try await peer.say(.hello(peer.hello))
+                try await until("the peer is about to be stored") { disk.isReached }
+                try await peer.say(.met(seen: nil, granted: 1 << 40), .open(index: 0, name: "s", acknowledged: nil))
+                try await until("MET and OPEN wait") { store.committer.waitingPieces >= 2 }
+                disk.mayGoOn.signal()
+                #expect(try await peer.end().code == RecordsMessage.EndCode.storage.rawValue)
+            }
+            #expect(code(result) == .diskFull)
+            await store.close()
+            store = try tests.open("a")
+            #expect(try await store.peers().isEmpty)
+            await store.close()
+        }
+
+        /// A number of before the transaction was undone, or of before the peer was forgotten.
+        @Test func aPeerThatIsNotThereGetsNoStream() async throws {
+            let store = try tests.open("a")
+            let calls: [@Sendable (Database, inout Book) throws -> Void] = [
+                { _ = try $1.makeInbound("s", of: 7, $0) }, { _ = try $1.makeOutbound("s", of: 7, $0) },
+                { _ = try store.store([.init(sequence: 1, bytes: [1])], store.epoch, in: 7, $0, &$1) },
+            ]
+            for call in calls {
+                let error = await #expect(throws: FerryError.self) {
+                    try await store.read { database, book in try call(database, &book) }
+                }
+                #expect(error?.code == .closed)
+            }
             await store.close()
         }
 

@@ -21,6 +21,8 @@
         final class Worker: Sendable {
             private let process = Process()
             private let lines = Mutex<(rest: String, all: [String])>(("", []))
+            /// What it has said of errors.
+            private let complaints = Mutex("")
             private let ended: AsyncStream<Never>
 
             /// - Parameter launcher: a program and its arguments that start the worker, behind which the worker's own come.
@@ -33,12 +35,17 @@
                 process.executableURL = URL(fileURLWithPath: words[0])
                 process.arguments = Array(words.dropFirst())
                 process.environment = ProcessTests.environment.merging(environment) { $1 }
-                let output = Pipe()
+                let (output, errors) = (Pipe(), Pipe())
                 let (ended, end) = AsyncStream<Never>.makeStream()
                 self.ended = ended
                 process.standardOutput = output
-                process.standardError = FileHandle.nullDevice
+                process.standardError = errors
                 try process.run()
+                Thread.detachNewThread { [self] in
+                    while case let data = errors.fileHandleForReading.availableData, !data.isEmpty {
+                        complaints.withLock { $0 += String(decoding: data, as: UTF8.self) }
+                    }
+                }
                 Thread.detachNewThread { [self] in
                     while case let data = output.fileHandleForReading.availableData, !data.isEmpty {
                         lines.withLock { lines in
@@ -54,7 +61,15 @@
 
             var output: [String] { lines.withLock { $0.all } }
 
-            func has(_ line: String) -> Bool { lines.withLock { $0.all.contains(line) } }
+            /// - Throws: ``NotYet`` when it has ended without: no wait for it would end.
+            func has(_ line: String) throws -> Bool {
+                let isRunning = process.isRunning
+                if output.contains(line) { return true }
+                guard !isRunning else { return false }
+                throw NotYet(
+                    "a worker ended with \(process.terminationStatus) before it said '\(line)': \(complaints.withLock { $0.prefix(1000) })"
+                )
+            }
 
             /// Ends it as a crash does; returns the numbers that it printed.
             func kill() async -> [Int] {
@@ -135,7 +150,9 @@
                 accepted[side] += await last.kill()
                 workers[side] = try Worker(["drain", paths[side], socket, roles[side]])
             }
-            try await until("nothing waits in either") { [workers] in workers.allSatisfy { $0.has("drained") } }
+            try await until("nothing waits in either") { [workers] in
+                try workers.allSatisfy { try $0.has("drained") }
+            }
             for worker in workers { _ = await worker.kill() }
             try await check(accepted[0], paths[1], "seed \(seed), from the first")
             try await check(accepted[1], paths[0], "seed \(seed), from the second")
@@ -227,7 +244,7 @@
                 let socket = folder.file("socket")
                 let rest = [try Worker(["drain", a, socket, "connect"]), try Worker(["drain", b, socket, "listen"])]
                 try await until("nothing waits in either after call \(number) of \(fault)") {
-                    rest.allSatisfy { $0.has("drained") }
+                    try rest.allSatisfy { try $0.has("drained") }
                 }
                 for worker in rest { _ = await worker.kill() }
                 try await check(accepted, b, "call \(number) of \(fault)")

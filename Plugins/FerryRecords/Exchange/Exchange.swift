@@ -315,11 +315,14 @@
         }
 
         private func met(_ result: Result<RecordStore.Meeting, any Error>) {
-            if case .success(let meeting) = result {
+            switch result {
+            case .success(let meeting):
                 state.withLock { $0.isTold = true }
                 onGreeting?()
                 store.watch.tell(.met(meeting.peer))
                 store.watch.begin(self, with: meeting.peer)
+            // Its number went with the transaction: what waits for the disk behind it must not use that.
+            case .failure: state.withLock { $0.peer = nil }
             }
             conclude(result) { state, meeting in
                 state.session.admit(seen: meeting.seen, stored: meeting.stored)

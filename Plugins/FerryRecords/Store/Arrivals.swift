@@ -41,10 +41,15 @@
         }
 
         /// Commits what is not there yet; says what that costs.
+        ///
+        /// - Throws: `closed` when there is no such stream: what is not stored is not acknowledged; SQLite's errors.
         func store(
             _ items: [RecordsMessage.Item], _ epoch: Epoch, in number: Int64, _ database: Database, _ book: inout Book
         ) throws -> Int {
-            guard var stream = book.inbound[number], let last = items.last?.sequence else { return 0 }
+            guard var stream = book.inbound[number] else {
+                throw FerryError(.closed, "The store does not know the stream any more: exchange with the peer again.")
+            }
+            guard let last = items.last?.sequence else { return 0 }
             let isSame = stream.position?.epoch == epoch
             let before = isSame ? stream.position?.sequence ?? 0 : try committed(epoch, of: number, database)
             guard last > before else { return 0 }

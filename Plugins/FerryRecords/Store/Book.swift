@@ -257,10 +257,10 @@
             outboundNames[StreamName(peer: peer, name: name)]
         }
 
-        /// - Throws: `outboxFull` when the peer has too many streams; SQLite's errors.
+        /// - Throws: `closed` when there is no such peer, `outboxFull` when it has too many streams; SQLite's errors.
         mutating func makeOutbound(_ name: String, of peer: Int64, _ database: Database) throws -> Int64 {
             if let id = outboundStream(name, of: peer) { return id }
-            try checkCount(outboundOfPeer[peer])
+            try checkRoom(outboundOfPeer[peer], of: peer)
             try database.execute(
                 sql: "INSERT INTO ferry_outbound (peer, name, last, count, bytes, priority) VALUES (?, ?, 0, 0, 0, 0)",
                 arguments: [peer, name])
@@ -272,10 +272,10 @@
             return id
         }
 
-        /// - Throws: `outboxFull` when the peer has too many streams; SQLite's errors.
+        /// - Throws: `closed` when there is no such peer, `outboxFull` when it has too many streams; SQLite's errors.
         mutating func makeInbound(_ name: String, of peer: Int64, _ database: Database) throws -> Int64 {
             if let id = inboundNames[StreamName(peer: peer, name: name)] { return id }
-            try checkCount(inboundOfPeer[peer])
+            try checkRoom(inboundOfPeer[peer], of: peer)
             try database.execute(
                 sql: "INSERT INTO ferry_inbound (peer, name, number, count, bytes) VALUES (?, ?, 0, 0, 0)",
                 arguments: [peer, name])
@@ -287,7 +287,11 @@
             return id
         }
 
-        private func checkCount(_ streams: [Int64]?) throws(FerryError) {
+        private func checkRoom(_ streams: [Int64]?, of peer: Int64) throws(FerryError) {
+            // A number of an exchange's may be one of before a transaction was undone.
+            guard peers[peer] != nil else {
+                throw FerryError(.closed, "The store does not know the peer any more: exchange with it again.")
+            }
             guard streams?.count ?? 0 < RecordsMessage.maximumStreams else {
                 throw FerryError(
                     .outboxFull,
