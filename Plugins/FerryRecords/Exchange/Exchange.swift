@@ -212,7 +212,7 @@
 
         /// New records wait in a stream.
         func offer(_ stream: Int64) {
-            store.committer.submit { _, book in
+            store.committer.submit(as: .repeatable) { _, book in
                 book.outbound[stream]
             } finish: { [weak self] result in
                 guard let self, case .success(let stream?) = result else { return }
@@ -281,7 +281,7 @@
                 }
             case .store(let index, let epoch, let items):
                 guard let number = state.streams[index], peer != nil, let last = items.last?.sequence else { return }
-                store.committer.submit(growing: true) { [self] database, book in
+                store.committer.submit(as: .growing) { [self] database, book in
                     guard !self.state.withLock({ $0.hasStoreFailed }) else {
                         throw FerryError(.closed, "The exchange ended before these records were stored.")
                     }
@@ -295,14 +295,14 @@
                     if case .success(1...) = result { store.desk.arrive(in: number) }
                 }
             case .adopt(let stream, let position):
-                store.committer.submit { database, book in
+                store.committer.submit(as: .repeatable) { database, book in
                     try store.adopt(position, of: stream, database, &book)
                 } finish: { [self] result in
                     forgotten(result, position, of: stream, isAwaited: false)
                 }
             case .acknowledge(let stream, let position): acknowledge(position, of: stream, isAwaited: true)
             case .load(let stream, let after, let bytes):
-                store.committer.submit { database, book in
+                store.committer.submit(as: .repeatable) { database, book in
                     try store.load(stream, after: after, bytes: bytes, database, &book)
                 } finish: { [self] result in
                     let records = result.flatMap { loaded in
@@ -335,7 +335,7 @@
 
         /// - Parameter isAwaited: whether the session wants to know when it is done.
         private func acknowledge(_ position: Position, of stream: Int64, isAwaited: Bool) {
-            store.committer.submit { [store] database, book in
+            store.committer.submit(as: .repeatable) { [store] database, book in
                 try store.acknowledge(position, of: stream, database, &book)
             } finish: { [self] result in
                 forgotten(result, position, of: stream, isAwaited: isAwaited)

@@ -9,12 +9,22 @@
 
     /// The one writer: whatever waits while a transaction is being synced shares the next one.
     final class Committer: Sendable {
+        /// What a piece of a transaction asks of the disk.
+        enum Kind: Sendable {
+            /// It makes the store larger, which needs the reserve in its place: refused on a full disk.
+            case growing
+            /// It is on the disk when it is finished.
+            case lasting
+            /// It changes nothing, or is done again after a power cut that takes it, as when the peer says what it has: its transaction is
+            /// not synced for it. One that is synced later, and closing the store, brings it to the disk too.
+            case repeatable
+        }
+
         /// A piece of a transaction. One that throws a ``FerryError``, ``Damage`` or a ``Refusal`` has changed nothing and fails alone;
         /// any other error undoes the transaction. The pieces are then done one by one where the error is of one piece only, such as a
         /// constraint or a full disk; otherwise all of them fail, and the store with them.
         private struct Job: Sendable {
-            /// Whether it makes the store larger: that needs the reserve in its place.
-            let isGrowing: Bool
+            let kind: Kind
             let run: @Sendable (Database, inout Book) throws -> Void
             /// Called after the transaction, in order, and on the writer's queue: it must not block.
             let finish: @Sendable ((any Error)?) -> Void
@@ -62,15 +72,15 @@
         /// Does `body` in the next transaction, and calls `finish` with what came of it when that is on disk. What is
         /// submitted earlier is done and finished earlier.
         ///
-        /// - Parameter growing: whether it makes the store larger. On a full disk that is refused; anything else may use the reserve.
+        /// - Parameter kind: anything but `growing` may use the reserve on a full disk.
         func submit<Value: Sendable>(
-            growing: Bool = false,
+            as kind: Kind = .lasting,
             _ body: @escaping @Sendable (Database, inout Book) throws -> Value,
             finish: @escaping @Sendable (Result<Value, any Error>) -> Void
         ) {
             let value = Box<Value>()
             let job = Job(
-                isGrowing: growing,
+                kind: kind,
                 run: { database, book in
                     let result = try body(database, &book)
                     value.content.withLock { $0 = result }
@@ -94,10 +104,10 @@
 
         /// The same, awaited.
         func perform<Value: Sendable>(
-            growing: Bool = false, _ body: @escaping @Sendable (Database, inout Book) throws -> Value
+            as kind: Kind = .lasting, _ body: @escaping @Sendable (Database, inout Book) throws -> Value
         ) async throws -> Value {
             try await withCheckedThrowingContinuation { continuation in
-                submit(growing: growing, body) { continuation.resume(with: $0) }
+                submit(as: kind, body) { continuation.resume(with: $0) }
             }
         }
 
@@ -178,7 +188,7 @@
             guard let database = database.withLock({ $0 }) else { return }
             var errors: [Int: any Error] = [:]
             do {
-                let isGrowing = jobs.contains(where: \.isGrowing)
+                let isGrowing = jobs.contains { $0.kind == .growing }
                 if isGrowing, !holdsReserve(database) { throw DatabaseError(resultCode: .SQLITE_FULL) }
                 try transact(jobs, &errors, database, mayUseReserve: !isGrowing && jobs.count == 1)
                 for (index, job) in jobs.enumerated() { job.finish(errors[index]) }
@@ -207,6 +217,8 @@
             var pages: Int?
             /// Whether nothing was committed since the log was cut.
             var isLogCut = false
+            /// Whether each transaction is synced, as it is at first.
+            var isSynced = true
             /// The file, for its blocks. Open for as long as SQLite has the file open: closing it would take SQLite's locks away.
             var descriptor: Int32 = -1
 
@@ -270,7 +282,13 @@
             _ jobs: [Job], _ errors: inout [Int: any Error], _ database: DatabaseQueue
         ) throws {
             errors = [:]
+            let isSynced = jobs.contains { $0.kind != .repeatable }
             try database.writeWithoutTransaction { database in
+                if room.withLock({ $0.isSynced }) != isSynced {
+                    // With NORMAL the log is synced before it is brought into the file, and not at the transaction's end.
+                    try database.execute(sql: "PRAGMA synchronous = \(isSynced ? "FULL" : "NORMAL")")
+                    room.withLock { $0.isSynced = isSynced }
+                }
                 try book.withLock { book in
                     book.begin()
                     do {

@@ -120,7 +120,7 @@
             _ record: ArrivedRecord, _ body: (@Sendable (Database) throws -> Void)?
         ) async throws -> Bool {
             // What the app writes may take more room than the record leaves.
-            let wasThere = try await committer.perform(growing: body != nil) { database, book in
+            let wasThere = try await committer.perform(as: body == nil ? .lasting : .growing) { database, book in
                 var wasThere = false
                 do {
                     try database.inSavepoint {

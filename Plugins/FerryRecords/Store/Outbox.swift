@@ -80,7 +80,7 @@
                     admission.enter(number, records.count, bytes, for: peer, whenFull, time) { [self] refusal in
                         if let refusal { return continuation.resume(returning: .failure(refusal)) }
                         // As soon as there is room: one that is called later would be stored earlier otherwise.
-                        committer.submit(growing: true, insert) { [self] result in
+                        committer.submit(as: .growing, insert) { [self] result in
                             if case .failure = result { admission.leave(records.count, bytes, of: peer) }
                             continuation.resume(returning: result)
                         }
