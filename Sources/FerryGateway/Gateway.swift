@@ -83,6 +83,8 @@
             var status = Status()
             var wantsLook = true
             var isLost = false
+            /// Why what was answered may be gone though the server is the same: the stream was not as it must be when it was looked at.
+            var loss: String?
             /// Why reading the inbox has ended.
             var failure: FerryError?
             var mayReadAgain = Timestamp.zero
@@ -312,7 +314,7 @@
             let now = time.now
             let server = await connection.serverID()
             let (displaced, answered) = state.withLock { ($0.plan.displaced, $0.watch.lastAnswered) }
-            let found = try await connection.state(of: configuration.stream.name)
+            let found = try await openStream(connection)
             guard connection.isConnected, await connection.serverID() == server else {
                 state.withLock { $0.wantsLook = true }
                 tell.yield()
@@ -320,7 +322,9 @@
             }
             let (finding, places, released) = state.withLock {
                 state -> (NATSServerWatch.Finding, [ArrivedRecord.Place], Int) in
-                let finding = state.watch.look(server, found, answered: answered)
+                var finding = state.watch.look(server, found, answered: answered)
+                if let loss = state.loss { finding = .mayHaveLost(loss) }
+                state.loss = nil
                 state.plan.namesPlaces = !found.removesWhatIsRead
                 guard finding == .steady else { return (finding, [], 0) }
                 state.plan.isOpen = true
@@ -348,6 +352,28 @@
             }
             observer?.observe(.repeats(because: why))
             return true
+        }
+
+        /// Looks at the stream as when the connection was opened, for others can change it and remove it at any time. What would lose
+        /// records gets none, and is told.
+        private func openStream(_ connection: NATSConnection) async throws(FerryError) -> NATSStream.State {
+            do throws(FerryError) {
+                return try await connection.open(configuration.stream, creates: configuration.createsStream)
+            } catch {
+                let loss: String? =
+                    switch error.code {
+                    case .natsWrongShape: "the stream was not as it must be"
+                    case .natsNotFound: "the stream was not there"
+                    default: nil
+                    }
+                if let loss {
+                    state.withLock { state in
+                        state.plan.isOpen = false
+                        state.loss = loss
+                    }
+                }
+                throw error
+            }
         }
 
         // MARK: Publishing

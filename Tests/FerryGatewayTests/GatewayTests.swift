@@ -79,6 +79,74 @@
             await setting.close()
         }
 
+        /// What somebody has made of the stream, with the server's own interface.
+        private func change(_ stream: String, on connection: NATSConnection) async throws {
+            let shape = """
+                {"name":"records","subjects":["ferry.records.>"],"retention":"limits","storage":"file","num_replicas":1,
+                "max_consumers":-1,"max_bytes":1073741824,"max_age":0,"duplicate_window":600000000000,\(stream)}
+                """
+            try await connection.publish(NATSMessage("$JS.API.STREAM.UPDATE.records", bytes: Array(shape.utf8)))
+        }
+
+        @Test func aStreamThatIsMadeToLoseRecordsGetsNone() async throws {
+            let setting = try GatewaySetting()
+            try await setting.server.start()
+            let gateway = try Gateway(setting.store, setting.configuration())
+            let running = Task { try await gateway.run() }
+            let connection = try await setting.connect()
+            try await until("a stream") { try await gateway.status().isConnected }
+            try await change(#""discard":"old","max_msgs":10"#, on: connection)
+            try await setting.append(0..<120)
+            try await setting.collect()
+            try await until("the operator is told") {
+                let status = try await gateway.status()
+                return !status.isConnected && status.trouble?.contains("--discard=new") == true
+            }
+            // A record that comes now waits.
+            let published = try await gateway.status().published
+            try await setting.append(120..<150)
+            try await setting.collect()
+            #expect(try await gateway.status().waiting >= 140)
+            #expect(try await gateway.status().published == published)
+            try await change(#""discard":"new","max_msgs":-1"#, on: connection)
+            try await until("an empty inbox") { try await gateway.status().waiting == 0 }
+            // What the stream had kept comes before what it is given again.
+            let table = try await GatewaySetting.table(connection, 150).mapValues { $0.sorted() }
+            #expect(table == GatewaySetting.expected(0..<150))
+            running.cancel()
+            _ = await running.result
+            await setting.close()
+        }
+
+        @Test(arguments: [true, false]) func aStreamThatIsRemovedIsMadeAgain(_ creates: Bool) async throws {
+            let setting = try GatewaySetting()
+            try await setting.server.start()
+            let connection = try await setting.connect()
+            var configuration = setting.configuration()
+            try await connection.open(configuration.stream)
+            configuration.createsStream = creates
+            let gateway = try Gateway(setting.store, configuration)
+            let running = Task { try await gateway.run() }
+            try await setting.append(0..<60)
+            try await setting.collect()
+            try await until("20 records") { try await gateway.status().published >= 20 }
+            try await connection.removeStream("records")
+            if !creates {
+                try await until("the operator is told") {
+                    try await gateway.status().trouble?.contains("Create it") == true
+                }
+                try await connection.open(configuration.stream)
+            }
+            try await setting.append(60..<90)
+            try await setting.collect()
+            try await until("an empty inbox") { try await gateway.status().waiting == 0 }
+            let table = try await GatewaySetting.table(connection, 30)
+            #expect(Set(table.values.joined()).isSuperset(of: 60..<90))
+            running.cancel()
+            _ = await running.result
+            await setting.close()
+        }
+
         @Test func whatIsInTheWayIsSaidAndRecordsWait() async throws {
             let setting = try GatewaySetting()
             try await setting.server.start()
