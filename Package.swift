@@ -195,6 +195,10 @@ let package = Package(
                 deque,
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ] + gateway + observing(("Logging", "swift-log"))
+                // Figures over HTTP.
+                + ["NIOCore", "NIOPosix", "NIOHTTP1"].map {
+                    .product(name: $0, package: "swift-nio", condition: .when(traits: ["NATS"]))
+                }
         ),
         .target(
             name: "FerryHCI",

@@ -1,8 +1,10 @@
 #if NATS && Records
     import ArgumentParser
+    import Ferry
     import FerryFleet
     import FerryGateway
     import FerryNATS
+    import FerryRecords
     import Foundation
     import TestSupport
     import Testing
@@ -81,19 +83,94 @@
             }
         }
 
-        @Test("Prometheus is answered, and nobody else") func metrics() async throws {
-            let endpoint = try MetricsEndpoint("127.0.0.1:0") { "a 1\n" }
-            defer { endpoint.end() }
-            func get(_ path: String) async throws -> (Int, String) {
-                let url = try #require(URL(string: "http://127.0.0.1:\(endpoint.port)\(path)"))
-                let output = try await ProgramShell.run(
-                    "exec 3<>/dev/tcp/127.0.0.1/\(endpoint.port); printf 'GET \(url.path()) HTTP/1.1\r\n\r\n' >&3; cat <&3"
-                )
-                return (Int(output.split(separator: " ")[1]) ?? 0, String(output.suffix(4)))
+        /// What a server answers to a request of so many lines, as curl would see it.
+        private func ask(_ port: Int, _ lines: String...) async throws -> (status: Int, head: String, body: String) {
+            let text = lines.map { $0 + #"\r\n"# }.joined()
+            let output = try await ProgramShell.run(
+                "exec 3<>/dev/tcp/127.0.0.1/\(port); printf '\(text)\r\n' >&3; cat <&3")
+            let parts = output.split(separator: "\r\n\r\n", maxSplits: 1, omittingEmptySubsequences: false).map(
+                String.init)
+            let status = output.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0
+            return (status, parts.first ?? "", parts.count > 1 ? parts[1] : "")
+        }
+
+        @Test("Prometheus is answered, and who asks for its health") func pages() async throws {
+            let endpoint = try await GatewayEndpoint("127.0.0.1:0") { page in
+                page == .readiness ? .init(isGood: false, text: "not yet\n") : .init(text: "a 1\n")
             }
-            #expect(try await get("/metrics") == (200, "a 1\n"))
-            #expect(try await get("/").0 == 404)
-            #expect(failure { _ = try MetricsEndpoint("localhost:1") { "" } }.contains("give an IPv4 address"))
+            defer { endpoint.end() }
+            let metrics = try await ask(endpoint.port, "GET /metrics HTTP/1.1", "Host: a")
+            #expect(metrics.status == 200 && metrics.body == "a 1\n" && metrics.head.contains("version=0.0.4"))
+            let head = try await ask(endpoint.port, "HEAD /metrics?x=1 HTTP/1.1", "Host: a")
+            #expect(head.status == 200 && head.body.isEmpty && head.head.contains("ength: 4"), "\(head)")
+            #expect(try await ask(endpoint.port, "GET /healthz HTTP/1.0").status == 200)
+            let readiness = try await ask(endpoint.port, "GET /readyz HTTP/1.1", "Host: a")
+            #expect(readiness.status == 503 && readiness.body == "not yet\n")
+            let posted = try await ask(endpoint.port, "POST /metrics HTTP/1.1", "Host: a", "Content-Length: 0")
+            #expect(posted.status == 405 && posted.head.contains("Allow: GET, HEAD"))
+            let other = try await ask(endpoint.port, "GET / HTTP/1.1", "Host: a")
+            #expect(other.status == 404 && other.body.contains("/metrics, /healthz, /readyz"))
+            #expect(try await ask(endpoint.port, "nonsense").status == 400)
+        }
+
+        @Test("Clients that say nothing keep nobody out, and each place is given back") func silentClients()
+            async throws
+        {
+            let endpoint = try await GatewayEndpoint("127.0.0.1:0") { _ in .init(text: "a 1\n") }
+            defer { endpoint.end() }
+            // They are there before it, and a server of one client at a time would wait for each.
+            let output = try await ProgramShell.run(
+                """
+                for i in $(seq 20); do eval "exec $((i + 20))<>/dev/tcp/127.0.0.1/\(endpoint.port)"; done
+                exec 3<>/dev/tcp/127.0.0.1/\(endpoint.port); printf 'GET /metrics HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n' >&3; cat <&3
+                """)
+            #expect(output.hasSuffix("a 1\n"), "\(output)")
+            for _ in 0..<(GatewayEndpoint.maximumConnections + 6) {
+                #expect(try await ask(endpoint.port, "GET /metrics HTTP/1.1", "Host: a").status == 200)
+            }
+        }
+
+        @Test("A port that is taken, and what is no address, are said") func noPlace() async throws {
+            let endpoint = try await GatewayEndpoint("[::1]:0") { _ in .init(text: "") }
+            defer { endpoint.end() }
+            for (address, words) in [
+                ("localhost:1", "give a numeric address"), ("127.0.0.1", "give a numeric address"),
+                ("", "give a numeric address"),
+                ("[::1]:\(endpoint.port)", "Address already in use. Choose another port."),
+            ] {
+                let error = await #expect(throws: FerryError.self) {
+                    _ = try await GatewayEndpoint(address) { _ in .init(text: "") }
+                }
+                #expect(
+                    error?.code == .invalidConfiguration && error?.message.contains(words) == true, "\(error as Any)")
+            }
+        }
+
+        @Test("A gateway is ready when records go on, and lives while it looks") func readiness() async throws {
+            let folder = FileManager.default.temporaryDirectory.appendingPathComponent("ferry-\(UUID().uuidString)")
+            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(at: folder) }
+            let store = try RecordStore.open(folder.appendingPathComponent("store").path)
+            let now = ContinuousClock.now
+            let figures = GatewayFigures(
+                try Gateway(store, Gateway.Configuration(servers: ["nats://a"], name: "g")), nil, nil)
+            #expect(figures.answer(.health, at: now).isGood)
+            #expect(figures.answer(.health, at: now + GatewayFigures.longestSilence).isGood)
+            #expect(figures.answer(.health, at: now + GatewayFigures.longestSilence * 2).isGood == false)
+            #expect(
+                figures.answer(.readiness) == .init(isGood: false, text: "There is no connection to the stream yet.\n"))
+            #expect(figures.answer(.metrics).text.contains("ferry_gateway_connected 0"))
+            await store.close()
+        }
+
+        @Test("A fleet is looked at with TLS as a gateway is") func fleetOverTLS() throws {
+            let place = try FleetPlace.parse([
+                "--nats", "tls://a", "--authorities", "ca.pem", "--certificate", "me.pem", "--key", "me.key",
+            ])
+            #expect(place.servers.authoritiesFile == "ca.pem" && place.servers.servers == ["tls://a"])
+            #expect(place.servers.certificateFile == "me.pem" && place.servers.keyFile == "me.key")
+            let refusal = #expect(throws: (any Error).self) { try FleetPlace.parse(["--nats", "a", "--key", "me.key"]) }
+            #expect(refusal.map { FleetPlace.message(for: $0).contains("give both") } == true)
         }
 
         @Test("Without a server, and with a wrong transport, it says so") func refused() async throws {

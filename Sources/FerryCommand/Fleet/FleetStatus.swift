@@ -11,16 +11,38 @@
         @Option(help: ArgumentHelp("A server, nats://HOST:4222; once for each of a cluster.", valueName: "address"))
         var nats: [String]
         @Option(help: ArgumentHelp("A NATS credentials file.", valueName: "file")) var credentials: String?
+        @Option(
+            help: ArgumentHelp(
+                "A PEM file with who may sign the server's certificate; turns TLS on, as tls://HOST does.",
+                valueName: "file"))
+        var authorities: String?
+        @Option(help: ArgumentHelp("A PEM file with this client's certificate, with --key.", valueName: "file"))
+        var certificate: String?
+        @Option(help: ArgumentHelp("A PEM file with the certificate's key.", valueName: "file")) var key: String?
         @Option(help: "The bucket of the fleet's leases.") var fleet = "ferry-leases"
         @Option(help: "The stream that gateways publish to.") var stream = "ferry"
+
+        /// How to reach the servers.
+        var servers: NATSConfiguration {
+            var configuration = NATSConfiguration(servers: nats)
+            configuration.name = "ferry fleet"
+            configuration.credentialsFile = credentials
+            configuration.authoritiesFile = authorities
+            configuration.certificateFile = certificate
+            configuration.keyFile = key
+            return configuration
+        }
+
+        func validate() throws {
+            guard (certificate == nil) == (key == nil) else {
+                throw ValidationError("A client's certificate needs --certificate and --key; give both.")
+            }
+        }
 
         func use<Value: Sendable>(
             _ body: (NATSConnection) async throws(FerryError) -> Value
         ) async throws -> Value {
-            var configuration = NATSConfiguration(servers: nats)
-            configuration.name = "ferry fleet"
-            configuration.credentialsFile = credentials
-            do throws(FerryError) { return try await NATSConnection.with(configuration, body) } catch {
+            do throws(FerryError) { return try await NATSConnection.with(servers, body) } catch {
                 throw CommandFailure(error.message)
             }
         }

@@ -100,9 +100,8 @@
             _ collect: @escaping @Sendable () async throws -> Void
         ) async throws {
             let figures = GatewayFigures(gateway, fleet?.keeper, downlink)
-            let endpoint = try metrics.map { address throws(FerryError) in
-                try MetricsEndpoint(address) { figures.text }
-            }
+            var endpoint: GatewayEndpoint?
+            if let metrics { endpoint = try await GatewayEndpoint(metrics) { figures.answer($0) } }
             if let endpoint { say("metrics are at port \(endpoint.port)") }
             defer { endpoint?.end() }
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -122,7 +121,8 @@
         private let gateway: Gateway
         private let keeper: LeaseKeeper?
         private let downlink: Downlink?
-        private let last = Mutex(Gateway.Status())
+        /// How it stood when it was looked at last, and when that was.
+        private let last = Mutex((status: Gateway.Status(), at: ContinuousClock.now))
 
         init(_ gateway: Gateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?) {
             self.gateway = gateway
@@ -133,10 +133,43 @@
         /// The figures of a second ago at most.
         var text: String {
             var text = MetricsText()
-            text.add(last.withLock { $0 })
+            text.add(last.withLock { $0.status })
             if let keeper { text.add(keeper.status) }
             if let downlink { text.add(downlink.status) }
             return text.description
+        }
+
+        /// A gateway that has not looked at itself for so long hangs.
+        static let longestSilence = Duration.seconds(30)
+
+        /// What is said over HTTP at the time `now`.
+        func answer(_ page: GatewayEndpoint.Page, at now: ContinuousClock.Instant = .now) -> GatewayEndpoint.Answer {
+            switch page {
+            case .metrics: return .init(text: text)
+            case .health:
+                let silence = now - last.withLock { $0.at }
+                guard silence > Self.longestSilence else { return .init(text: "ok\n") }
+                return .init(
+                    isGood: false, text: "It has not looked at its store for \(silence.components.seconds) s.\n")
+            case .readiness:
+                let obstacles = obstacles
+                guard !obstacles.isEmpty else { return .init(text: "ok\n") }
+                return .init(isGood: false, text: obstacles.map { $0 + "\n" }.joined())
+            }
+        }
+
+        /// Why records do not go on, or messages for peers do not come, as far as is known.
+        private var obstacles: [String] {
+            let status = last.withLock { $0.status }
+            var obstacles: [String] = []
+            if !status.isConnected { obstacles.append(status.trouble ?? "There is no connection to the stream yet.") }
+            if let keeper, !keeper.status.isConnected {
+                obstacles.append(keeper.status.trouble ?? "There is no connection to the fleet's bucket yet.")
+            }
+            if let downlink, !downlink.status.isConnected {
+                obstacles.append(downlink.status.trouble ?? "There is no connection to the downlink's stream yet.")
+            }
+            return obstacles
         }
 
         /// Looks every second, and says a line now and then.
@@ -145,7 +178,7 @@
             var next = ContinuousClock.now
             while true {
                 let status = try await gateway.status()
-                last.withLock { $0 = status }
+                last.withLock { $0 = (status, .now) }
                 let (leases, messages) = (keeper?.status, downlink?.status)
                 for (index, trouble) in [status.trouble, leases?.trouble, messages?.trouble].enumerated() {
                     if let trouble, trouble != troubles[index] { say(trouble) }
@@ -163,7 +196,7 @@
         func report() async throws {
             guard let keeper else { return }
             while true {
-                let (status, leases) = (last.withLock { $0 }, keeper.status)
+                let (status, leases) = (last.withLock { $0.status }, keeper.status)
                 let report = GatewayReport(
                     owned: leases.owned, begun: leases.begun, published: status.published,
                     duplicates: status.duplicates, kept: status.kept, waiting: status.waiting,
