@@ -141,7 +141,7 @@ extension RadioState {
         case .advertising(let id): advertisingDue(id)
         case .connectionEvent(let id): connectionEventDue(id)
         case .linkLayer(let deadline): linkLayerDue(deadline)
-        case .supervision(let id, let token): supervisionDue(id, token: token)
+        case .supervision(let id, let silence): supervisionDue(id, since: silence)
         case .transactions(let id): transactionsDue(id)
         case .forcedEnd(let id): forcedEndDue(id)
         case .forcedClose(let id): endChannel(id)

@@ -21,38 +21,30 @@ final class AirLink {
     var pausedOwners: Set<Int> = []
     let up = Lane()
     let down = Lane()
-    var attMTU = 23
-    var hasExchangedMTU = false
+    /// `nil` before the exchange.
+    var exchangedMTU: Int?
     var isEncrypted = false
-    var isInRange = true
-    var supervisionToken = 0
+    var reach = LinkReach.inRange
     var life = LinkLife.open
-    /// Why it ends for each side, once one has asked for that.
-    var ending: Ending?
 
-    // ATT transactions.
+    // ATT transactions. Only the first request can be on its way.
     var requests: Deque<ClientRequest> = []
     var prepared: [WriteRequest.Part] = []
-    var requestDeadline: Timestamp?
-    var indicationDeadline: Timestamp?
+    var indication = OpenIndication.none
     var isTransactionTimerSet = false
 
     // Connection events.
     var eventNumber: UInt64 = 0
-    var isInTurn = false
-    var isEventSet = false
+    var turn = LinkTurn.none
     var rotation = 0
 
-    /// A write has left since the clients were last told.
+    /// A write has left since the last ready signal to the clients.
     var hasFreedWrite = false
 
-    /// What goes wrong with its values, if anything is to.
+    /// What goes wrong with its values; `nil` for nothing.
     var faults: FaultInjector? { didSet { hasFaults = faults != nil } }
-    /// Asked for each value, without a copy of the above.
+    /// The pump asks for each value; this spares a copy of `faults`.
     private(set) var hasFaults = false
-
-    /// What still refers to a link that has ended must not use it.
-    var hasEnded: Bool { life == .ended }
 
     /// Whether it counts among the sharers of the peripheral's transmit queue.
     var isSharer = false
@@ -74,21 +66,26 @@ final class AirLink {
     /// Stops a run of values that the pump is delivering after the present one.
     func interruptDelivery() { down.ring?.isInterrupted.store(true, ordering: .relaxed) }
 
+    /// Without an exchange 23 (Core Specification 5.4, Vol 3, Part G, 5.2.1).
+    var attMTU: Int { exchangedMTU ?? 23 }
+
     /// The most bytes of one value at present.
     var maximumValueLength: Int { min(attMTU - 3, 512) }
+
+    func lane(_ direction: Direction) -> Lane { direction == .up ? up : down }
+
+    /// What may go in a direction now.
+    func next(_ direction: Direction, during event: UInt64?) -> Lane.Choice {
+        switch direction {
+        case .up: up.next(during: event, takesValues: up.isReceiving)
+        case .down: down.next(during: event, takesValues: down.isReceiving && !indication.blocksValues)
+        }
+    }
 
     /// Index of the subscription to a characteristic.
     func subscription(to characteristic: AttributeID) -> Int? {
         subscriptions.firstIndex { $0.characteristic == characteristic }
     }
-}
-
-/// The life of a link.
-enum LinkLife: Equatable {
-    case open
-    /// One side has asked for the end, and the disconnection waits in its lane.
-    case ending(by: Direction)
-    case ended
 }
 
 /// Which way a packet goes.
@@ -107,28 +104,13 @@ struct Subscribed {
     var clients: [Client]
 }
 
-/// Why a link ends, for each side.
-struct Ending {
-    var centralReason: BluetoothError
-    var peripheralReason: BluetoothError
-}
-
-/// What waits to go one way on a link: values in a ring, everything else beside it, in one order.
+/// The queue of one direction of a link: values in a ring, all other PDUs beside it, in one order.
 final class Lane {
     var ring: ValueRing?
     var control: Deque<Control> = []
     /// Whether the far side takes values.
     var isReceiving = true
-    /// An indication is on its way or unconfirmed.
-    var isIndicating = false
-    /// The value at the head has been delivered and waits for its confirmation.
-    var awaitsConfirmation = false
-    /// The confirmation is held back until the receiver goes on.
-    var owesConfirmation = false
-    /// The value at the head is delivered once more.
-    var repeatsFirst = false
-    /// The value at the head does not reach its owner.
-    var losesFirst = false
+    var headFault = HeadFault.none
     var nextOrder: UInt64 = 0
     /// Packets that may still go in this turn.
     var budget = 0
@@ -143,17 +125,16 @@ final class Lane {
     }
 
     /// What may go now: nothing, the ring's first value, or the first control PDU. In a timed event `event` is its
-    /// number; what was queued during it waits for the next one.
-    func next(during event: UInt64?) -> Choice {
+    /// number; a PDU that was queued during it waits for the next one.
+    func next(during event: UInt64?, takesValues: Bool) -> Choice {
         let value = ring.flatMap { $0.isEmpty ? nil : $0.first }
-        let isBlocked = !isReceiving || awaitsConfirmation
         if let first = control.first,
-            value.map({ first.order < $0.order || isBlocked && first.pdu.mayOvertake }) ?? true
+            value.map({ first.order < $0.order || !takesValues && first.pdu.mayOvertake }) ?? true
         {
             if let event, first.event >= event { return .nothing }
-            return first.pdu.isValue && !isReceiving ? .nothing : .control
+            return first.pdu.isValue && !takesValues ? .nothing : .control
         }
-        return value == nil || isBlocked ? .nothing : .value
+        return value != nil && takesValues ? .value : .nothing
     }
 
     enum Choice { case nothing, value, control }

@@ -168,7 +168,7 @@ extension RadioState {
                 isRunning = false
                 return nil
             }
-            guard !link.hasEnded else {
+            guard link.life != .ended else {
                 turns.removeFirst()
                 continue
             }
@@ -177,7 +177,7 @@ extension RadioState {
             signalReady(link)
             guard events.isEmpty else { continue }
             turns.removeFirst()
-            link.isInTurn = false
+            link.turn = .none
             resume(link)
         }
     }
@@ -212,13 +212,13 @@ extension RadioState {
 
     /// Gives a link a turn as soon as it may have one, if there is anything that can go.
     mutating func resume(_ link: AirLink) {
-        guard !link.isInTurn, !link.isEventSet, hasSomething(link) else { return }
+        guard link.turn == .none, hasSomething(link) else { return }
         if hasLinkLayer {
             if hasDelivery(link) { beginTurn(link) }
         } else if configuration.connectionInterval == .zero {
             beginTurn(link)
         } else {
-            link.isEventSet = true
+            link.turn = .scheduled
             let interval = configuration.connectionInterval.wholeNanoseconds
             let elapsed = (time.now - link.anchor).wholeNanoseconds
             let next = (elapsed / interval + 1) * interval
@@ -228,14 +228,13 @@ extension RadioState {
 
     /// A connection event has come.
     mutating func connectionEventDue(_ id: Int) {
-        guard let link = links[id], link.isEventSet else { return }
-        link.isEventSet = false
-        guard !link.isInTurn, hasSomething(link) else { return }
-        beginTurn(link)
+        guard let link = links[id] else { return }
+        link.turn = .none
+        if hasSomething(link) { beginTurn(link) }
     }
 
     private mutating func beginTurn(_ link: AirLink) {
-        link.isInTurn = true
+        link.turn = .running
         link.eventNumber += 1
         link.rotation += 1
         if !hasLinkLayer {
@@ -260,27 +259,26 @@ extension RadioState {
     }
 
     private func queued(_ link: AirLink, _ direction: Direction) -> Int {
-        let lane = direction == .up ? link.up : link.down
+        let lane = link.lane(direction)
         return (lane.ring?.count ?? 0) + lane.control.count + queuedFrames(link, direction)
     }
 
     /// Whether anything can go now.
     private func hasSomething(_ link: AirLink) -> Bool {
-        guard link.isInRange else { return false }
-        return link.up.next(during: nil) != .nothing || link.down.next(during: nil) != .nothing
-            || hasFrames(link)
+        guard link.reach == .inRange else { return false }
+        return link.next(.up, during: nil) != .nothing || link.next(.down, during: nil) != .nothing || hasFrames(link)
     }
 
     // MARK: Transmission
 
     /// Lets the next packet of a link's turn cross. Nil when the turn is over, or when what crossed has left events.
     private mutating func transmit(_ link: AirLink) -> Step? {
-        guard link.isInRange else { return nil }
+        guard link.reach == .inRange else { return nil }
         let isTimed = !hasLinkLayer && configuration.connectionInterval != .zero
         let event = isTimed ? link.eventNumber : nil
-        while events.isEmpty, !link.hasEnded {
+        while events.isEmpty, link.life != .ended {
             if link.rotation % 2 == 0, let step = transmitFrame(link) { return step }
-            switch link.up.budget > 0 ? link.up.next(during: event) : .nothing {
+            switch link.up.budget > 0 ? link.next(.up, during: event) : .nothing {
             case .nothing: break
             case .control:
                 link.up.budget -= 1
@@ -294,7 +292,7 @@ extension RadioState {
                 if let step = deliverWrite(link) { return step }
                 continue
             }
-            switch link.down.budget > 0 ? link.down.next(during: event) : .nothing {
+            switch link.down.budget > 0 ? link.next(.down, during: event) : .nothing {
             case .nothing: break
             case .control:
                 link.down.budget -= 1
@@ -318,14 +316,14 @@ extension RadioState {
         case .openChannel(let psm, let client, let waiter): serveOpen(psm, client, waiter, on: link)
         case .channelOpened(let id, let waiter): events.append(.channelConnected(waiter, id))
         case .channelRefused(let error, let waiter): events.append(.call { waiter.resume(.failure(error)) })
-        case .terminate: end(link)
+        case .terminate: endAsRequested(link)
         }
     }
 
     private mutating func deliverUpdate(_ link: AirLink) -> Step? {
         guard let (bytes, entry) = firstValue(of: link.down, on: link) else { return nil }
         delivering = Delivering(link: link, lane: .down, isIndication: entry.isIndication)
-        guard !link.down.losesFirst else { return .nothing }
+        guard link.down.headFault != .lost else { return .nothing }
         guard let index = link.subscription(to: entry.attribute) else { return .nothing }
         let subscribers = link.subscriptions[index].clients
         if subscribers.count == 1, let sink = subscribers[0].life.events {
@@ -343,7 +341,7 @@ extension RadioState {
     private mutating func deliverWrite(_ link: AirLink) -> Step? {
         guard let (bytes, entry) = firstValue(of: link.up, on: link) else { return nil }
         delivering = Delivering(link: link, lane: .up)
-        guard !link.up.losesFirst else { return .nothing }
+        guard link.up.headFault != .lost else { return .nothing }
         guard let characteristic = nodes[link.peripheral].database.characteristics[entry.attribute],
             writeError(characteristic, on: link) == nil, let owner = peripherals[characteristic.owner]
         else { return .nothing }
@@ -362,16 +360,15 @@ extension RadioState {
     /// The value has been delivered: its place is free, or waits for the confirmation.
     private mutating func conclude(_ delivered: Delivering) {
         let link = delivered.link
-        guard !link.hasEnded else { return }
+        guard link.life != .ended else { return }
         switch delivered.lane {
-        case .up where link.up.repeatsFirst: return
-        case .down where link.down.repeatsFirst: return
+        case .up where link.up.headFault == .doubled: return
+        case .down where link.down.headFault == .doubled: return
         case .up:
             link.up.ring?.popFirst()
             link.hasFreedWrite = true
         case .down where delivered.isIndication:
-            link.down.awaitsConfirmation = true
-            link.down.owesConfirmation = true
+            link.indication.deliver()
             confirm(link)
         case .down: freePlace(link)
         case .channel(let id): concludeChunk(id, link)
@@ -380,8 +377,7 @@ extension RadioState {
 
     /// Confirms the indication that has been delivered, once the receiver takes values.
     mutating func confirm(_ link: AirLink) {
-        guard link.down.owesConfirmation, link.down.isReceiving else { return }
-        link.down.owesConfirmation = false
+        guard link.down.isReceiving, link.indication.confirm() else { return }
         send(.confirmation, .up, on: link)
         resume(link)
         wake()

@@ -119,11 +119,11 @@ extension RadioState {
                 let receiver = channels[end.other]?.receiver
             else { continue }
             let needed = frames(ring.first.length)
-            let budget = end.direction == .up ? link.up.budget : link.down.budget
-            let sent = min(needed - end.sentFrames, budget)
+            let lane = link.lane(end.direction)
+            let sent = min(needed - end.sentFrames, lane.budget)
             end.sentFrames += sent
             end.queuedFrames -= sent
-            if end.direction == .up { link.up.budget -= sent } else { link.down.budget -= sent }
+            lane.budget -= sent
             guard end.sentFrames == needed else { continue }
             if link.hasFaults, chunkFails(link) { return nil }
             delivering = Delivering(link: link, lane: .channel(id))
@@ -188,7 +188,7 @@ extension RadioState {
     /// The connection below a channel has ended.
     mutating func channelLinkEnded(_ id: Int, _ ending: Ending) {
         guard let end = channels[id] else { return }
-        let reason = end.direction == .up ? ending.centralReason : ending.peripheralReason
+        let reason = end.direction == .up ? ending.central : ending.peripheral
         let plain = reason.code == .disconnectedLocally ? FerryError.channelClosedHere : .channelClosedByPeer
         finish(end, FerryError(plain.code, plain.message, cause: reason))
     }

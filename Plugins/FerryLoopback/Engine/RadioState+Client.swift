@@ -32,8 +32,8 @@ extension RadioState {
 
     /// Sends the next step of the first request, unless one is outstanding.
     private mutating func sendNextRequest(_ link: AirLink) {
-        guard let request = link.requests.first, !request.isSent else { return }
-        link.requests[0].isSent = true
+        guard let request = link.requests.first, request.deadline == nil else { return }
+        link.requests[0].deadline = time.now + configuration.requestTimeout
         let pdu: ATTRequest
         let room = link.attMTU - 5  // Core Specification 5.4, Vol 3, Part F, 3.4.6.1
         switch request.kind {
@@ -48,16 +48,14 @@ extension RadioState {
             pdu = .configure(attribute, subscription, client: request.client)
         }
         send(.request(pdu), .up, on: link)
-        link.requestDeadline = time.now + configuration.requestTimeout
         watchTransactions(link)
         resume(link)
     }
 
     /// Takes the answer to the outstanding request: its next step follows, or it is finished.
     mutating func receive(_ response: Result<Outcome, ATTError>, on link: AirLink) {
-        guard let request = link.requests.first, request.isSent else { return }
-        link.requestDeadline = nil
-        link.requests[0].isSent = false
+        guard let request = link.requests.first, request.deadline != nil else { return }
+        link.requests[0].deadline = nil
         switch (request.kind, response) {
         case (.exchangeMTU, .success):
             changeMTU(link, to: configuration.attMTU)
@@ -113,8 +111,7 @@ extension RadioState {
     /// Sets both sides' ATT_MTU and tells the central's owners.
     mutating func changeMTU(_ link: AirLink, to attMTU: Int) {
         let reported = reportedMTU(link)
-        link.attMTU = attMTU
-        link.hasExchangedMTU = true
+        link.exchangedMTU = attMTU
         guard attMTU != reported else { return }
         for id in link.clients {
             clients[id]?.attMTU = attMTU

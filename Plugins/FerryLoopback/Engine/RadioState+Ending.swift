@@ -16,39 +16,20 @@ extension RadioState {
         if link.clients.count > 1 {
             detach(client, from: link, .endedHere)
         } else {
-            end(
-                link, by: .up,
-                Ending(
-                    centralReason: .endedHere,
-                    peripheralReason: BluetoothError(.disconnectedByPeer, "the central ended the connection")))
+            beginEnding(link, by: .up)
         }
         wake()
-    }
-
-    /// One side ends a link. Where the other has done so before, and this one has not heard of it, each has its own reason.
-    private mutating func end(_ link: AirLink, by direction: Direction, _ ending: Ending) {
-        switch (link.life, direction) {
-        case (.open, _): startEnding(link, direction, ending)
-        case (.ending(by: .down), .up): link.ending?.centralReason = ending.centralReason
-        case (.ending(by: .up), .down): link.ending?.peripheralReason = ending.peripheralReason
-        case (.ending, _), (.ended, _): break
-        }
     }
 
     /// The peripheral ends a link, after what is queued before that.
     mutating func disconnectCentral(of link: AirLink) {
-        end(
-            link, by: .down,
-            Ending(
-                centralReason: BluetoothError(.disconnectedByPeer, "the peripheral ended the connection"),
-                peripheralReason: .endedHere))
+        beginEnding(link, by: .down)
         wake()
     }
 
-    private mutating func startEnding(_ link: AirLink, _ direction: Direction, _ ending: Ending) {
-        link.ending = ending
-        link.life = .ending(by: direction)
-        send(.terminate, direction, on: link)
+    private mutating func beginEnding(_ link: AirLink, by side: Direction) {
+        guard link.life.beginEnding(by: side) else { return }
+        send(.terminate, side, on: link)
         setTimer(after: configuration.supervisionTimeout, .forcedEnd(link: link.id))
         resume(link)
     }
@@ -60,7 +41,7 @@ extension RadioState {
         }
         link.clients.removeAll { $0 == client.id }
         link.interruptDelivery()
-        failRequests(link, reason) { $0.client == client.id && !$0.isSent }
+        failRequests(link, reason) { $0.client == client.id && $0.deadline == nil }
         for index in link.requests.indices where link.requests[index].client == client.id {
             let sent = link.requests[index]
             link.requests[index].completion = .none
@@ -90,33 +71,30 @@ extension RadioState {
         for request in failed { finish(request, .failure(reason)) }
     }
 
-    /// Ends a link now, for the reasons that were set or that are given. A side that has ended it itself keeps its reason.
-    mutating func end(_ link: AirLink, _ given: Ending? = nil) {
-        guard links[link.id] != nil else { return }
-        var ending =
-            given ?? link.ending
-            ?? Ending(centralReason: BluetoothError.notConnected, peripheralReason: BluetoothError.notConnected)
-        if let begun = link.ending {
-            if begun.centralReason.code == .disconnectedLocally { ending.centralReason = begun.centralReason }
-            if begun.peripheralReason.code == .disconnectedLocally { ending.peripheralReason = begun.peripheralReason }
-        }
+    /// Ends a link now, as a side has asked for.
+    mutating func endAsRequested(_ link: AirLink) {
+        if let ending = link.life.requested { end(link, ending) }
+    }
+
+    /// Ends a link now. A side that has asked for the end gets that as its reason.
+    mutating func end(_ link: AirLink, _ cause: Ending) {
+        guard let ending = link.life.end(cause) else { return }
         links[link.id] = nil
         linkBetween[Direct(central: link.central, peripheral: link.peripheral)] = nil
-        link.life = .ended
         link.interruptDelivery()
         let now = time.now
         linkLayer?.close(link.linkLayerName, at: now)
         let node = nodes[link.peripheral]
         node.links.removeAll { $0 == link.id }
         countSharer(link)
-        endOpenings(link, ending.centralReason)
-        failRequests(link, ending.centralReason) { _ in true }
+        endOpenings(link, ending.central)
+        failRequests(link, ending.central) { _ in true }
         openRequests.connectionDidEnd(UInt64(link.id))
         for id in link.channels { channelLinkEnded(id, ending) }
         for id in link.clients {
-            if let client = clients[id] { finish(client, ending.centralReason) }
+            if let client = clients[id] { finish(client, ending.central) }
         }
-        tellPeripherals(link, ending.peripheralReason)
+        tellPeripherals(link, ending.peripheral)
         node.hasFreedPlace = true
         signalReadyToUpdate(node)
         scheduleAdvertising(of: node)
@@ -143,7 +121,7 @@ extension RadioState {
     /// Starts to watch the link's ATT transactions, with one timer however many there are.
     mutating func watchTransactions(_ link: AirLink) {
         guard !link.isTransactionTimerSet else { return }
-        let deadlines = [link.requestDeadline, link.indicationDeadline].compactMap { $0 }
+        let deadlines = [link.requests.first?.deadline, link.indication.deadline].compactMap { $0 }
         guard let deadline = deadlines.min() else { return }
         link.isTransactionTimerSet = true
         timers.append((deadline, .transactions(link: link.id)))
@@ -157,14 +135,14 @@ extension RadioState {
         let now = time.now
         let timedOut = BluetoothError(
             .timedOut, "no answer within \(configuration.requestTimeout), the ATT transaction timeout")
-        if let deadline = link.requestDeadline, deadline <= now {
+        if let deadline = link.requests.first?.deadline, deadline <= now {
             let byPeer = BluetoothError(
                 .disconnectedByPeer, "the central ended the connection: a request was not answered in time")
-            end(link, Ending(centralReason: timedOut, peripheralReason: byPeer))
-        } else if let deadline = link.indicationDeadline, deadline <= now {
+            end(link, Ending(central: timedOut, peripheral: byPeer))
+        } else if let deadline = link.indication.deadline, deadline <= now {
             let byPeer = BluetoothError(
                 .disconnectedByPeer, "the peripheral ended the connection: an indication was not confirmed in time")
-            end(link, Ending(centralReason: byPeer, peripheralReason: timedOut))
+            end(link, Ending(central: byPeer, peripheral: timedOut))
         } else {
             watchTransactions(link)
         }
@@ -173,42 +151,39 @@ extension RadioState {
     /// A disconnection has waited long enough for what is queued before it.
     mutating func forcedEndDue(_ id: Int) {
         guard let link = links[id] else { return }
-        // One that is out of reach has not heard of it.
-        end(link, link.isInRange ? nil : lost)
+        // A peer out of range has not heard of the disconnection.
+        if link.reach == .inRange { endAsRequested(link) } else { end(link, lost) }
     }
 
     // MARK: Range
 
     mutating func setInRange(_ isInRange: Bool, _ a: Int, _ b: Int) {
         pairs[Pair(a, b), default: PairConditions()].isInRange = isInRange
-        for link in sortedLinks where Pair(link.central, link.peripheral) == Pair(a, b) && link.isInRange != isInRange {
-            link.isInRange = isInRange
+        for link in sortedLinks
+        where Pair(link.central, link.peripheral) == Pair(a, b) && (link.reach == .inRange) != isInRange {
             let now = time.now
+            link.reach = isInRange ? .inRange : .silent(since: now)
             linkLayer?.setInRange(isInRange, on: link.linkLayerName, at: now)
             armLinkLayer()
-            link.supervisionToken += 1
             if isInRange {
                 resume(link)
             } else {
-                setTimer(
-                    after: configuration.supervisionTimeout,
-                    .supervision(link: link.id, token: link.supervisionToken))
+                setTimer(after: configuration.supervisionTimeout, .supervision(link: link.id, since: now))
             }
         }
         scheduleAllAdvertising()
         wake()
     }
 
-    mutating func supervisionDue(_ id: Int, token: Int) {
-        guard let link = links[id], link.supervisionToken == token, !link.isInRange else { return }
-        end(link, lost)
+    mutating func supervisionDue(_ id: Int, since silence: Timestamp) {
+        if let link = links[id], link.reach == .silent(since: silence) { end(link, lost) }
     }
 
     private var lost: Ending {
-        let reason = BluetoothError(
-            .connectionTimeout,
-            "nothing was heard of the peer for \(configuration.supervisionTimeout), the supervision timeout")
-        return Ending(centralReason: reason, peripheralReason: reason)
+        .both(
+            BluetoothError(
+                .connectionTimeout,
+                "nothing was heard of the peer for \(configuration.supervisionTimeout), the supervision timeout"))
     }
 
     private var sortedLinks: [AirLink] { links.values.sorted { $0.id < $1.id } }
@@ -231,9 +206,9 @@ extension RadioState {
         let there = BluetoothError(.disconnectedByPeer, "the peer's adapter was switched off")
         for link in sortedLinks {
             if link.central == node.index {
-                end(link, Ending(centralReason: here, peripheralReason: there))
+                end(link, Ending(central: here, peripheral: there))
             } else if link.peripheral == node.index {
-                end(link, Ending(centralReason: there, peripheralReason: here))
+                end(link, Ending(central: there, peripheral: here))
             }
         }
         for id in node.peripherals {

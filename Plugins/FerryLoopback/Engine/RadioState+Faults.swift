@@ -7,7 +7,7 @@ extension RadioState {
 
     /// ATT_MTU as owners see it: wrong before the exchange, if that is asked for.
     func reportedMTU(_ link: AirLink) -> Int {
-        guard !link.hasExchangedMTU, let wrong = link.faults?.faults.wrongMTU else { return link.attMTU }
+        guard link.exchangedMTU == nil, let wrong = link.faults?.faults.wrongMTU else { return link.attMTU }
         return wrong
     }
 
@@ -16,11 +16,9 @@ extension RadioState {
     /// Lets the first value of a lane's ring go wrong, if it is to. Nil when the link has ended in its place; the ring's
     /// first value may be another one afterwards.
     mutating func injectFault(into value: UnsafeBytes, on link: AirLink, _ lane: Lane) -> UnsafeBytes? {
-        lane.losesFirst = false
-        if lane.repeatsFirst {
-            lane.repeatsFirst = false
-            return value
-        }
+        let isRepeated = lane.headFault == .doubled
+        lane.headFault = .none
+        if isRepeated { return value }
         let ring = value.ring
         switch link.faults?.nextForValue() {
         case .disconnect:
@@ -28,10 +26,10 @@ extension RadioState {
             return nil
         case .lose:
             count(.lose)
-            lane.losesFirst = true
+            lane.headFault = .lost
         case .double:
             count(.double)
-            lane.repeatsFirst = true
+            lane.headFault = .doubled
         case .truncate where value.bytes.count > 1:
             count(.truncate)
             let length = 1 + (link.faults?.next(below: value.bytes.count - 1) ?? 0)
@@ -40,7 +38,7 @@ extension RadioState {
         case .reorder: link.faults?.owesReorder = true
         default: break
         }
-        guard link.faults?.owesReorder == true, !lane.repeatsFirst, ring.swapFirstTwo() else {
+        guard link.faults?.owesReorder == true, lane.headFault != .doubled, ring.swapFirstTwo() else {
             return value
         }
         link.faults?.owesReorder = false
@@ -63,8 +61,7 @@ extension RadioState {
 
     private mutating func timeOut(_ link: AirLink) {
         count(.disconnect)
-        let reason = BluetoothError(.connectionTimeout, "the radio's faults ended the connection")
-        end(link, Ending(centralReason: reason, peripheralReason: reason))
+        end(link, .both(BluetoothError(.connectionTimeout, "the radio's faults ended the connection")))
     }
 
     private mutating func drawMTU(_ link: AirLink) {

@@ -5,10 +5,7 @@ import FerryBluetooth
 extension RadioState {
     /// Queues a PDU that is not a value.
     mutating func send(_ pdu: PDU, _ direction: Direction, on link: AirLink) {
-        switch direction {
-        case .up: link.up.append(pdu, during: link.eventNumber)
-        case .down: link.down.append(pdu, during: link.eventNumber)
-        }
+        link.lane(direction).append(pdu, during: link.eventNumber)
         announce(pdu.unit(attMTU: link.attMTU), direction, on: link)
     }
 
@@ -50,12 +47,13 @@ extension RadioState {
             case .accepted: break  // A place is free again once its value is delivered, as without a link layer.
             case .delivered(let name, let sender):
                 guard let link = links[Int(name.rawValue)] else { continue }
-                if sender == .central { link.up.budget += 1 } else { link.down.budget += 1 }
+                link.lane(sender == .central ? .up : .down).budget += 1
                 resume(link)
             case .lost(let name):
                 guard let link = links[Int(name.rawValue)] else { continue }
-                let reason = BluetoothError(.connectionTimeout, "nothing was heard of the peer: link-layer timeout")
-                end(link, Ending(centralReason: reason, peripheralReason: reason))
+                end(
+                    link,
+                    .both(BluetoothError(.connectionTimeout, "nothing was heard of the peer: link-layer timeout")))
             }
         }
         armLinkLayer()
@@ -63,9 +61,9 @@ extension RadioState {
 
     /// Whether something that the link layer has delivered can go.
     func hasDelivery(_ link: AirLink) -> Bool {
-        guard link.isInRange else { return false }
-        return link.up.budget > 0 && (link.up.next(during: nil) != .nothing || hasFrames(link, .up))
-            || link.down.budget > 0 && (link.down.next(during: nil) != .nothing || hasFrames(link, .down))
+        guard link.reach == .inRange else { return false }
+        return link.up.budget > 0 && (link.next(.up, during: nil) != .nothing || hasFrames(link, .up))
+            || link.down.budget > 0 && (link.next(.down, during: nil) != .nothing || hasFrames(link, .down))
     }
 }
 

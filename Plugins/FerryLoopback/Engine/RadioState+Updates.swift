@@ -56,7 +56,7 @@ extension RadioState {
     }
 
     private func hasPlace(_ link: AirLink, on node: Node) -> Bool {
-        guard !link.down.isIndicating else { return false }
+        guard link.indication == .none else { return false }
         let held = link.down.ring?.count ?? 0
         return held < max(1, configuration.transmitQueueDepth / max(1, node.sharers))
     }
@@ -75,8 +75,7 @@ extension RadioState {
             order: link.down.takeOrder(), isIndication: isIndication)
         announce(.attribute(pduLength: min(value.count, link.maximumValueLength) + 3), .down, on: link)
         if isIndication {
-            link.down.isIndicating = true
-            link.indicationDeadline = time.now + configuration.requestTimeout
+            link.indication.queue(until: time.now + configuration.requestTimeout)
             watchTransactions(link)
         }
         resume(link)
@@ -110,10 +109,7 @@ extension RadioState {
 
     /// The central has confirmed an indication: its place is free again.
     mutating func receiveConfirmation(on link: AirLink) {
-        guard link.down.awaitsConfirmation else { return }
-        link.down.awaitsConfirmation = false
-        link.down.isIndicating = false
-        link.indicationDeadline = nil
+        guard link.indication.complete() else { return }
         freePlace(link)
         signalReadyToUpdate(nodes[link.peripheral])
     }

@@ -158,7 +158,7 @@ final class PeripheralOwner: @unchecked Sendable {
             recentLink = radio.links[id]
         }
         guard let recentLink, recentLink.handle == central, recentLink.peripheral == node else { return nil }
-        return recentLink.hasEnded || recentLink.life == .ending(by: .down) ? nil : recentLink
+        return recentLink.life.isOver(for: .down) ? nil : recentLink
     }
 }
 
@@ -210,7 +210,7 @@ enum Timer {
     case advertising(peripheral: Int)
     case connectionEvent(link: Int)
     case linkLayer(Timestamp)
-    case supervision(link: Int, token: Int)
+    case supervision(link: Int, since: Timestamp)
     case transactions(link: Int)
     case forcedEnd(link: Int)
     case forcedClose(channel: Int)

@@ -1,3 +1,4 @@
+import Ferry
 import FerryBluetooth
 
 /// What a central's owner has asked for, as a sequence of ATT requests of which one is outstanding per link.
@@ -5,10 +6,11 @@ struct ClientRequest {
     let client: Int
     var kind: Kind
     var completion: Completion
-    var isSent = false
+    /// When its answer is due; `nil` until it is sent.
+    var deadline: Timestamp?
 
     enum Completion {
-        /// Nobody waits (any more).
+        /// The result is dropped.
         case none
         case waiter(Waiter<Outcome>)
         /// It came from `tryWriteValue`; the answer is an event.
