@@ -204,7 +204,7 @@ final class ScriptedConnection: PeripheralConnection {
     /// What is reported while a subscription is being made.
     let early = Guarded<[[UInt8]]>([])
 
-    init(_ journal: Journal, _ events: any PeripheralConnectionEvents) {
+    init(_ journal: Journal, _ events: (any PeripheralConnectionEvents)?) {
         self.journal = journal
         self.events = Guarded(events)
     }

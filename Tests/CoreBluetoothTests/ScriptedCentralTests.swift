@@ -304,6 +304,23 @@ import Testing
         #expect(adapter.journal.count("command [2]") == 1)
     }
 
+    /// Writes that the adapter refused are dropped by the program's cancellation, also while its end is not reported.
+    @Test func queuedWritesAreNotSentAfterCancel() async throws {
+        let adapter = ScriptedAdapter()
+        let side = CentralSide(on: adapter)
+        let (peripheral, characteristic, connection) = try await connected(adapter, side)
+        connection.space.current = 0
+        peripheral.writeValue(Data([1]), for: characteristic, type: .withoutResponse)
+        side.manager.cancelPeripheralConnection(peripheral)
+        connection.space.current = .max
+        let events = try some(connection.events.current)
+        events.peripheralIsReadyToWrite()
+        events.peripheralDidDisconnect(BluetoothError(.notConnected, "closed"))
+        try await side.journal.wait(for: "disconnected ok")
+        #expect(adapter.journal.count("command") == 0)
+        #expect(side.journal.count("ready") == 0)
+    }
+
     @Test func whatIsPendingAtTheEndCompletesNoMore() async throws {
         let adapter = ScriptedAdapter()
         let side = CentralSide(on: adapter)

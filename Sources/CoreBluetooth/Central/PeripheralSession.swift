@@ -6,32 +6,35 @@ import Foundation
 /// One connection of a peripheral, from the call of `connect` to its end: carries out commands in the order of the
 /// calls, and hands over what happens.
 final class PeripheralSession: PeripheralConnectionEvents {
-    /// Something to be done on the connection; nothing overtakes.
+    /// Runs on the connection, in the order of the calls.
     private enum Command {
         case request((any PeripheralConnection) async -> Void)
         case write([UInt8], AttributeID)
     }
 
+    /// What the head of the commands does.
+    private enum Sending {
+        case idle
+        /// A request runs; the commands behind it wait.
+        case requesting
+        /// The adapter refused the write at the head.
+        case full
+    }
+
     private struct State {
-        var connection: (any PeripheralConnection)?
-        var connecting: Task<Void, Never>?
-        var isCancelled = false
-        var isEnded = false
-        /// The connection ended before it was known here that it was made.
-        var earlyEnd: BluetoothError?
+        var phase = PeripheralPhase.idle
         var commands: Deque<Command> = []
-        var isRequesting = false
-        var waitsForSpace = false
+        var sending = Sending.idle
         var queuedWrites = 0
         var queuedBytes = 0
         var owesReady = false
         var readyCalls = ReadyCalls()
         /// A ready call is on its way to the delegate.
         var isReadyPosted = false
-        /// Something has been written without response.
+        /// Whether the program has written without response.
         var hasWritten = false
         var hasDiscovered = false
-        /// Values that were written, counted while that makes a difference.
+        /// Values that were written, counted up to `CBQuirks.shortValues`.
         var written = 0
         var undelivered = 0
         var isPaused = false
@@ -68,73 +71,60 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     // MARK: Connecting and disconnecting
 
-    /// Begins to connect, after a delay. The wait does not expire.
+    /// Begins to connect, after a delay in seconds. The attempt does not expire.
     func start(_ role: any CentralRole, to peer: PeerID, delay: Double) {
         state { state in
-            state.connecting = Task {
+            guard case .idle = state.phase else { return }
+            let task = Task {
                 do throws(BluetoothError) {
                     if delay > 0 {
                         do { try await Task.sleep(for: .seconds(delay)) } catch {
                             throw BluetoothError(.cancelled, "the wait was cancelled")
                         }
                     }
-                    didConnect(try await role.connect(to: peer, events: self))
+                    let connection = try await role.connect(to: peer, events: self)
+                    transition { $0.didConnect(connection) }
                 } catch {
-                    didFail(error)
+                    transition { $0.didFail(error) }
                 }
             }
+            state.phase = .connecting(task, end: nil)
         }
-    }
-
-    private func didConnect(_ connection: any PeripheralConnection) {
-        let (isWanted, earlyEnd) = state { state in
-            state.connecting = nil
-            guard !state.isCancelled else { return (false, state.earlyEnd) }
-            state.connection = connection
-            return (true, state.earlyEnd)
-        }
-        if isWanted {
-            tell { $0.sessionDidConnect(self) }
-        } else {
-            connection.disconnect()
-        }
-        if let earlyEnd { peripheralDidDisconnect(earlyEnd) }
-    }
-
-    private func didFail(_ error: BluetoothError) {
-        let wasCancelled = state { state in
-            state.connecting = nil
-            state.isEnded = true
-            return state.isCancelled
-        }
-        tell { wasCancelled ? $0.sessionDidEnd(self, nil) : $0.sessionDidFail(self, error) }
     }
 
     /// Ends the connection, or the wait for it.
-    func cancel() {
-        let (connection, connecting) = state { state in
-            state.isCancelled = true
-            return (state.connection, state.connecting)
+    func cancel() { transition { $0.cancel() } }
+
+    func peripheralDidDisconnect(_ reason: BluetoothError) { transition { $0.didDisconnect(reason) } }
+
+    /// Changes the phase under the lock, then does what follows.
+    private func transition(_ event: (inout PeripheralPhase) -> PeripheralPhase.Action) {
+        let action = state { state in
+            let action = event(&state.phase)
+            if case .ended = state.phase { clear(&state) }
+            return action
         }
-        connecting?.cancel()
-        connection?.disconnect()
+        switch action {
+        case .none: break
+        case .reportConnected: tell { $0.sessionDidConnect(self) }
+        case .reportConnectedAndEnded(let reason):
+            tell { $0.sessionDidConnect(self) }
+            tell { $0.sessionDidEnd(self, reason) }
+        case .reportFailed(let error): tell { $0.sessionDidFail(self, error) }
+        case .reportEnded(let reason): tell { $0.sessionDidEnd(self, reason) }
+        case .cancel(let task): task.cancel()
+        case .disconnect(let connection): connection.disconnect()
+        case .disconnectAndReportEnded(let connection):
+            connection.disconnect()
+            tell { $0.sessionDidEnd(self, nil) }
+        }
     }
 
-    func peripheralDidDisconnect(_ reason: BluetoothError) {
-        let wasCancelled: Bool? = state { state in
-            guard state.connecting == nil else {
-                state.earlyEnd = reason
-                return nil
-            }
-            state.isEnded = true
-            state.connection = nil
-            state.commands = []
-            // What has arrived is delivered, though its subscription will not be reported any more.
-            for id in Array(state.held.keys) { release(id, &state) }
-            state.attributes = [:]
-            return state.isCancelled
-        }
-        if let wasCancelled { tell { $0.sessionDidEnd(self, wasCancelled ? nil : reason) } }
+    /// After the end. Values that have arrived are delivered, though their subscription is not reported any more.
+    private func clear(_ state: inout State) {
+        state.commands = []
+        for id in Array(state.held.keys) { release(id, &state) }
+        state.attributes = [:]
     }
 
     /// Runs a callback on the program's queue, if the peripheral is still there.
@@ -171,15 +161,15 @@ final class PeripheralSession: PeripheralConnectionEvents {
         then finish: @escaping (CBPeripheral, Result<Value, BluetoothError>) -> Void
     ) {
         let start = state { state in
-            guard !state.isEnded else { return false }
+            guard state.phase.usable != nil else { return false }
             state.commands.append(
                 .request { [self] connection in
                     let result: Result<Value, BluetoothError>
                     do throws(BluetoothError) { result = .success(try await work(connection)) } catch {
                         result = .failure(error)
                     }
-                    // What was pending at a disconnection does not complete.
-                    if case .failure = result, hasEnded { return }
+                    // A request that is pending at a disconnection does not complete.
+                    if case .failure = result, !isUsable { return }
                     tellWhileCurrent { finish($0, result) }
                 })
             return advance(&state)
@@ -187,15 +177,15 @@ final class PeripheralSession: PeripheralConnectionEvents {
         if start { Task { await runRequest() } }
     }
 
-    /// Whether the connection has ended, or is being ended.
-    private var hasEnded: Bool { state { $0.isEnded || $0.isCancelled } }
+    /// Whether the connection takes requests and writes.
+    private var isUsable: Bool { state { $0.phase.usable != nil } }
 
     /// Sends what may go now; true when a request is to be run next.
     private func advance(_ state: inout State) -> Bool {
-        guard let connection = state.connection, !state.isRequesting else { return false }
-        while !state.waitsForSpace, case .write(let value, let id)? = state.commands.first {
+        guard let connection = state.phase.usable, state.sending != .requesting else { return false }
+        while state.sending == .idle, case .write(let value, let id)? = state.commands.first {
             guard send(value, to: id, on: connection) else {
-                state.waitsForSpace = true
+                state.sending = .full
                 break
             }
             state.commands.removeFirst()
@@ -203,7 +193,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             state.queuedBytes -= value.count
         }
         guard case .request? = state.commands.first else { return false }
-        state.isRequesting = true
+        state.sending = .requesting
         return true
     }
 
@@ -220,8 +210,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
     private func runRequest() async {
         while true {
             let next: (any PeripheralConnection, (any PeripheralConnection) async -> Void)? = state { state in
-                guard let connection = state.connection, case .request(let work)? = state.commands.popFirst() else {
-                    state.isRequesting = false
+                guard let connection = state.phase.usable, case .request(let work)? = state.commands.popFirst() else {
+                    state.sending = .idle
                     return nil
                 }
                 return (connection, work)
@@ -229,7 +219,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             guard let (connection, work) = next else { return }
             await work(connection)
             let goesOn = state { state in
-                state.isRequesting = false
+                state.sending = .idle
                 return advance(&state)
             }
             signalReady()
@@ -241,19 +231,19 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     var canWriteWithoutResponse: Bool {
         state { state in
-            state.connection != nil && state.queuedWrites == 0 && !quirks.contains(.silentInBackground)
+            state.phase.usable != nil && state.queuedWrites == 0 && !quirks.contains(.silentInBackground)
                 && (state.hasWritten || !quirks.contains(.cannotSendBeforeFirstWrite))
         }
     }
 
-    /// Whether no request is under way and nothing waits.
-    var isIdle: Bool { state { !$0.isRequesting && $0.commands.isEmpty } }
+    /// Whether no request runs and no command is queued.
+    var isIdle: Bool { state { $0.sending != .requesting && $0.commands.isEmpty } }
 
     var attMTU: Int { connectedMTU ?? 23 }
     /// Nil before there is a connection.
     var connectedMTU: Int? {
         state { state in
-            state.connection.map {
+            state.phase.connection.map {
                 quirks.contains(.lateATTMTU) && state.written < CBQuirks.shortValues ? 23 : $0.attMTU
             }
         }
@@ -272,7 +262,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
     func writeWithoutResponse(_ value: Data, to id: AttributeID) {
         let bytes = [UInt8](value)
         let problem: String? = state { state in
-            guard let connection = state.connection else { return "the peripheral is not connected" }
+            guard let connection = state.phase.usable else { return "the peripheral is not connected" }
             let isShort = quirks.contains(.lateATTMTU) && state.written < CBQuirks.shortValues
             guard bytes.count <= (isShort ? 20 : connection.maximumWriteLength(.withoutResponse)) else {
                 return "\(bytes.count) bytes are more than maximumWriteValueLength(for: .withoutResponse)"
@@ -280,9 +270,9 @@ final class PeripheralSession: PeripheralConnectionEvents {
             state.hasWritten = true
             state.written = min(state.written + 1, CBQuirks.shortValues)
             if !quirks.contains(.readyOnlyAfterFullQueue) { state.owesReady = true }
-            if state.commands.isEmpty, !state.isRequesting, !state.waitsForSpace {
+            if state.commands.isEmpty, state.sending == .idle {
                 if send(bytes, to: id, on: connection) { return nil }
-                state.waitsForSpace = true
+                state.sending = .full
             }
             let most = quirks.contains(.shallowWriteQueue) ? Self.shallowQueue : Self.mostQueuedWrites
             guard state.queuedWrites < most, state.queuedBytes + bytes.count <= Self.mostQueuedBytes else {
@@ -300,7 +290,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
 
     func peripheralIsReadyToWrite() {
         let start = state { state in
-            state.waitsForSpace = false
+            if state.sending == .full { state.sending = .idle }
             return advance(&state)
         }
         if start { Task { await runRequest() } }
@@ -312,7 +302,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
     private func signalReady() {
         let isDue = state { state in
             guard quirks.isDisjoint(with: [.silentInBackground, .neverSaysReady]), state.owesReady,
-                !state.isReadyPosted, state.queuedWrites == 0, state.connection != nil
+                !state.isReadyPosted, state.queuedWrites == 0, state.phase.usable != nil
             else {
                 return false
             }
@@ -350,7 +340,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             }
             guard state.undelivered >= Self.mostUndelivered, !state.isPaused else { return }
             state.isPaused = true
-            state.connection?.setReceiving(false)
+            state.phase.connection?.setReceiving(false)
             // A pause may keep the answer away that the held values wait for.
             for id in Array(state.held.keys) { release(id, &state) }
         }
@@ -370,7 +360,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             state.undelivered -= 1
             if state.isPaused, state.undelivered <= Self.mostUndelivered / 4 {
                 state.isPaused = false
-                state.connection?.setReceiving(true)
+                state.phase.connection?.setReceiving(true)
             }
         }
     }
