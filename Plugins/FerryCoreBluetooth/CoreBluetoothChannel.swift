@@ -15,12 +15,10 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
 
     private struct State {
         var channel: CBL2CAPChannel?
-        var receiver: (any LinkReceiver)?
+        var life = ChannelLife.open(nil)
         var unsent: [UInt8] = []
         var owesReady = false
         var isPaused = false
-        var isClosing = false
-        var end: FerryError?
     }
     private let state: Locked<State>
 
@@ -37,13 +35,12 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
 
     func activate(_ receiver: any LinkReceiver) {
         let (isFirst, end) = state { state in
-            let isFirst = state.receiver == nil
-            if isFirst { state.receiver = receiver }
-            return (isFirst, state.end)
+            let isFirst = state.life.receiver == nil
+            return (isFirst, state.life.activate(receiver))
         }
         guard isFirst else { return }
         StreamThread.shared.perform { [self] in
-            if let end { return finish(end) }
+            if let end { return receiver.linkDidClose(end) }
             guard let (input, output) = streams() else { return }
             input.delegate = self
             output.delegate = self
@@ -55,15 +52,8 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
     }
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
-        guard chunk.byteCount > 0 else { throw FerryError(.emptyChunk, "An L2CAP channel carries no empty SDUs.") }
-        guard chunk.byteCount <= maximumChunkSize else {
-            throw FerryError(
-                .chunkTooLarge,
-                "\(chunk.byteCount) bytes are above \(maximumChunkSize), the most that is written at once.")
-        }
         let isFirst = try state { (state) throws(FerryError) -> Bool? in
-            if let end = state.end { throw end }
-            if state.isClosing { throw Self.closedHere }
+            try state.life.checkSending(chunk.byteCount, maximum: maximumChunkSize)
             // Two chunks ahead keep the stream busy.
             guard state.unsent.count < maximumChunkSize else {
                 state.owesReady = true
@@ -82,21 +72,15 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
     }
 
     func close() {
-        let isFirst = state { state in
-            defer { state.isClosing = true }
-            return !state.isClosing && state.end == nil
-        }
-        if isFirst { StreamThread.shared.perform { [self] in leave(tries: 100) } }
+        if state({ $0.life.close() }) { StreamThread.shared.perform { [self] in leave(tries: 100) } }
     }
 
     /// Closes once everything is written, or after a second.
     private func leave(tries: Int) {
         write()
-        guard state({ !$0.unsent.isEmpty && $0.end == nil }), tries > 0 else { return finish(Self.closedHere) }
+        guard state({ !$0.unsent.isEmpty && $0.life.end == nil }), tries > 0 else { return finish(.channelClosedHere) }
         StreamThread.shared.perform(after: 0.01) { [self] in leave(tries: tries - 1) }
     }
-
-    private static let closedHere = FerryError(.closed, "The L2CAP channel was closed by this side.")
 
     // MARK: On the thread
 
@@ -106,7 +90,7 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
         case .hasSpaceAvailable: write()
         case .endEncountered, .errorOccurred:
             read()
-            finish(FerryError(.disconnected, "The L2CAP channel was closed by the peer, or the connection has ended."))
+            finish(.channelClosedByPeer)
         default: break
         }
     }
@@ -114,11 +98,10 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
     private func read() {
         guard let (input, _) = streams() else { return }
         var buffer = [UInt8](repeating: 0, count: maximumChunkSize)
-        while state({ !$0.isPaused && $0.end == nil && $0.receiver != nil }), input.hasBytesAvailable {
+        while let receiver = state({ $0.isPaused ? nil : $0.life.receiver }), input.hasBytesAvailable {
             let count = input.read(&buffer, maxLength: buffer.count)
             guard count > 0 else { return }
-            let receiver = state { $0.receiver }
-            receiver?.linkDidReceive(buffer.span.extracting(0..<count).bytes)
+            receiver.linkDidReceive(buffer.span.extracting(0..<count).bytes)
         }
     }
 
@@ -134,20 +117,18 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
         let receiver = state { state -> (any LinkReceiver)? in
             guard state.owesReady, state.unsent.count < maximumChunkSize else { return nil }
             state.owesReady = false
-            return state.receiver
+            return state.life.receiver
         }
         receiver?.linkIsReady()
     }
 
     private func finish(_ reason: FerryError) {
-        let (channel, receiver, end) = state { state in
+        let (channel, told) = state { state in
             defer {
                 state.channel = nil
-                if state.receiver != nil { state.receiver = nil }
                 state.unsent = []
             }
-            if state.end == nil { state.end = state.isClosing ? Self.closedHere : reason }
-            return (state.channel, state.receiver, state.end ?? reason)
+            return (state.channel, state.life.end(reason))
         }
         if let channel {
             for case let stream? in [channel.inputStream as Stream?, channel.outputStream as Stream?] {
@@ -156,7 +137,7 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
                 stream.close()
             }
         }
-        receiver?.linkDidClose(end)
+        if let told { told.receiver.linkDidClose(told.reason) }
     }
 }
 

@@ -7,18 +7,27 @@ struct WritePace {
     /// What becomes of a write.
     enum Decision {
         case goes
-        /// Somebody has to look again whether there is room, if nobody does.
+        /// With `watch` the caller has to look again whether there is room; otherwise a look is due already.
         case waits(watch: Bool)
         /// The peer is to be asked, and ``proofDidEnd(allows:)`` called.
         case asks
     }
 
+    /// Whose word is taken.
+    private enum Gate {
+        /// CoreBluetooth's, which has room.
+        case open
+        /// CoreBluetooth's, which has refused first at this time.
+        case refused(at: ContinuousClock.Instant)
+        /// The peer's: the writes that may go before it is asked again.
+        case paced(left: Int)
+    }
+
     private(set) var hasWritten = false
-    /// When it was first refused; nil after there was room.
-    private var refusedAt: ContinuousClock.Instant?
+    private var gate = Gate.open
+    /// Whether a look is due. It comes also where there was room meanwhile.
     private var isWatched = false
-    /// Writes that may go before the peer is asked again; nil while CoreBluetooth's word is taken.
-    private var left: Int?
+    /// Whether the peer has not answered. It does also where there was room meanwhile.
     private var isAsking = false
 
     /// How long CoreBluetooth's word is taken for it.
@@ -32,55 +41,52 @@ struct WritePace {
     mutating func mayWrite(_ hasRoom: Bool, _ now: ContinuousClock.Instant) -> Decision {
         if hasRoom || !hasWritten {
             hasWritten = true
-            refusedAt = nil
-            left = nil
+            gate = .open
             return .goes
         }
-        if let left {
-            guard left == 0 else {
-                self.left = left - 1
-                return .goes
-            }
+        switch gate {
+        case .paced(left: 0):
             defer { isAsking = true }
             return isAsking ? .waits(watch: false) : .asks
+        case .paced(let left):
+            gate = .paced(left: left - 1)
+            return .goes
+        case .open:
+            gate = .refused(at: now)
+        case .refused: break
         }
-        if refusedAt == nil { refusedAt = now }
         defer { isWatched = true }
         return .waits(watch: !isWatched)
     }
 
-    /// CoreBluetooth has said that there is room. Whether somebody waits for that.
+    /// CoreBluetooth has said that there is room. Returns whether the owner waits for that.
     mutating func hasRoom() -> Bool {
-        defer {
-            refusedAt = nil
-            left = nil
-        }
-        return refusedAt != nil || left != nil
+        defer { gate = .open }
+        return if case .open = gate { false } else { true }
     }
 
-    /// Looks again: whether somebody is to be told, whether to look once more, and whether the peer is to be asked.
+    /// Looks again: whether the owner is to be told, whether to look once more, and whether the peer is to be asked.
     mutating func look(_ hasRoom: Bool, _ now: ContinuousClock.Instant) -> (tell: Bool, again: Bool, asks: Bool) {
         isWatched = false
-        guard let refused = refusedAt else { return (false, false, false) }
+        guard case .refused(let refusal) = gate else { return (false, false, false) }
         if hasRoom {
-            refusedAt = nil
+            gate = .open
             return (true, false, false)
         }
-        guard now - refused >= Self.patience else {
+        guard now - refusal >= Self.patience else {
             isWatched = true
             return (false, true, false)
         }
-        refusedAt = nil
-        left = 0
+        gate = .paced(left: 0)
         defer { isAsking = true }
         return (false, false, !isAsking)
     }
 
-    /// The peer has answered, or cannot be asked: so many writes may go. Whether somebody waits for that.
+    /// The peer has answered, or cannot be asked: `count` writes may go. Returns whether the owner waits for that.
     mutating func proofDidEnd(allows count: Int) -> Bool {
         isAsking = false
-        guard left != nil else { return false }
-        left = count
+        guard case .paced = gate else { return false }
+        gate = .paced(left: count)
         return true
     }
 }
