@@ -126,7 +126,7 @@ public struct LEHost: ~Copyable, Sendable {
     public internal(set) var bonds: [Bond] = [] {
         didSet {
             resolutions = ResolutionCache()
-            privacy.isDue = true
+            privacy.require(.check)
         }
     }
     var newcomers = Newcomers()
@@ -204,8 +204,8 @@ public struct LEHost: ~Copyable, Sendable {
             pending.events.append(.parametersChanged(connections[index].id, parameters))
         case .advertisingReports(let reports):
             seek(among: reports, at: now)
-            guard scanner.isWanted else { return }
-            for report in reports where scanner.peers.isEmpty || scanner.peers.contains(report.address) {
+            guard let peers = scanner.request?.peers else { return }
+            for report in reports where peers.isEmpty || peers.contains(report.address) {
                 if let whole = scanner.fragments.join(report) {
                     pending.events.append(.advertisementReceived(whole))
                 }
@@ -225,7 +225,7 @@ public struct LEHost: ~Copyable, Sendable {
     public mutating func nextPacket(into output: inout [UInt8], at now: Int64) -> Bool {
         if commands.isIdle {
             finishClosing(at: now)
-            if privacy.isDue { changeAddresses(at: now) }
+            if privacy.due != .nothing { changeAddresses(at: now) }
         }
         if let command = commands.next(at: now) {
             command.write(into: &output)

@@ -67,8 +67,8 @@ extension LEHost {
     /// Whether a value is the server's: those in the name of a bonded peer that has not proved itself are not.
     private mutating func isBelieved(_ index: Int) -> Bool {
         guard connections[index].security.isHeldBack else { return true }
-        if !connections[index].security.hasDroppedValues {
-            connections[index].security.hasDroppedValues = true
+        if connections[index].security.hold == .held {
+            connections[index].security.hold = .dropping
             let peer = connections[index].peer
             pending.events.append(
                 .diagnostic("Values of \(peer) are dropped: its keys are kept, and the link is not encrypted yet."))

@@ -15,25 +15,48 @@ struct Initiator: Sendable {
     var found: [(address: Address, peer: Address)] = []
     /// Wanted, but not part of the attempt.
     var waiting: Deque<Address> = []
-    /// The peers of the attempt under way.
-    var current: [Address] = []
-    /// Whether the attempt is by the list.
-    var usesList = false
-    /// Whether the list has brought a connection.
-    var isListProven = false
-    /// Whether an attempt is for one peer because one by the list brought none.
-    var isNextSingle = false
-    /// The attempt is being cancelled.
-    var isCancelling = false
-    /// Peers of the attempt that are not wanted any more.
-    var dropped: [Address] = []
-    var sliceEnd: Int64?
+    var attempt: Attempt?
+    var listTrust = ListTrust.untested
+
+    /// The controller's one attempt.
+    struct Attempt: Sendable {
+        /// One at least.
+        let peers: [Address]
+        let usesList: Bool
+        /// When others have their turn.
+        let sliceEnd: Int64
+        /// Peers that the application no longer wants.
+        var dropped: [Address] = []
+        var isCancelling = false
+    }
+
+    /// Whether the controller uses the list that it takes.
+    enum ListTrust: Sendable, Equatable {
+        case untested
+        /// An attempt by the list brought no connection: the next one is for one peer.
+        case doubted
+        /// It has brought a connection.
+        case proven
+
+        /// An attempt has brought a connection.
+        mutating func attemptDidSucceed(usedList: Bool) {
+            if usedList { self = .proven } else if self == .doubted { self = .untested }
+        }
+
+        /// An attempt's time is over.
+        mutating func attemptDidExpire(usedList: Bool) {
+            if self != .proven { self = usedList ? .doubted : .untested }
+        }
+    }
+
+    var current: [Address] { attempt?.peers ?? [] }
+    var usesList: Bool { attempt?.usesList ?? false }
 
     var deadline: Int64? {
-        guard !current.isEmpty, !isCancelling else { return nil }
-        // Who was heard under an address may have changed it since.
-        let isFound = current.contains { address in found.contains { $0.address == address } }
-        return !waiting.isEmpty || isFound || usesList && !isListProven ? sliceEnd : nil
+        guard let attempt, !attempt.isCancelling else { return nil }
+        // A peer that was heard under an address may have changed it since.
+        let isFound = attempt.peers.contains { address in found.contains { $0.address == address } }
+        return !waiting.isEmpty || isFound || attempt.usesList && listTrust != .proven ? attempt.sliceEnd : nil
     }
 
     /// What the application calls the peer with this address, which is not sought any more.
@@ -44,12 +67,8 @@ struct Initiator: Sendable {
 
     /// The attempt is over; gives those of its peers that are still wanted, and those that are not.
     mutating func end() -> (wanted: [Address], dropped: [Address]) {
-        let outcome = (current.filter { !dropped.contains($0) }, current.filter { dropped.contains($0) })
-        current = []
-        dropped = []
-        usesList = false
-        isCancelling = false
-        return outcome
+        guard let attempt = attempt.take() else { return ([], []) }
+        return (attempt.peers.filter { !attempt.dropped.contains($0) }, attempt.dropped)
     }
 
     mutating func controllerWasReset() {
@@ -59,8 +78,7 @@ struct Initiator: Sendable {
             sought.append(peer)
         }
         found = []
-        isListProven = false
-        isNextSingle = false
+        listTrust = .untested
     }
 }
 
@@ -85,16 +103,14 @@ extension LEHost {
         // The controller resolves to the identity, whatever the application calls the peer.
         let target = resolve(peer)
         if initiator.current.contains(target) {
-            guard let place = initiator.dropped.firstIndex(of: target) else { return false }
-            initiator.dropped.remove(at: place)
+            guard let place = initiator.attempt?.dropped.firstIndex(of: target) else { return false }
+            initiator.attempt?.dropped.remove(at: place)
             return true
         }
         guard !initiator.waiting.contains(target) else { return false }
         wait(for: target, calledBy: peer)
         // The list must not change while an attempt goes by it, so a new attempt takes the newcomer in.
-        if !initiator.current.isEmpty, !initiator.isNextSingle, initiator.current.count < usableListSize {
-            cancelAttempt(at: now)
-        }
+        if initiator.listTrust != .doubted, initiator.current.count < usableListSize { cancelAttempt(at: now) }
         reconcileInitiator(at: now)
         return true
     }
@@ -116,8 +132,8 @@ extension LEHost {
         if let index = initiator.waiting.firstIndex(of: peer) {
             initiator.waiting.remove(at: index)
             pending.events.append(.connectionFailed(peer: initiator.name(of: peer), .unknownConnection))
-        } else if initiator.current.contains(peer), !initiator.dropped.contains(peer) {
-            initiator.dropped.append(peer)
+        } else if let attempt = initiator.attempt, attempt.peers.contains(peer), !attempt.dropped.contains(peer) {
+            initiator.attempt?.dropped.append(peer)
             cancelAttempt(at: now)
         }
     }
@@ -133,18 +149,19 @@ extension LEHost {
     public func peer(of id: ConnectionID) -> Address? { index(id).map { connections[$0].peer } }
 
     /// Peers that an attempt by the list may have: none while a scan goes by it.
-    private var usableListSize: Int { scanner.usesList ? 0 : controller.filterAcceptListSize }
+    private var usableListSize: Int { scanner.air.usesList ? 0 : controller.filterAcceptListSize }
 
     mutating func reconcileInitiator(at now: Int64) {
-        guard state == .ready, initiator.current.isEmpty, !initiator.waiting.isEmpty, !privacy.isHeld else { return }
+        guard state == .ready, initiator.attempt == nil, !initiator.waiting.isEmpty, !privacy.isHeld else { return }
         let size = usableListSize
-        initiator.usesList = initiator.waiting.count > 1 && size > 1 && !initiator.isNextSingle
-        let count = initiator.usesList ? min(size, initiator.waiting.count) : 1
-        initiator.current = Array(initiator.waiting.prefix(count))
+        let usesList = initiator.waiting.count > 1 && size > 1 && initiator.listTrust != .doubted
+        let count = usesList ? min(size, initiator.waiting.count) : 1
+        let attempt = Initiator.Attempt(
+            peers: Array(initiator.waiting.prefix(count)), usesList: usesList, sliceEnd: now + Initiator.slice)
         initiator.waiting.removeFirst(count)
-        initiator.sliceEnd = now + Initiator.slice
-        if initiator.usesList { fillFilterAcceptList(initiator.current, at: now) }
-        createConnection(at: now)
+        initiator.attempt = attempt
+        if usesList { fillFilterAcceptList(attempt.peers, at: now) }
+        createConnection(attempt, at: now)
     }
 
     /// Puts peers in the controller's list, in place of those that are there (Vol 4, Part E, 7.8.15 and 7.8.16).
@@ -165,17 +182,16 @@ extension LEHost {
         pending.events.append(
             .diagnostic("The controller's filter accept list cannot be used: \(status). Peers are tried in turn."))
         if initiator.usesList { cancelAttempt(at: now) }
-        if scanner.usesList { scanner.needsRestart = true }
+        if scanner.air.usesList { scanner.needsRestart = true }
         reconcileScanning(at: now)
     }
 
-    private mutating func createConnection(at now: Int64) {
-        guard let first = initiator.current.first else { return }
+    private mutating func createConnection(_ attempt: Initiator.Attempt, at now: Int64) {
         let interval = configuration.connectionInterval
         let isExtended = controller.usesExtendedAdvertising
         let usesCodedPHY = usesCodedPHY
-        let policy: UInt8 = initiator.usesList ? 1 : 0
-        let peer = initiator.usesList ? Address(0, .public) : first
+        let policy: UInt8 = attempt.usesList ? 1 : 0
+        let peer = attempt.usesList ? Address(0, .public) : attempt.peers[0]
         commands.enqueue(
             HCICommand(isExtended ? .leExtendedCreateConnection : .leCreateConnection, for: .connect) {
                 // Own address random; listening all the time, in windows of 60 ms, with two physical layers in turns.
@@ -202,25 +218,26 @@ extension LEHost {
 
     mutating func rotateInitiator(at now: Int64) {
         guard let deadline = initiator.deadline, deadline <= now else { return }
-        initiator.isNextSingle = initiator.usesList && !initiator.isListProven
+        initiator.listTrust.attemptDidExpire(usedList: initiator.usesList)
         cancelAttempt(at: now)
     }
 
     mutating func cancelAttempt(at now: Int64) {
-        guard !initiator.isCancelling else { return }
-        initiator.isCancelling = true
+        guard initiator.attempt?.isCancelling == false else { return }
+        initiator.attempt?.isCancelling = true
         commands.enqueue(HCICommand(.leCreateConnectionCancel, for: .cancelConnect), at: now)
     }
 
     mutating func connectCommandDidFail(_ status: HCIErrorCode, at now: Int64) {
-        for peer in initiator.end().0 {
+        let (wanted, dropped) = initiator.end()
+        for peer in wanted + dropped {
             pending.events.append(.connectionFailed(peer: initiator.name(of: peer), status))
         }
         reconcileInitiator(at: now)
     }
 
     /// Nothing to cancel: the connection was made in the same moment, or the attempt has failed.
-    mutating func cancelCommandDidFail(at now: Int64) { initiator.isCancelling = false }
+    mutating func cancelCommandDidFail(at now: Int64) { initiator.attempt?.isCancelling = false }
 
     mutating func connectionDidComplete(_ event: LEConnectionComplete, at now: Int64) {
         guard event.status == 0 else {
@@ -243,8 +260,7 @@ extension LEHost {
             let peer = isAwaited ? event.peer : resolve(event.peer)
             if isAwaited || !cancelledAttemptDidSucceed(peer, at: now) { attemptDidSucceed(peer, at: now) }
         } else {
-            // A connection ends the advertising that it came from (Vol 4, Part E, 7.8.9, 7.8.56).
-            if advertiser.changing == nil { advertiser.applied = nil }
+            advertiser.air.centralDidConnect()
             reconcileAdvertising(at: now)
             if let preferred = configuration.preferredParameters, preferred.isValid {
                 connections[connections.count - 1].parameterDeadline = now + Self.peripheralPause
@@ -254,8 +270,7 @@ extension LEHost {
     }
 
     private mutating func attemptDidEnd(_ status: HCIErrorCode, at now: Int64) {
-        guard !initiator.current.isEmpty else { return }
-        let wasCancelled = initiator.isCancelling
+        guard let wasCancelled = initiator.attempt?.isCancelling else { return }
         let (wanted, dropped) = initiator.end()
         for peer in dropped { pending.events.append(.connectionFailed(peer: initiator.name(of: peer), status)) }
         if wasCancelled {
@@ -277,8 +292,7 @@ extension LEHost {
     /// The attempt has brought a connection; whoever else it was for is tried again.
     private mutating func attemptDidSucceed(_ peer: Address, at now: Int64) {
         let usedList = initiator.usesList
-        if usedList { initiator.isListProven = true }
-        initiator.isNextSingle = false
+        initiator.listTrust.attemptDidSucceed(usedList: usedList)
         let (wanted, dropped) = initiator.end()
         for lost in dropped where lost != peer {
             pending.events.append(.connectionFailed(peer: initiator.name(of: lost), .unknownConnection))
@@ -318,11 +332,11 @@ extension LEHost {
             }
         }
         // Nothing is said to a bonded peer, nor believed of it, before it has proved that it is the one.
-        if usableBond(index) != nil, beginSecurity(index, at: now), connections[index].security.bondInUse != nil {
-            connections[index].security.isHeldBack = true
+        if usableBond(index) != nil, beginSecurity(index, at: now), connections[index].security.encryption.bond != nil {
+            connections[index].security.hold = .held
         } else if let bond = bond(index), canPair, !isStrongEnough(bond) {
             guard beginSecurity(index, at: now) else { return refuseWeakBond(index, at: now) }
-            connections[index].security.isHeldBack = true
+            connections[index].security.hold = .held
         } else {
             beginATT(index, at: now)
         }

@@ -118,7 +118,7 @@ extension LEHost {
         }
         remember(connection)
         pending.events.append(.disconnected(connection.id, reason))
-        advertiser.isPaused = false
+        advertiser.wish.resume()
         reconcileAdvertising(at: now)
     }
 }

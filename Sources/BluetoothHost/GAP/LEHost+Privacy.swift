@@ -38,35 +38,77 @@ struct Privacy: Sendable {
     var former: Address?
     /// When the address is to be another.
     var rotationDeadline: Int64?
-    var isRotationDue = false
-    /// Whether it is to be seen whether anything has to change.
-    var isDue = true
-    /// Nothing begins on the air before this time, or before the change is over.
-    var heldUntil: Int64?
+    private(set) var due = Due.check
+    var change = Change.none
     /// What the controller's resolving list holds.
     var listed: [Entry] = []
     /// Whether the controller has been seen to resolve an address. There are some that take a list and do not use it.
     var isListProven = false
-    /// Commands of a change that have not been answered.
-    var outstanding = 0
-    /// The first error that the list met in this change.
-    var listError: HCIErrorCode?
+
+    /// What is to be looked at as soon as the controller can be asked.
+    enum Due: Int, Sendable {
+        case nothing
+        /// Whether the resolving list is that of the bonds.
+        case check
+        /// The same, and the address is to be another.
+        case rotation
+    }
+
+    /// A change of the address or the list. While there is one, nothing begins on the air.
+    enum Change: Sendable, Equatable {
+        case none
+        /// Waits until nothing is on the air, and at most until then.
+        case silencing(until: Int64)
+        /// So many commands have not been answered; the list has met this first error.
+        case commanding(outstanding: Int, listError: HCIErrorCode?)
+
+        enum Outcome: Sendable { case done, listFailed(HCIErrorCode) }
+
+        mutating func commandWasSent() {
+            if case .commanding(let outstanding, let error) = self {
+                self = .commanding(outstanding: outstanding + 1, listError: error)
+            } else {
+                self = .commanding(outstanding: 1, listError: nil)
+            }
+        }
+
+        /// Returns the outcome with the last answer.
+        mutating func commandDidEnd(listError: HCIErrorCode?) -> Outcome? {
+            guard case .commanding(let outstanding, let former) = self else { return nil }
+            let error = former ?? listError
+            guard outstanding == 1 else {
+                self = .commanding(outstanding: outstanding - 1, listError: error)
+                return nil
+            }
+            self = .none
+            return error.map { .listFailed($0) } ?? .done
+        }
+    }
 
     /// How long everything may take to fall silent, in nanoseconds.
     static let patience: Int64 = 5_000_000_000
 
     /// Whether nothing may begin on the air.
-    var isHeld: Bool { heldUntil != nil }
+    var isHeld: Bool { change != .none }
 
-    var deadline: Int64? { [rotationDeadline, outstanding == 0 ? heldUntil : nil].compactMap(\.self).min() }
+    var deadline: Int64? {
+        guard case .silencing(let until) = change else { return rotationDeadline }
+        return min(rotationDeadline ?? .max, until)
+    }
+
+    mutating func require(_ due: Due) { if due.rawValue > self.due.rawValue { self.due = due } }
+
+    /// Returns what was due, which is done from here on.
+    mutating func takeDue() -> Due {
+        defer { due = .nothing }
+        return due
+    }
 
     mutating func controllerWasReset() {
         listed = []
         isListProven = false
-        outstanding = 0
-        listError = nil
-        heldUntil = nil
-        isDue = true
+        change = .none
+        require(.check)
         former = nil
     }
 }
@@ -102,13 +144,11 @@ extension LEHost {
     mutating func expirePrivacy(at now: Int64) {
         if (privacy.rotationDeadline ?? .max) <= now {
             beginRotation(at: now)
-            privacy.isRotationDue = true
-            privacy.isDue = true
+            privacy.require(.rotation)
         }
-        guard privacy.outstanding == 0, (privacy.heldUntil ?? .max) <= now else { return }
+        guard case .silencing(let until) = privacy.change, until <= now else { return }
         pending.events.append(.diagnostic("The controller does not fall silent; addresses stay as they are."))
-        privacy.isDue = false
-        privacy.isRotationDue = false
+        _ = privacy.takeDue()
         resumeOnAir(at: now)
     }
 
@@ -135,38 +175,36 @@ extension LEHost {
 
     /// Lets what is due happen, once nothing is on the air.
     mutating func changeAddresses(at now: Int64) {
-        guard privacy.isDue, state == .ready, privacy.outstanding == 0 else { return }
+        if case .commanding = privacy.change { return }
+        guard privacy.due != .nothing, state == .ready else { return }
         let entries = resolvable
-        guard privacy.isRotationDue || entries != privacy.listed else {
-            privacy.isDue = false
+        guard privacy.due == .rotation || entries != privacy.listed else {
+            _ = privacy.takeDue()
             return resumeOnAir(at: now)
         }
         if !privacy.isHeld {
-            privacy.heldUntil = now + Privacy.patience
+            privacy.change = .silencing(until: now + Privacy.patience)
             reconcileAdvertising(at: now)
             reconcileScanning(at: now)
-            if !initiator.current.isEmpty { cancelAttempt(at: now) }
+            cancelAttempt(at: now)
         }
         guard isQuiet else { return }
-        privacy.isDue = false
-        if privacy.isRotationDue, let address = Self.makePrivateAddress(configuration) {
+        if privacy.takeDue() == .rotation, let address = Self.makePrivateAddress(configuration) {
             enqueue(.leSetRandomAddress, for: .privateAddress(address), at: now) { $0 += address.bytes }
         }
-        privacy.isRotationDue = false
         if entries != privacy.listed { fillResolvingList(entries, at: now) }
-        if privacy.outstanding == 0 { resumeOnAir(at: now) }
+        if case .silencing = privacy.change { resumeOnAir(at: now) }
     }
 
     /// Whether the controller neither advertises nor scans nor connects, nor is about to.
     private var isQuiet: Bool {
-        advertiser.applied == nil && advertiser.changing == nil && !scanner.isOn && scanner.changing == nil
-            && initiator.current.isEmpty
+        advertiser.air == .off && scanner.air == .off && initiator.attempt == nil
     }
 
     private mutating func enqueue(
         _ opcode: Opcode, for purpose: CommandPurpose, at now: Int64, _ build: (inout [UInt8]) -> Void = { _ in }
     ) {
-        privacy.outstanding += 1
+        privacy.change.commandWasSent()
         commands.enqueue(HCICommand(opcode, for: purpose, build), at: now)
     }
 
@@ -194,7 +232,7 @@ extension LEHost {
     }
 
     mutating func privacyCommandDidEnd(_ purpose: CommandPurpose, _ status: HCIErrorCode, at now: Int64) {
-        privacy.outstanding -= 1
+        var listError: HCIErrorCode?
         if case .privateAddress(let address) = purpose {
             if status == .success {
                 privacy.former = privacy.address
@@ -203,11 +241,11 @@ extension LEHost {
             } else {
                 pending.events.append(.diagnostic("The controller does not take another address: \(status)."))
             }
-        } else if status != .success, privacy.listError == nil {
-            privacy.listError = status
+        } else if status != .success {
+            listError = status
         }
-        guard privacy.outstanding == 0 else { return }
-        if let error = privacy.listError.take() {
+        guard let outcome = privacy.change.commandDidEnd(listError: listError) else { return }
+        if case .listFailed(let error) = outcome {
             pending.events.append(
                 .diagnostic("The controller's resolving list cannot be used: \(error). The host resolves addresses."))
             controller.resolvingListSize = 0
@@ -218,7 +256,7 @@ extension LEHost {
     }
 
     private mutating func resumeOnAir(at now: Int64) {
-        privacy.heldUntil = nil
+        privacy.change = .none
         reconcileAdvertising(at: now)
         reconcileScanning(at: now)
         reconcileInitiator(at: now)

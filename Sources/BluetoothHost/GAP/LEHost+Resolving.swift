@@ -33,7 +33,7 @@ extension LEHost {
     /// Listens for a peer under whatever address; the attempt to connect follows when it is heard.
     mutating func seek(_ peer: Address, at now: Int64) {
         initiator.sought.append(peer)
-        if scanner.usesList { scanner.needsRestart = true }
+        if scanner.air.usesList { scanner.needsRestart = true }
         reconcileScanning(at: now)
     }
 

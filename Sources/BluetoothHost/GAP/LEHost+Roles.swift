@@ -28,48 +28,153 @@ public struct AdvertisingPayload: Sendable, Hashable {
     }
 }
 
-/// Keeps what is on the air in step with what is wanted. Changes are one series of commands at a time, so a wish that
-/// changes often cannot pile commands up.
+/// Keeps the controller's advertising in step with the application's wish. Changes are one series of commands at a time, so a
+/// wish that changes often cannot pile commands up.
 struct Advertiser: Sendable {
-    var wanted: AdvertisingPayload?
-    var applied: AdvertisingPayload?
-    /// What the series under way is to bring about, and the first error it met.
-    var changing: (payload: AdvertisingPayload?, error: HCIErrorCode?)?
-    /// A full controller would not go on advertising beside its connections: tried again when one ends.
-    var isPaused = false
-    var hasStarted = false
+    var wish = AdvertisingWish.none
+    var air = AdvertisingState.off
     /// Whether the controller's advertising set is one of extended packets; nil for none.
     var isSetExtended: Bool?
     var generation: UInt32 = 0
 
     mutating func controllerWasReset() {
-        applied = nil
-        changing = nil
-        isPaused = false
+        air = .off
+        wish.resume()
         isSetExtended = nil
         generation &+= 1
     }
 }
 
+/// The advertisement that the application asked for last.
+enum AdvertisingWish: Sendable, Equatable {
+    case none
+    /// The application has not been told of its start.
+    case starting(AdvertisingPayload)
+    case started(AdvertisingPayload)
+    /// A full controller would not go on advertising beside its connections: tried again when one ends.
+    case paused(AdvertisingPayload)
+
+    var payload: AdvertisingPayload? {
+        switch self {
+        case .none: nil
+        case .starting(let payload), .started(let payload), .paused(let payload): payload
+        }
+    }
+
+    /// A payload is on the air. Returns whether the application is told: once for each wish.
+    mutating func didStart(_ payload: AdvertisingPayload) -> Bool {
+        guard self == .starting(payload) else { return false }
+        self = .started(payload)
+        return true
+    }
+
+    /// A payload could not be put on the air. Returns whether the application is told: not of one that it no longer wants, nor
+    /// of one that has been on the air and can wait for a connection's end.
+    mutating func didFail(_ payload: AdvertisingPayload, besideConnections: Bool) -> Bool {
+        switch self {
+        case .started(payload) where besideConnections:
+            self = .paused(payload)
+            return false
+        case .starting(payload), .started(payload):
+            self = .none
+            return true
+        case .none, .starting, .started, .paused: return false
+        }
+    }
+
+    /// The controller may have room again.
+    mutating func resume() { if case .paused(let payload) = self { self = .started(payload) } }
+}
+
+/// What the controller advertises.
+enum AdvertisingState: Sendable, Equatable {
+    case off
+    case on(AdvertisingPayload)
+    /// A series of commands runs, and has met this first error.
+    case changing(to: AdvertisingPayload?, error: HCIErrorCode?)
+
+    var isChanging: Bool { if case .changing = self { true } else { false } }
+    var payload: AdvertisingPayload? { if case .on(let payload) = self { payload } else { nil } }
+
+    /// A command of the series has ended. Returns the outcome of the series with its last one.
+    mutating func commandDidEnd(
+        _ status: HCIErrorCode, isLast: Bool
+    ) -> (payload: AdvertisingPayload?, error: HCIErrorCode?)? {
+        guard case .changing(let payload, let former) = self else { return nil }
+        let error = former ?? (status == .success ? nil : status)
+        guard isLast else {
+            self = .changing(to: payload, error: error)
+            return nil
+        }
+        self = if let payload, error == nil { .on(payload) } else { .off }
+        return (payload, error)
+    }
+
+    /// A central's connection ends the advertising that it came from (Vol 4, Part E, 7.8.9, 7.8.56).
+    mutating func centralDidConnect() { if case .on = self { self = .off } }
+}
+
 /// The same for scanning.
 struct Scanner: Sendable {
-    var isWanted = false
-    var isActive = true
-    /// Whom to listen to; empty for everyone.
-    var peers: Set<Address> = []
-    var isOn = false
-    /// Whether the scan goes by the controller's filter accept list.
-    var usesList = false
-    /// Whether the series under way ends with the scan on, and the first error it met.
-    var changing: (isOn: Bool, error: HCIErrorCode?)?
+    struct Request: Sendable, Equatable {
+        var isActive = true
+        /// The advertisers to report; empty for all.
+        var peers: Set<Address> = []
+    }
+
+    /// What the application asked for; nil for no scan.
+    var request: Request?
+    var air = ScanState.off
+    /// Whether the scan is to begin anew, with other parameters.
     var needsRestart = false
     var fragments = ReportFragments()
 
+    /// A scan for sought peers alone is active.
+    var parameters: Request { request ?? Request() }
+
     mutating func controllerWasReset() {
         fragments = ReportFragments()
-        isOn = false
-        usesList = false
-        changing = nil
+        air = .off
+    }
+}
+
+/// What the controller does about scanning; whether by its filter accept list, and the first error of a series of commands.
+enum ScanState: Sendable, Equatable {
+    case off
+    case starting(usesList: Bool, error: HCIErrorCode?)
+    case on(usesList: Bool)
+    case stopping(usesList: Bool)
+
+    var isChanging: Bool {
+        switch self {
+        case .off, .on: false
+        case .starting, .stopping: true
+        }
+    }
+
+    var usesList: Bool {
+        switch self {
+        case .off: false
+        case .starting(let usesList, _), .on(let usesList), .stopping(let usesList): usesList
+        }
+    }
+
+    /// A command of the series has ended. Returns the error of a scan that did not start, with its last command.
+    mutating func commandDidEnd(_ status: HCIErrorCode, isLast: Bool) -> HCIErrorCode? {
+        switch self {
+        case .starting(let usesList, let former):
+            let error = former ?? (status == .success ? nil : status)
+            guard isLast else {
+                self = .starting(usesList: usesList, error: error)
+                return nil
+            }
+            self = error == nil ? .on(usesList: usesList) : .off
+            return error
+        case .stopping:
+            if isLast { self = .off }
+            return nil
+        case .off, .on: return nil
+        }
     }
 }
 
@@ -83,11 +188,8 @@ extension LEHost {
     /// - Returns: false when it is too long; nothing has changed then.
     public mutating func advertise(_ payload: AdvertisingPayload?, at now: Int64) -> Bool {
         if let payload, !payload.isWithinLimits { return false }
-        advertiser.wanted = payload
-        advertiser.isPaused = false
-        advertiser.hasStarted = false
-        if payload != nil, payload == advertiser.applied, advertiser.changing == nil {
-            advertiser.hasStarted = true
+        advertiser.wish = payload.map { .starting($0) } ?? .none
+        if let current = advertiser.air.payload, advertiser.wish.didStart(current) {
             pending.events.append(.advertisingStarted)
         }
         reconcileAdvertising(at: now)
@@ -95,16 +197,17 @@ extension LEHost {
     }
 
     mutating func reconcileAdvertising(at now: Int64) {
-        guard state == .ready, advertiser.changing == nil, !advertiser.isPaused else { return }
-        let wanted = privacy.isHeld ? nil : advertiser.wanted
-        guard wanted != advertiser.applied else { return }
+        guard state == .ready, !advertiser.air.isChanging else { return }
+        if case .paused = advertiser.wish { return }
+        let wanted = privacy.isHeld ? nil : advertiser.wish.payload
+        guard wanted != advertiser.air.payload else { return }
         guard wanted?.isExtended != true || controller.usesExtendedAdvertising else {
-            advertiser.wanted = nil
+            advertiser.wish = .none
             pending.events.append(.advertisingFailed(.unsupportedFeature))
             return reconcileAdvertising(at: now)
         }
         advertiser.generation &+= 1
-        if advertiser.applied != nil {
+        if case .on = advertiser.air {
             let stop =
                 controller.usesExtendedAdvertising ? Opcode.leSetExtendedAdvertisingEnable : .leSetAdvertisingEnable
             let isLast = wanted == nil
@@ -122,8 +225,7 @@ extension LEHost {
                 enqueueLegacyAdvertising(wanted, at: now)
             }
         }
-        advertiser.applied = nil
-        advertiser.changing = (wanted, nil)
+        advertiser.air = .changing(to: wanted, error: nil)
     }
 
     private mutating func enqueueAdvertising(
@@ -190,34 +292,20 @@ extension LEHost {
     mutating func advertisingCommandDidEnd(
         generation: UInt32, isLast: Bool, _ status: HCIErrorCode, at now: Int64
     ) {
-        guard generation == advertiser.generation, let series = advertiser.changing else { return }
-        let error = series.error ?? (status == .success ? nil : status)
-        advertiser.changing = (series.payload, error)
-        guard isLast else { return }
-        advertiser.changing = nil
-        if let payload = series.payload {
-            if let error {
-                advertisingDidFail(error, of: payload)
-            } else {
-                advertiser.applied = payload
-                privacy.former = nil
-                if payload == advertiser.wanted, !advertiser.hasStarted {
-                    advertiser.hasStarted = true
-                    pending.events.append(.advertisingStarted)
-                }
+        guard generation == advertiser.generation,
+            let outcome = advertiser.air.commandDidEnd(status, isLast: isLast)
+        else { return }
+        switch outcome {
+        case (nil, _): break
+        case (let payload?, nil):
+            privacy.former = nil
+            if advertiser.wish.didStart(payload) { pending.events.append(.advertisingStarted) }
+        case (let payload?, let error?):
+            if advertiser.wish.didFail(payload, besideConnections: !connections.isEmpty) {
+                pending.events.append(.advertisingFailed(error))
             }
         }
         reconcileAdvertising(at: now)
-    }
-
-    private mutating func advertisingDidFail(_ error: HCIErrorCode, of payload: AdvertisingPayload) {
-        guard payload == advertiser.wanted else { return }
-        if advertiser.hasStarted, !connections.isEmpty {
-            advertiser.isPaused = true
-        } else {
-            advertiser.wanted = nil
-            pending.events.append(.advertisingFailed(error))
-        }
     }
 }
 
@@ -232,34 +320,35 @@ extension LEHost {
     public mutating func scan(
         _ isWanted: Bool, isActive: Bool = true, peers: Set<Address> = [], at now: Int64
     ) {
-        scanner.isWanted = isWanted
-        scanner.needsRestart = isWanted && (isActive != scanner.isActive || peers != scanner.peers)
-        scanner.isActive = isActive
-        scanner.peers = peers
+        let request = Scanner.Request(isActive: isActive, peers: peers)
+        scanner.needsRestart = isWanted && request != scanner.parameters
+        scanner.request = isWanted ? request : nil
         reconcileScanning(at: now)
     }
 
     mutating func reconcileScanning(at now: Int64) {
-        guard state == .ready, scanner.changing == nil else { return }
-        let isWanted = (scanner.isWanted || !initiator.sought.isEmpty) && !privacy.isHeld
-        guard isWanted || scanner.isOn, isWanted != scanner.isOn || scanner.needsRestart else { return }
+        guard state == .ready, !scanner.air.isChanging else { return }
+        let isWanted = (scanner.request != nil || !initiator.sought.isEmpty) && !privacy.isHeld
+        let isOn = scanner.air != .off
+        guard isWanted || isOn, isWanted != isOn || scanner.needsRestart else { return }
         let isExtended = controller.usesExtendedAdvertising
         let enable = isExtended ? Opcode.leSetExtendedScanEnable : .leSetScanEnable
-        if scanner.isOn {
+        scanner.needsRestart = false
+        if isOn {
             commands.enqueue(
                 HCICommand(enable, for: .scanning(isLast: true)) { $0 += isExtended ? [0, 0, 0, 0, 0, 0] : [0, 0] },
                 at: now)
-            scanner.changing = (false, nil)
-            scanner.needsRestart = false
+            scanner.air = .stopping(usesList: scanner.air.usesList)
             return
         }
-        scanner.usesList =
-            initiator.sought.isEmpty && !scanner.peers.isEmpty
-            && scanner.peers.count <= controller.filterAcceptListSize && !initiator.usesList
-        if scanner.usesList { fillFilterAcceptList(Array(scanner.peers), at: now) }
-        let type: UInt8 = scanner.isActive ? 1 : 0
+        let parameters = scanner.parameters
+        let usesList =
+            initiator.sought.isEmpty && !parameters.peers.isEmpty
+            && parameters.peers.count <= controller.filterAcceptListSize && !initiator.usesList
+        if usesList { fillFilterAcceptList(Array(parameters.peers), at: now) }
+        let type: UInt8 = parameters.isActive ? 1 : 0
         let usesCodedPHY = usesCodedPHY
-        let policy: UInt8 = scanner.usesList ? 1 : 0
+        let policy: UInt8 = usesList ? 1 : 0
         commands.enqueue(
             HCICommand(
                 isExtended ? .leSetExtendedScanParameters : .leSetScanParameters, for: .scanning(isLast: false)
@@ -276,24 +365,14 @@ extension LEHost {
         commands.enqueue(
             HCICommand(enable, for: .scanning(isLast: true)) { $0 += isExtended ? [1, 0, 0, 0, 0, 0] : [1, 0] },
             at: now)
-        scanner.changing = (true, nil)
-        scanner.needsRestart = false
+        scanner.air = .starting(usesList: usesList, error: nil)
     }
 
     mutating func scanCommandDidEnd(isLast: Bool, _ status: HCIErrorCode, at now: Int64) {
-        guard let series = scanner.changing else { return }
-        let error = series.error ?? (status == .success ? nil : status)
-        scanner.changing = (series.isOn, error)
-        guard isLast else { return }
-        scanner.changing = nil
-        scanner.isOn = series.isOn && error == nil
-        if !scanner.isOn { scanner.usesList = false }
-        if let error, series.isOn {
+        guard scanner.air.isChanging else { return }
+        if let error = scanner.air.commandDidEnd(status, isLast: isLast) {
             seekingDidFail(error)
-            if scanner.isWanted {
-                scanner.isWanted = false
-                pending.events.append(.scanFailed(error))
-            }
+            if scanner.request.take() != nil { pending.events.append(.scanFailed(error)) }
         }
         reconcileScanning(at: now)
     }

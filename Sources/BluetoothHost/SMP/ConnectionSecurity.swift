@@ -24,29 +24,46 @@ struct ConnectionSecurity: Sendable {
     var isDead = false
     /// The key of the pairing under way, for the controller's question.
     var pairingKey: [UInt8]?
-    /// The bond whose key encryption was started with.
-    var bondInUse: Bond?
-    /// What a change of the link's encryption would follow from.
     var encryption = Cause.none
     /// Whether encryption was asked of the controller, as central.
-    var isEncrypting: Bool { encryption == .asked }
-    /// Whether ATT and channels wait for a bonded server to prove who it is, or to pair anew where its keys are weaker than is
-    /// demanded now: until the link is encrypted anybody may answer in its name (BLESA).
-    var isHeldBack = false
-    /// Whether it has been said that values of such a server were dropped.
-    var hasDroppedValues = false
+    var isEncrypting: Bool { if case .asked = encryption { true } else { false } }
+    var hold = Hold.none
+    var isHeldBack: Bool { hold != .none }
     /// Whether an ATT request waits for the link to be secure.
     var isAwaited = false
     /// Channels to open once the link is secure.
     var channels: [(psm: UInt16, operation: OperationID)] = []
 
-    /// What may lead to an encrypted link. A controller that tells of one without any is not believed.
+    /// What may lead to an encrypted link, with the bond whose key is used; nil for the key of the pairing under way. A controller
+    /// that tells of an encrypted link without any cause is not believed.
     enum Cause: Sendable {
         case none
         /// This side has asked for it, as central.
-        case asked
+        case asked(Bond?)
         /// This side has given the key that the controller asked for, as peripheral.
-        case keyGiven
+        case keyGiven(Bond?)
+
+        var bond: Bond? {
+            switch self {
+            case .none: nil
+            case .asked(let bond), .keyGiven(let bond): bond
+            }
+        }
+
+        /// Returns the cause, which has led to an outcome.
+        mutating func take() -> Cause {
+            defer { self = .none }
+            return self
+        }
+    }
+
+    /// Whether ATT and channels wait for a bonded server to prove who it is, or to pair anew where its keys are weaker than is
+    /// demanded now: until the link is encrypted anybody may answer in its name (BLESA).
+    enum Hold: Sendable {
+        case none
+        case held
+        /// The application has been told that values of the server are dropped.
+        case dropping
     }
 
     /// Whether something is under way that ends with an encrypted link or a failure.

@@ -5,10 +5,10 @@ import DequeModule
 
 extension LEHost {
     mutating func startEncryption(
-        _ index: Int, _ key: [UInt8], _ diversifier: UInt16, _ random: UInt64, at now: Int64
+        _ index: Int, _ key: [UInt8], _ diversifier: UInt16, _ random: UInt64, of bond: Bond? = nil, at now: Int64
     ) {
         let handle = connections[index].handle
-        connections[index].security.encryption = .asked
+        connections[index].security.encryption = .asked(bond)
         connections[index].security.deadline = now + ConnectionSecurity.timeout
         commands.enqueue(
             HCICommand(.leEnableEncryption, for: .encrypt(connection: handle)) {
@@ -32,20 +32,17 @@ extension LEHost {
     /// The controller asks a peripheral for the key that the central encrypts with.
     mutating func longTermKeyWasRequested(_ handle: UInt16, random: UInt64, diversifier: UInt16, at now: Int64) {
         guard let index = index(handle: handle) else { return }
-        var key: [UInt8]?
-        connections[index].security.bondInUse = nil
-        connections[index].security.encryption = .none
+        let key: [UInt8]
         if random == 0, diversifier == 0, let current = connections[index].security.pairingKey {
+            connections[index].security.encryption = .keyGiven(nil)
             key = current
         } else if let bond = usableBond(index), bond.random == random, bond.diversifier == diversifier {
-            connections[index].security.bondInUse = bond
+            connections[index].security.encryption = .keyGiven(bond)
             key = bond.longTermKey
+        } else {
+            connections[index].security.encryption = .none
+            return reply(.leLongTermKeyRequestNegativeReply, at: now) { $0.append(u16: handle) }
         }
-        guard let key else {
-            reply(.leLongTermKeyRequestNegativeReply, at: now) { $0.append(u16: handle) }
-            return
-        }
-        connections[index].security.encryption = .keyGiven
         reply(.leLongTermKeyRequestReply, at: now) {
             $0.append(u16: handle)
             $0 += key.reversed()
@@ -55,20 +52,20 @@ extension LEHost {
     /// Encryption Change, or Encryption Key Refresh Complete.
     mutating func encryptionDidChange(_ handle: UInt16, _ status: HCIErrorCode, isEnabled: Bool, at now: Int64) {
         guard let index = index(handle: handle) else { return }
+        let cause = connections[index].security.encryption.take()
         // That a link is encrypted no more is acted on in any case.
-        guard connections[index].security.encryption != .none || status == .success && !isEnabled else {
+        if case .none = cause, status != .success || isEnabled {
             pending.events.append(
                 .diagnostic(
                     "The controller tells of an encryption of the link to \(connections[index].peer) that nothing has led to; "
                         + "it is ignored."))
             return
         }
-        connections[index].security.encryption = .none
-        guard status == .success else { return encryptionDidFail(index, status, at: now) }
+        guard status == .success else { return encryptionDidFail(index, status, cause.bond, at: now) }
         guard isEnabled else {
             // Nothing on an LE link does that; whatever was secret would go in the clear from here on.
             connections[index].security.link = LinkSecurity()
-            securityDidFail(index, .notEncrypted(status), at: now)
+            securityDidFail(index, .notEncrypted(status), with: cause.bond, at: now)
             return abort(index, "its link is not encrypted any more", reason: .authenticationFailure, at: now)
         }
         connections[index].security.isEncrypted = true
@@ -80,7 +77,7 @@ extension LEHost {
         } else {
             var link = LinkSecurity()
             link.isEncrypted = true
-            if let bond = connections[index].security.bondInUse {
+            if let bond = cause.bond {
                 link.isAuthenticated = bond.isAuthenticated
                 link.isSecureConnections = bond.isSecureConnections
                 link.isBonded = true
@@ -94,16 +91,14 @@ extension LEHost {
 
     mutating func encryptCommandDidFail(_ handle: UInt16, _ status: HCIErrorCode, at now: Int64) {
         guard let index = index(handle: handle) else { return }
-        connections[index].security.encryption = .none
-        encryptionDidFail(index, status, at: now)
+        encryptionDidFail(index, status, connections[index].security.encryption.take().bond, at: now)
     }
 
-    /// Who has not the key of a bond is not the peer, or has lost it: nothing is said to it in the clear, and the application
-    /// is told, for it alone can know which of the two it is (Vol 3, Part C, 10.3.2).
-    private mutating func encryptionDidFail(_ index: Int, _ status: HCIErrorCode, at now: Int64) {
-        let isStranger = connections[index].isCentral && connections[index].security.bondInUse != nil
-        securityDidFail(index, .notEncrypted(status), at: now)
-        guard isStranger else { return }
+    /// A device without the key of a bond is another, or the peer has lost the key: nothing is said to it in the clear, and the
+    /// application is told, for it alone can know which of the two it is (Vol 3, Part C, 10.3.2).
+    private mutating func encryptionDidFail(_ index: Int, _ status: HCIErrorCode, _ bond: Bond?, at now: Int64) {
+        securityDidFail(index, .notEncrypted(status), with: bond, at: now)
+        guard connections[index].isCentral, bond != nil else { return }
         abort(
             index, "it does not have the key that is kept for it. It has lost it, or is somebody else",
             reason: .authenticationFailure, at: now)
@@ -113,8 +108,8 @@ extension LEHost {
         guard (connections[index].security.deadline ?? .max) <= now else { return }
         connections[index].security.deadline = nil
         if connections[index].security.isEncrypting {
-            connections[index].security.encryption = .none
-            return encryptionDidFail(index, .linkLayerResponseTimeout, at: now)
+            let bond = connections[index].security.encryption.take().bond
+            return encryptionDidFail(index, .linkLayerResponseTimeout, bond, at: now)
         }
         // A central may ignore a request for security; a peer that stops in the middle may not go on.
         if connections[index].security.pairing != nil {
@@ -142,7 +137,6 @@ extension LEHost {
         connections[index].security.pairing = nil
         connections[index].security.question = nil
         connections[index].security.pairingKey = nil
-        connections[index].security.bondInUse = nil
         connections[index].security.deadline = nil
     }
 
@@ -153,7 +147,7 @@ extension LEHost {
         pending.events.append(.secured(connections[index].id, isAuthenticated: link.isAuthenticated))
         connections[index].security.isAwaited = false
         if connections[index].security.isHeldBack {
-            connections[index].security.isHeldBack = false
+            connections[index].security.hold = .none
             beginATT(index, at: now)
         }
         let waiting = connections[index].security.channels
@@ -163,8 +157,11 @@ extension LEHost {
         pumpProcedures(index, at: now)
     }
 
-    mutating func securityDidFail(_ index: Int, _ failure: PairingFailure, at now: Int64) {
-        let isNewKeyAwaited = connections[index].security.isHeldBack && connections[index].security.bondInUse == nil
+    /// - Parameter bond: whose key did not encrypt the link; nil where a pairing failed.
+    mutating func securityDidFail(
+        _ index: Int, _ failure: PairingFailure, with bond: Bond? = nil, at now: Int64
+    ) {
+        let isNewKeyAwaited = connections[index].security.isHeldBack && bond == nil
         endSecurity(index)
         pending.events.append(.pairingFailed(connections[index].id, failure))
         let waiting = connections[index].security.channels

@@ -52,8 +52,7 @@ extension LEHost {
             return true
         }
         if !connections[index].security.isEncrypted, let bond = usableBond(index) {
-            startEncryption(index, bond.longTermKey, bond.diversifier, bond.random, at: now)
-            connections[index].security.bondInUse = bond
+            startEncryption(index, bond.longTermKey, bond.diversifier, bond.random, of: bond, at: now)
             return true
         }
         guard !mustWait(index, at: now) else {
