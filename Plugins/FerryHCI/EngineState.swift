@@ -12,14 +12,11 @@
         var batch = EventBatch()
         var output: [UInt8] = []
         var capture: CaptureFile?
-        var channel: (any Channel)?
-        /// Keeps the event loop reachable once the channel is gone.
-        var lastChannel: (any Channel)?
+        var line = Line.none
         var isPumpScheduled = false
         /// When the pump ran last or was scheduled.
         var now: Int64 = 0
-        var timer: Scheduled<Void>?
-        var timerDeadline: Int64?
+        var timer: (scheduled: Scheduled<Void>, deadline: Int64)?
         var startWaiters: [Waiter<Void>] = []
         var wasReady = false
         /// Whether only open roles keep the channel.
@@ -30,8 +27,7 @@
         var lastOwner: UInt64 = 0
         var peripherals = OpenRoles<PeripheralOwner>()
         var centrals = OpenRoles<CentralOwner>()
-        var advertisingOwner: UInt64?
-        var advertisingWaiter: Waiter<Void>?
+        var advertising = Advertising.off
 
         /// By the addresses that last, where they are known.
         var peers = PeerTable<Address>()
@@ -46,7 +42,7 @@
         var signalStrengths: [ConnectionID: [Waiter<Int>]] = [:]
         var channels: [CreditChannelID: HCIL2CAPChannel] = [:]
         var requests = HeldRequests<ServerRequestID>()
-        /// What is in the file beside the bonds.
+        /// The content of the file beside the bonds.
         var storedPeers = KnownPeers()
         /// Whether it will be written soon.
         var isStoringPeers = false
@@ -54,6 +50,50 @@
         init(_ name: String, _ host: consuming LEHost) {
             self.name = name
             self.host = host
+        }
+
+        /// The NIO channel to the controller.
+        enum Line {
+            case none
+            case open(any Channel)
+            /// Keeps the event loop reachable.
+            case lost(any Channel)
+        }
+
+        var channel: (any Channel)? { if case .open(let channel) = line { channel } else { nil } }
+
+        /// Which role advertises: one at a time.
+        enum Advertising {
+            case off
+            case starting(owner: UInt64, Waiter<Void>)
+            case on(owner: UInt64)
+
+            var owner: UInt64? {
+                switch self {
+                case .off: nil
+                case .starting(let owner, _), .on(let owner): owner
+                }
+            }
+
+            /// Returns the waiter of an advertisement that gives way to another one.
+            mutating func start(_ owner: UInt64, _ waiter: Waiter<Void>) -> Waiter<Void>? {
+                let former: Waiter<Void>? = if case .starting(_, let former) = self { former } else { nil }
+                self = .starting(owner: owner, waiter)
+                return former
+            }
+
+            /// It is on the air. Returns the waiter to tell.
+            mutating func didStart() -> Waiter<Void>? {
+                guard case .starting(let owner, let waiter) = self else { return nil }
+                self = .on(owner: owner)
+                return waiter
+            }
+
+            /// It has ended. Returns what it was.
+            mutating func end() -> Advertising {
+                defer { self = .off }
+                return self
+            }
         }
 
         enum Operation {
@@ -78,7 +118,7 @@
             var scan: Scan<Address>?
         }
 
-        /// What has been heard of a peer last.
+        /// The last advertisement of a peer.
         struct Heard {
             var advertisement: [UInt8] = []
             var scanResponse: [UInt8] = []
@@ -112,7 +152,7 @@
                 self.isCentral = isCentral
             }
 
-            /// Whether somebody here has subscribed to a characteristic, or has ended its subscription.
+            /// Whether an owner here has subscribed to a characteristic, or has ended its subscription.
             func isClaimed(_ handle: UInt16) -> Bool { claimed.contains(handle) }
 
             mutating func keep(_ handle: UInt16, _ value: [UInt8]) {
@@ -136,7 +176,7 @@
         }
 
         /// The name of a peer: the same for one address while it is in use, and among the last that were; for a bonded peer
-        /// the same whatever private address it uses.
+        /// the same under all its private addresses.
         mutating func peerID(_ address: Address) -> PeerID {
             let lasting = host.resolve(address)
             if let known = peers.name(of: lasting) { return known }

@@ -5,12 +5,12 @@
     import Synchronization
 
     extension HCIEngine {
-        /// Tells those whom an event concerns. On the event loop, without the lock.
+        /// Reports an event to the owners that it concerns. On the event loop, without the lock.
         func dispatch(_ event: HostEvent, _ batch: EventBatch) {
             switch event {
             case .stateChanged(let host): stateDidChange(host)
             case .diagnostic(let text): note(text)
-            case .advertisingStarted: state.withLock { $0.advertisingWaiter.take() }?.resume(.success(()))
+            case .advertisingStarted: state.withLock { $0.advertising.didStart() }?.resume(.success(()))
             case .advertisingFailed(let code): advertisingDidFail(code)
             case .scanFailed:
                 state.withLock { $0.centrals.update { $0.scan = nil } }
@@ -106,10 +106,12 @@
 
         private func advertisingDidFail(_ code: HCIErrorCode) {
             let error = BluetoothError(.advertisingFailed, "The controller refuses to advertise: \(code).")
-            let (waiter, owner) = state.withLock { state in
-                (state.advertisingWaiter.take(), state.advertisingOwner.take().flatMap { state.peripherals[$0] })
+            switch state.withLock({ $0.advertising.end() }) {
+            case .off: break
+            case .starting(_, let waiter): waiter.resume(.failure(error))
+            case .on(let owner):
+                state.withLock { $0.peripherals[owner] }?.events.peripheralDidStopAdvertising(error)
             }
-            if let waiter { waiter.resume(.failure(error)) } else { owner?.events.peripheralDidStopAdvertising(error) }
         }
 
         // MARK: Connections
@@ -123,10 +125,10 @@
             for wait in waits {
                 let connection = HCIConnection(self, id, wait.peripheral, owner: wait.role, wait.events)
                 state.withLock { $0.links[id]?.owners.append(connection) }
-                // Nobody waits for it any more.
+                // The caller was cancelled meanwhile.
                 if !wait.waiter.complete(.success(connection)) { connection.leave(silently: true) }
             }
-            // Nobody asked for it, as after an attempt that the controller goes on with although it has cancelled it.
+            // No caller asked for it, as after an attempt that the controller goes on with although it has cancelled it.
             if isCentral, waits.isEmpty { try? change { state, now in state.disconnect(id, at: now) } }
         }
 
@@ -138,7 +140,7 @@
                 let central = state.central(id)
                 let link = state.links.removeValue(forKey: id)
                 let error = BluetoothError(reason, isWanted: link?.isEnding == true)
-                // With the link's removal, so that nobody finds it gone and not the reason.
+                // With the link's removal, so that no caller finds it gone without the reason.
                 for owner in link?.owners ?? [] { owner.willDisconnect(error) }
                 let owners = Set(link?.subscriptions.values.map { $0 } ?? [])
                 state.requests.connectionDidEnd(UInt64(id.rawValue))

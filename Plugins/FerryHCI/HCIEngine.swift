@@ -58,8 +58,10 @@
 
         /// Calls `body` on the event loop, between events.
         func deliver(_ body: @escaping @Sendable () -> Void) {
-            let channel = state.withLock { $0.channel ?? $0.lastChannel }
-            channel?.eventLoop.execute(body)
+            switch state.withLock({ $0.line }) {
+            case .open(let channel), .lost(let channel): channel.eventLoop.execute(body)
+            case .none: break
+            }
         }
 
         func waitUntilReady() async throws(BluetoothError) {
@@ -98,7 +100,7 @@
             channel?.close(promise: nil)
         }
 
-        /// Nobody refers to the adapter any more: closes once no role is open.
+        /// The last reference to the adapter is gone: closes once no role is open.
         func abandon() {
             state.withLock { $0.isAbandoned = true }
             closeIfUnused()
@@ -113,8 +115,7 @@
 
         func channelDidOpen(_ channel: any Channel) {
             state.withLock { state in
-                state.channel = channel
-                state.lastChannel = channel
+                state.line = .open(channel)
                 state.isPumpScheduled = true
                 state.host.start(at: Self.now)
             }
@@ -123,8 +124,8 @@
 
         func channelDidClose(_ why: String) {
             state.withLock { state in
-                guard state.channel != nil else { return }
-                state.channel = nil
+                guard let channel = state.channel else { return }
+                state.line = .lost(channel)
                 let cause = state.isClosing ? "this side has closed the channel" : why
                 state.host.controllerWasLost("\(name): \(cause)", at: Self.now)
             }
@@ -157,7 +158,7 @@
             }
         }
 
-        /// Sends what can be sent and delivers what has happened, until nothing is left.
+        /// Sends packets and delivers events, until none is left.
         private func pump() {
             repeat {
                 let (channel, bytes, complaint) = state.withLock { state -> ((any Channel)?, ByteBuffer?, String?) in
@@ -185,7 +186,7 @@
             armTimer()
         }
 
-        /// Delivers what has happened; returns whether there was anything, for it may have led to more.
+        /// Delivers events; returns whether there was one, for it may have led to more.
         @discardableResult
         private func deliverEvents() -> Bool {
             var batch = EventBatch()
@@ -203,14 +204,14 @@
             state.withLock { state in
                 state.isPumpScheduled = false
                 guard let loop = state.channel?.eventLoop, let deadline = state.host.deadline,
-                    deadline < state.timerDeadline ?? .max
+                    deadline < state.timer?.deadline ?? .max
                 else { return }
-                state.timer?.cancel()
-                state.timerDeadline = deadline
-                state.timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(clamping: deadline))) {
-                    self.state.withLock { $0.timerDeadline = nil }
+                state.timer?.scheduled.cancel()
+                let scheduled = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(clamping: deadline))) {
+                    self.state.withLock { $0.timer = nil }
                     self.pump()
                 }
+                state.timer = (scheduled, deadline)
             }
         }
     }

@@ -98,16 +98,15 @@
             let budget: AdvertisingBudget = advertisement.isExtended ? .extended : .legacy
             let report = advertisement.fitted(to: budget)
             let payload = try Self.payload(advertisement, try report.encoded(for: budget))
-            let (former, isTaken) = try engine.change { [id] state, now throws(BluetoothError) in
+            let (former, isTaken) = try engine.change {
+                [id] state, now throws(BluetoothError) -> (Waiter<Void>?, Bool) in
                 _ = try state.peripherals.required(id)
                 try state.requirePower()
-                guard state.advertisingOwner ?? id == id else {
+                guard state.advertising.owner ?? id == id else {
                     throw BluetoothError(.advertisingFailed, "Another role of this adapter is advertising.")
                 }
-                let former = state.advertisingWaiter
-                state.advertisingOwner = id
-                state.advertisingWaiter = waiter
-                return (former, state.host.advertise(payload, at: now))
+                guard state.host.advertise(payload, at: now) else { return (nil, false) }
+                return (state.advertising.start(id, waiter), true)
             }
             former?.resume(
                 .failure(BluetoothError(.advertisingFailed, "Another advertisement took this one's place.")))
@@ -134,10 +133,10 @@
 
         func stopAdvertising() {
             let waiter = try? engine.change { [id] state, now -> Waiter<Void>? in
-                guard state.advertisingOwner == id else { return nil }
-                state.advertisingOwner = nil
+                guard state.advertising.owner == id else { return nil }
                 _ = state.host.advertise(nil, at: now)
-                return state.advertisingWaiter.take()
+                guard case .starting(_, let waiter) = state.advertising.end() else { return nil }
+                return waiter
             }
             waiter?.resume(
                 .failure(BluetoothError(.advertisingFailed, "Advertising was stopped before it had begun.")))
