@@ -115,10 +115,10 @@ public struct LEHost: ~Copyable, Sendable {
 
     var database = AttributeDatabase()
     var serviceChangedHandle: UInt16 = 0
-    /// The hash of the services as they are, once somebody has asked for it.
+    /// The hash of the present services, once a client has asked for it.
     var databaseHash: [UInt8]?
     var rememberedClients: [RememberedClient] = []
-    /// What has been found on peers.
+    /// Attributes that were found on peers.
     var discoveries = DiscoveryCache()
     /// PSMs on which channels are taken, and whether they need an encrypted link.
     var listeners: [UInt16: Bool] = [:]
@@ -258,7 +258,7 @@ public struct LEHost: ~Copyable, Sendable {
         }
     }
 
-    /// Lets whatever is overdue end.
+    /// Ends overdue requests, commands and connections.
     public mutating func wake(at now: Int64) {
         if let deadline = commands.deadline, deadline <= now, !commands.extend(at: now) {
             if let command = commands.giveUp(at: now) { return optionalCommandDidFail(command, at: now) }

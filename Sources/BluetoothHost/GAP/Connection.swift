@@ -37,9 +37,7 @@ struct Connection: Sendable {
     var procedures: Deque<ClientProcedure> = []
     /// The enhanced bearer by which the first of them asks; nil for the fixed channel.
     var requestBearer: UInt32?
-    var isExchangingMTU = false
-    /// When the outstanding request is given up, if there is one.
-    var requestDeadline: Int64?
+    var request = OutstandingRequest.none
     var watch = ServerWatch()
 
     // MARK: GATT server
@@ -48,13 +46,11 @@ struct Connection: Sendable {
     var bearer = ServerBearer()
     /// The others.
     var shelf: [ServerBearer] = []
-    var indicationDeadline: Int64?
+    var indication = OpenIndication.none
     var clientFeatures: ClientFeatures = []
     var awareness = ChangeAwareness.aware
     /// Services that the client is still to be told of.
     var changedServices: ClosedRange<UInt16>?
-    /// Whether the indication that waits for its confirmation is Service Changed.
-    var indicatesServiceChanged = false
 
     // MARK: Ending
     var closing: Closing? { didSet { isLeaving = closing?.isCommandSent == true } }
@@ -65,6 +61,50 @@ struct Connection: Sendable {
         let reason: HCIErrorCode
         var isCommandSent: Bool
         var deadline: Int64
+    }
+
+    /// The one request that the client may have open (Core Specification 5.4, Vol 3, Part F, 3.3.2), and when the connection is
+    /// given up over it.
+    enum OutstandingRequest: Equatable {
+        case none
+        case exchangeMTU(deadline: Int64)
+        /// Of the first procedure.
+        case procedure(deadline: Int64)
+
+        var deadline: Int64? {
+            switch self {
+            case .none: nil
+            case .exchangeMTU(let deadline), .procedure(let deadline): deadline
+            }
+        }
+
+        /// Returns what was outstanding, which is no more.
+        mutating func take() -> OutstandingRequest {
+            defer { self = .none }
+            return self
+        }
+    }
+
+    /// The one indication that the server may have open (3.3.2), and when the connection is given up over it.
+    enum OpenIndication: Equatable {
+        case none
+        case value(deadline: Int64)
+        case serviceChanged(deadline: Int64)
+
+        var deadline: Int64? {
+            switch self {
+            case .none: nil
+            case .value(let deadline), .serviceChanged(let deadline): deadline
+            }
+        }
+
+        var isServiceChanged: Bool { if case .serviceChanged = self { true } else { false } }
+
+        /// Returns what was open, which is confirmed.
+        mutating func take() -> OpenIndication {
+            defer { self = .none }
+            return self
+        }
     }
 
     /// A signalling request that waits for its response.
@@ -97,7 +137,7 @@ struct Connection: Sendable {
         parameters = event.parameters
     }
 
-    /// The earliest thing this connection waits for.
+    /// The earliest deadline of this connection.
     ///
     /// Mutating, as ``hasRoom(for:limit:)`` is.
     var deadline: Int64? {
@@ -107,8 +147,8 @@ struct Connection: Sendable {
             var earliest = Int64.max
             if let deadline = security.deadline { earliest = min(earliest, deadline) }
             if let parameterDeadline { earliest = min(earliest, parameterDeadline) }
-            if let requestDeadline { earliest = min(earliest, requestDeadline) }
-            if let indicationDeadline { earliest = min(earliest, indicationDeadline) }
+            if let deadline = request.deadline { earliest = min(earliest, deadline) }
+            if let deadline = indication.deadline { earliest = min(earliest, deadline) }
             for request in signalRequests { earliest = min(earliest, request.deadline) }
             for place in channels.indices { earliest = min(earliest, channels[place].drainDeadline ?? .max) }
             return earliest == .max ? nil : earliest
@@ -126,7 +166,7 @@ struct Connection: Sendable {
         return taken
     }
 
-    /// A number for this side's end of a new channel. They go round, so that what is late of an ended channel does not meet a
+    /// A number for this side's end of a new channel. They go round, so that a late frame of an ended channel does not meet a
     /// new one.
     mutating func takeChannel() -> UInt16? {
         for _ in ChannelID.dynamic {
@@ -149,7 +189,7 @@ struct Connection: Sendable {
         }
     }
 
-    /// Whether a value of so many bytes may be queued, within `limit` bytes of queue.
+    /// Whether a value of `count` bytes may be queued, within `limit` bytes of queue.
     ///
     /// Mutating, as a method that is not would be called with a copy of the connection, for each value.
     mutating func hasRoom(for count: Int, limit: Int) -> Bool {

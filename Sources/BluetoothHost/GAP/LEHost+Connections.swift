@@ -1,9 +1,9 @@
-// Connections from the first moment to the last, whoever made them.
+// Connections from the first moment to the last, as central and as peripheral.
 
 import DequeModule
 
 extension LEHost {
-    /// Ends a connection once what is queued has left, or after 1 s. ``HostEvent/disconnected(_:_:)`` follows.
+    /// Ends a connection once its queue has left, or after 1 s. ``HostEvent/disconnected(_:_:)`` follows.
     public mutating func disconnect(_ id: ConnectionID, at now: Int64) {
         guard let index = index(id), connections[index].closing == nil else { return }
         connections[index].closing = Connection.Closing(
@@ -55,20 +55,20 @@ extension LEHost {
             }, at: now)
     }
 
-    /// Something that a connection waited for did not come in time.
+    /// A deadline of a connection has passed.
     mutating func expire(_ index: Int, at now: Int64) {
         if let closing = connections[index].closing {
             if !closing.isCommandSent, closing.deadline <= now { sendDisconnect(index, at: now) }
             return
         }
-        if (connections[index].requestDeadline ?? .max) <= now {
+        if (connections[index].request.deadline ?? .max) <= now {
             let isWhole = (connections[index].procedures.first?.deadline ?? .max) <= now
             abort(
                 index,
                 isWhole
                     ? "it did not come to the end of what it was asked within \(ATT.procedureTimeout / 1_000_000_000) s"
                     : "it did not answer an ATT request within 30 s", at: now)
-        } else if (connections[index].indicationDeadline ?? .max) <= now {
+        } else if (connections[index].indication.deadline ?? .max) <= now {
             abort(index, "it did not confirm an indication within 30 s", at: now)
         } else {
             expireSecurity(index, at: now)
@@ -77,7 +77,7 @@ extension LEHost {
         }
     }
 
-    /// A connection is over: whatever waits for it is told.
+    /// A connection has ended: reports that, and fails its pending requests.
     mutating func connectionDidEnd(_ handle: UInt16, _ reason: HCIErrorCode, at now: Int64) {
         guard let index = index(handle: handle) else { return }
         let connection = connections.remove(at: index)

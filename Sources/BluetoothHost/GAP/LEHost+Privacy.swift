@@ -7,7 +7,7 @@ public struct PrivacyOptions: Sendable {
     static let rotations: ClosedRange<Int64> = 1_000_000_000...3_600_000_000_000
 
     /// The identity resolving key, 16 bytes, most significant octet first. Peers that bond are given it, and know the host by
-    /// it under whatever address, so it has to last as long as their keys.
+    /// it under each of its addresses, so it has to last as long as their keys.
     public var resolvingKey: [UInt8]
     /// How long an address serves, in nanoseconds: 1 s to 1 h. Default 15 minutes (Vol 3, Part C, Appendix A).
     public var rotation: Int64 = 900_000_000_000
@@ -45,7 +45,7 @@ struct Privacy: Sendable {
     /// Whether the controller has been seen to resolve an address. There are some that take a list and do not use it.
     var isListProven = false
 
-    /// What is to be looked at as soon as the controller can be asked.
+    /// The work that waits until the controller can be asked.
     enum Due: Int, Sendable {
         case nothing
         /// Whether the resolving list is that of the bonds.
@@ -59,7 +59,7 @@ struct Privacy: Sendable {
         case none
         /// Waits until nothing is on the air, and at most until then.
         case silencing(until: Int64)
-        /// So many commands have not been answered; the list has met this first error.
+        /// `outstanding` commands have not been answered. `listError`: the first error of the list.
         case commanding(outstanding: Int, listError: HCIErrorCode?)
 
         enum Outcome: Sendable { case done, listFailed(HCIErrorCode) }
@@ -98,7 +98,7 @@ struct Privacy: Sendable {
 
     mutating func require(_ due: Due) { if due.rawValue > self.due.rawValue { self.due = due } }
 
-    /// Returns what was due, which is done from here on.
+    /// Returns the work that was due, and clears it.
     mutating func takeDue() -> Due {
         defer { due = .nothing }
         return due
@@ -152,7 +152,7 @@ extension LEHost {
         resumeOnAir(at: now)
     }
 
-    /// Whether the controller connects to a peer under whatever address by the key that it was given.
+    /// Whether the controller connects to a peer under all its private addresses, by the key that it was given.
     func isResolvedByController(_ identity: Address) -> Bool {
         privacy.isListProven && privacy.listed.contains { $0.identity == identity }
     }
@@ -173,7 +173,7 @@ extension LEHost {
         return Array(entries.suffix(controller.resolvingListSize))
     }
 
-    /// Lets what is due happen, once nothing is on the air.
+    /// Does the due work, once nothing is on the air.
     mutating func changeAddresses(at now: Int64) {
         if case .commanding = privacy.change { return }
         guard privacy.due != .nothing, state == .ready else { return }
@@ -260,5 +260,67 @@ extension LEHost {
         reconcileAdvertising(at: now)
         reconcileScanning(at: now)
         reconcileInitiator(at: now)
+    }
+}
+
+// Peers whose addresses change: known again by the keys that they gave when they paired (Core Specification 5.4, Vol 3,
+// Part C, 10.7 and 10.8). The host resolves by itself, with every controller; where the controller has shown that it does so
+// too, peers are connected to without being heard first.
+
+/// Which private addresses belong to whom, as far as it has been found out. An address is heard again and again, and to try
+/// all keys each time would cost more than the rest of a report.
+struct ResolutionCache: Sendable {
+    /// Addresses that are remembered; beyond that it begins anew, for anybody can make up more.
+    static let limit = 512
+    var lasting: [Address: Address] = [:]
+}
+
+extension LEHost {
+    /// The address by which a peer is known for as long as there is a bond: its identity address for a private one that a
+    /// bond's key resolves, the address itself otherwise. A claim, as every address is; ``LinkSecurity/isBonded`` proves it.
+    public mutating func resolve(_ address: Address) -> Address {
+        guard address.isResolvable || bonds.contains(where: { $0.peer == address }) else { return address }
+        if let known = resolutions.lasting[address] { return known }
+        let lasting = bond(with: address)?.lastingAddress ?? address
+        if resolutions.lasting.count >= ResolutionCache.limit { resolutions = ResolutionCache() }
+        resolutions.lasting[address] = lasting
+        return lasting
+    }
+
+    // MARK: Connecting
+
+    /// Whether a peer has to be heard before it can be connected to, for it may have another address by now.
+    func hasToBeSought(_ peer: Address) -> Bool {
+        guard let bond = bond(with: peer), bond.identityResolvingKey != nil else { return false }
+        return !isResolvedByController(bond.lastingAddress)
+    }
+
+    /// Listens for a peer under all its addresses; the attempt to connect follows when it is heard.
+    mutating func seek(_ peer: Address, at now: Int64) {
+        initiator.sought.append(peer)
+        if scanner.air.usesList { scanner.needsRestart = true }
+        reconcileScanning(at: now)
+    }
+
+    /// Looks for the sought peers among advertisements.
+    mutating func seek(among reports: [AdvertisingReport], at now: Int64) {
+        guard !initiator.sought.isEmpty else { return }
+        for report in reports where report.isConnectable && !report.isScanResponse {
+            if report.isResolved { controllerDidResolve() }
+            let lasting = resolve(report.address)
+            let sought = initiator.sought
+            guard let place = sought.firstIndex(where: { resolve($0) == lasting }) else { continue }
+            let peer = initiator.sought.remove(at: place)
+            initiator.found.append((report.address, peer))
+            initiator.waiting.append(report.address)
+        }
+        reconcileScanning(at: now)
+        reconcileInitiator(at: now)
+    }
+
+    /// No peer can be sought: the controller does not scan.
+    mutating func seekingDidFail(_ status: HCIErrorCode) {
+        for peer in initiator.sought { pending.events.append(.connectionFailed(peer: peer, status)) }
+        initiator.sought = []
     }
 }

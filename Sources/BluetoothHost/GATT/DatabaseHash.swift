@@ -104,14 +104,14 @@ extension LEHost {
 
     /// Tells those who send values that there is a client again that takes them.
     private mutating func wake(_ index: Int) {
-        guard connections[index].wantsReady, connections[index].indicationDeadline == nil else { return }
+        guard connections[index].wantsReady, connections[index].indication == .none else { return }
         connections[index].wantsReady = false
         pending.events.append(.readyToSend(connections[index].id))
     }
 
     // MARK: Service Changed
 
-    /// The services within `range` are others now: nobody knows them yet, and clients that asked for it are told.
+    /// The services within `range` are others now: no client knows them yet, and clients that asked for it are told.
     mutating func servicesDidChange(_ range: ClosedRange<UInt16>, at now: Int64) {
         databaseHash = nil
         for index in connections.indices {
@@ -131,11 +131,10 @@ extension LEHost {
     /// Service Changed is an indication, so it waits for the one before it to be confirmed.
     private mutating func tellServicesChanged(_ index: Int, at now: Int64) {
         guard let range = connections[index].changedServices, connections[index].closing == nil,
-            connections[index].indicationDeadline == nil, wantsServiceChanged(connections[index])
+            connections[index].indication == .none, wantsServiceChanged(connections[index])
         else { return }
         connections[index].changedServices = nil
-        connections[index].indicatesServiceChanged = true
-        connections[index].indicationDeadline = now + ATT.transactionTimeout
+        connections[index].indication = .serviceChanged(deadline: now + ATT.transactionTimeout)
         var value: [UInt8] = []
         value.append(u16: range.lowerBound)
         value.append(u16: range.upperBound)
@@ -143,9 +142,11 @@ extension LEHost {
     }
 
     /// An indication was confirmed: the client knows, and what changed since is next.
-    mutating func indicationWasConfirmed(_ index: Int, at now: Int64) {
-        if connections[index].indicatesServiceChanged {
-            connections[index].indicatesServiceChanged = false
+    mutating func confirmationDidArrive(_ index: Int, at now: Int64) {
+        switch connections[index].indication.take() {
+        case .none: return
+        case .value: break
+        case .serviceChanged:
             if connections[index].changedServices == nil { connections[index].awareness = .aware }
         }
         tellServicesChanged(index, at: now)

@@ -40,7 +40,7 @@ extension LEHost {
     }
 
     mutating func pumpProcedures(_ index: Int, at now: Int64) {
-        guard connections[index].requestDeadline == nil, !connections[index].procedures.isEmpty,
+        guard connections[index].request == .none, !connections[index].procedures.isEmpty,
             !connections[index].security.isAwaited, !connections[index].security.isHeldBack
         else { return }
         answerFromCache(index, at: now)
@@ -50,7 +50,7 @@ extension LEHost {
         connections[index].procedures[0].isSentEncrypted = connections[index].security.isEncrypted
         let end = connections[index].procedures[0].deadline ?? now + ATT.procedureTimeout
         connections[index].procedures[0].deadline = end
-        connections[index].requestDeadline = min(now + ATT.transactionTimeout, end)
+        connections[index].request = .procedure(deadline: min(now + ATT.transactionTimeout, end))
         sendRequest(index, request, at: now)
     }
 
@@ -109,5 +109,171 @@ extension LEHost {
     mutating func finish(_ index: Int, _ id: UInt64, _ result: Result<ClientResult, ClientFailure>, at now: Int64) {
         if connections[index].watch.procedure == id { return watchDidAnswer(index, result, at: now) }
         pending.events.append(.completed(OperationID(rawValue: id), connections[index].id, result))
+    }
+}
+
+// What the client does of its own with a server's Generic Attribute service (Core Specification 5.4, Vol 3, Part G, 7): it
+// reads the Database Hash, says what it understands, and asks to be told when services change.
+
+/// How far that is.
+struct ServerWatch: Sendable {
+    enum Step: Sendable, Equatable {
+        case hash
+        case service
+        case characteristics
+        case serverFeatures
+        case features
+        case configuration(UInt16)
+    }
+
+    var step: Step?
+    /// The procedure that the step waits for.
+    var procedure: UInt64?
+    /// The Service Changed characteristic, once the server is to indicate it.
+    var serviceChanged: UInt16?
+    var characteristics: [DiscoveredCharacteristic] = []
+    /// Whether the server takes enhanced bearers, and none has been asked for.
+    var takesBearers = false
+    /// Whose entry in the cache holds for this connection, if one does.
+    var cached: Address?
+}
+
+extension LEHost {
+    /// Bits of Client Supported Features.
+    private var ownFeatures: ClientFeatures {
+        let all: ClientFeatures = [.robustCaching, .enhancedBearers, .multipleNotifications]
+        return configuration.usesEnhancedBearers ? all : all.subtracting(.enhancedBearers)
+    }
+
+    /// Begins, before anything that the application asks.
+    mutating func watchServer(_ index: Int, at now: Int64) {
+        if connections[index].security.link.isBonded {
+            connections[index].watch.serviceChanged = discoveries.serviceChanged(of: lastingAddress(index))
+        }
+        ask(index, .hash, .readByType(1...0xFFFF, .databaseHash))
+        pumpProcedures(index, at: now)
+    }
+
+    private mutating func ask(_ index: Int, _ step: ServerWatch.Step, _ request: ClientRequest) {
+        let id = makeID()
+        connections[index].watch.step = step
+        connections[index].watch.procedure = id
+        connections[index].procedures.prepend(ClientProcedure(request, id: id))
+    }
+
+    /// Goes on with the answer to a step. What a server does not have is passed over.
+    mutating func watchDidAnswer(_ index: Int, _ result: Result<ClientResult, ClientFailure>, at now: Int64) {
+        let step = connections[index].watch.step
+        connections[index].watch.step = nil
+        connections[index].watch.procedure = nil
+        // Once this side has said that it uses them.
+        defer { if connections[index].watch.step == nil { openBearer(index, at: now) } }
+        switch (step, result) {
+        case (.hash, _):
+            if case .success(.value(let hash)) = result, hash.count == 16 { useCache(index, hash: hash) }
+            ask(index, .service, .services(.genericAttribute))
+        case (.service, .success(.services(let found))) where !found.isEmpty:
+            ask(index, .characteristics, .characteristics(in: found[0].handles))
+        case (.characteristics, .success(.characteristics(let found))):
+            connections[index].watch.characteristics = found
+            if configuration.usesEnhancedBearers,
+                let features = found.first(where: { $0.uuid == .serverSupportedFeatures && $0.properties & 0x02 != 0 })
+            {
+                ask(index, .serverFeatures, .read(features.value))
+            } else {
+                tellFeatures(index)
+            }
+        case (.serverFeatures, let result):
+            if case .success(.value(let features)) = result, let first = features.first, first & 0x01 != 0 {
+                connections[index].watch.takesBearers = true
+            }
+            tellFeatures(index)
+        case (.features, _): configureServiceChanged(index)
+        case (.configuration(let handle), .success(.done)):
+            connections[index].watch.serviceChanged = handle
+            useBond(index)
+            if let address = connections[index].watch.cached { discoveries.setServiceChanged(handle, of: address) }
+        default: break
+        }
+    }
+
+    private mutating func tellFeatures(_ index: Int) {
+        let features = connections[index].watch.characteristics.first {
+            $0.uuid == .clientSupportedFeatures && $0.properties & 0x08 != 0
+        }
+        guard let features else { return configureServiceChanged(index) }
+        ask(index, .features, .write(features.value, [ownFeatures.rawValue]))
+    }
+
+    private mutating func configureServiceChanged(_ index: Int) {
+        guard let changed = connections[index].watch.characteristics.first(where: { $0.uuid == .serviceChanged })
+        else { return }
+        ask(index, .configuration(changed.value), .configure(value: changed.value, end: changed.end, bits: 2))
+    }
+
+    // MARK: The cache
+
+    /// By what a peer is known from one connection to the next.
+    func lastingAddress(_ index: Int) -> Address { bond(index)?.lastingAddress ?? connections[index].peer }
+
+    /// What anybody could have said in the peer's name is kept apart from what was heard over a link that only the peer can
+    /// have encrypted, and serves none but such links.
+    private mutating func useCache(_ index: Int, hash: [UInt8]?) {
+        let isProven = connections[index].security.link.isBonded
+        guard isProven || bond(index) == nil else { return }
+        let address = lastingAddress(index)
+        discoveries.use(address, hash: hash, isProven: isProven)
+        connections[index].watch.cached = address
+    }
+
+    /// A bonded server without a hash tells by Service Changed, also what happened while it was away.
+    private mutating func useBond(_ index: Int) {
+        guard connections[index].watch.cached == nil, connections[index].security.link.isBonded else { return }
+        useCache(index, hash: nil)
+    }
+
+    /// The answer to a request, if it is known already.
+    func knownAnswer(_ index: Int, _ request: ClientRequest) -> ClientResult? {
+        guard let address = connections[index].watch.cached, let key = DiscoveryKey(request) else { return nil }
+        return discoveries.answer(key, of: address)
+    }
+
+    /// Keeps what a procedure has found.
+    mutating func keepAnswer(_ index: Int, of procedure: ClientProcedure, _ result: ClientResult) {
+        guard let address = connections[index].watch.cached, let key = DiscoveryKey(procedure.request) else { return }
+        if case .configuration = key {
+            guard let found = procedure.configuration else { return }
+            discoveries.keep(.descriptors([found]), for: key, of: address)
+        } else {
+            discoveries.keep(result, for: key, of: address)
+        }
+    }
+
+    /// A server's services are others: what was found is forgotten, and the hash read anew.
+    mutating func serverDidChange(_ index: Int, _ range: ClosedRange<UInt16>) {
+        discoveries.forget(connections[index].watch.cached ?? lastingAddress(index))
+        connections[index].watch.cached = nil
+        pending.events.append(.servicesChanged(connections[index].id, range))
+        rereadHash(index)
+    }
+
+    /// A peer is bonded with from now on: what is found from here on is kept as the peer's own.
+    mutating func serverWasBonded(_ index: Int) {
+        guard connections[index].watch.cached != nil else { return }
+        connections[index].watch.cached = nil
+        rereadHash(index)
+    }
+
+    private mutating func rereadHash(_ index: Int) {
+        guard connections[index].watch.step == nil, connections[index].closing == nil,
+            connections[index].procedures.count < Self.procedureLimit
+        else { return }
+        let id = makeID()
+        connections[index].watch.step = .hash
+        connections[index].watch.procedure = id
+        let procedure = ClientProcedure(.readByType(1...0xFFFF, .databaseHash), id: id)
+        // Behind the request that is under way, if one is.
+        let place = connections[index].request == .none ? 0 : min(1, connections[index].procedures.count)
+        connections[index].procedures.insert(procedure, at: place)
     }
 }

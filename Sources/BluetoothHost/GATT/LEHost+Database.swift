@@ -121,7 +121,7 @@ extension LEHost {
         var hasRoom = true
         for index in connections.indices where isSubscribed(index, configuration, recipients) {
             let isBlocked =
-                connections[index].indicationDeadline != nil
+                connections[index].indication != .none
                 || !connections[index].hasRoom(for: value.byteCount, limit: self.configuration.maximumQueuedBytes)
             guard isBlocked else { continue }
             connections[index].wantsReady = true
@@ -135,7 +135,7 @@ extension LEHost {
                 connections[index].appendNotification(handle: handle, value)
             } else {
                 connections[index].transmit.appendValue(ATTOpcode.indication, handle: handle, value)
-                connections[index].indicationDeadline = now + ATT.transactionTimeout
+                connections[index].indication = .value(deadline: now + ATT.transactionTimeout)
             }
         }
         return true
@@ -148,8 +148,8 @@ extension LEHost {
         guard connections[index].closing == nil, connections[index].configurations[configuration] != nil else {
             return false
         }
-        // Who is out of step takes no values (Vol 3, Part G, 2.5.2.1); who is being told of the change soon does again.
-        guard !isOutOfStep(index) || connections[index].indicatesServiceChanged else { return false }
+        // A client that is out of step takes no values (Vol 3, Part G, 2.5.2.1), until it is told of the change.
+        guard !isOutOfStep(index) || connections[index].indication.isServiceChanged else { return false }
         return recipients?.contains(connections[index].id) ?? true
     }
 

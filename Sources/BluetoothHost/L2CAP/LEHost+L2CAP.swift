@@ -66,7 +66,7 @@ extension LEHost {
             freeBuffers -= 1
             turn = index + 1
             if connections[index].wantsReady, connections[index].transmit.count <= configuration.maximumQueuedBytes / 2,
-                connections[index].indicationDeadline == nil
+                connections[index].indication == .none
             {
                 connections[index].wantsReady = false
                 pending.events.append(.readyToSend(connections[index].id))

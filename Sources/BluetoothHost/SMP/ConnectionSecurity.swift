@@ -1,6 +1,6 @@
 import DequeModule
 
-/// What the host keeps of a connection's security.
+/// The state of a connection's security.
 struct ConnectionSecurity: Sendable {
     /// How long the peer may take for its next command, and the controller to encrypt, in nanoseconds
     /// (Core Specification 5.4, Vol 3, Part H, 3.4).
@@ -16,7 +16,7 @@ struct ConnectionSecurity: Sendable {
     }
 
     var pairing: Pairing?
-    /// What a person was asked last, and has not answered.
+    /// The open question to a person.
     var question: PairingQuestionID?
     var deadline: Int64?
     var refusals = 0

@@ -100,7 +100,7 @@ extension LEHost {
             seek(peer, at: now)
             return true
         }
-        // The controller resolves to the identity, whatever the application calls the peer.
+        // The controller resolves to the identity, by each of the names that the application may use.
         let target = resolve(peer)
         if initiator.current.contains(target) {
             guard let place = initiator.attempt?.dropped.firstIndex(of: target) else { return false }
@@ -289,7 +289,7 @@ extension LEHost {
         }
     }
 
-    /// The attempt has brought a connection; whoever else it was for is tried again.
+    /// The attempt has brought a connection; its other peers are tried again.
     private mutating func attemptDidSucceed(_ peer: Address, at now: Int64) {
         let usedList = initiator.usesList
         initiator.listTrust.attemptDidSucceed(usedList: usedList)
