@@ -24,6 +24,33 @@
             #expect(try channel.readOutbound(as: ByteBuffer.self) != nil, "Reset, again")
         }
 
+        /// Every state of the adapter's advertisement with every event: the waiter to tell, or the state before, and the next state.
+        @Test func advertisement() {
+            typealias Advertising = EngineState.Advertising
+            let (first, second) = (Waiter<Void>(), Waiter<Void>())
+            func describe(_ waiter: Waiter<Void>?) -> String { waiter.map { $0 === first ? "first" : "second" } ?? "-" }
+            func describe(_ state: Advertising) -> String {
+                switch state {
+                case .off: "off"
+                case .starting(let owner, let waiter): "starting \(owner) \(describe(waiter))"
+                case .on(let owner): "on \(owner)"
+                }
+            }
+            let table: [(Advertising, start: String, didStart: String, end: String)] = [
+                (.off, "-: starting 7 second", "-: off", "off: off"),
+                (.starting(owner: 7, first), "first: starting 7 second", "first: on 7", "starting 7 first: off"),
+                (.on(owner: 7), "-: starting 7 second", "-: on 7", "on 7: off"),
+            ]
+            for row in table {
+                var state = row.0
+                #expect(describe(state.start(7, second)) + ": " + describe(state) == row.start)
+                state = row.0
+                #expect(describe(state.didStart()) + ": " + describe(state) == row.didStart)
+                state = row.0
+                #expect(describe(state.end()) + ": " + describe(state) == row.end)
+            }
+        }
+
         /// A stream that is out of step, and a channel that ends: the log says why the adapter is out of use.
         @Test(arguments: [false, true]) func theLogSaysWhyTheAdapterIsOutOfUse(isOutOfStep: Bool) throws {
             let journal = Journal()
