@@ -5,7 +5,7 @@ import FerryBluetooth
 /// An L2CAP channel: the framework's two streams, on a thread of their own. The `CBL2CAPChannel` is kept, for it closes the
 /// channel when it goes away.
 ///
-/// The streams carry bytes: what was sent at once may arrive in pieces, or together.
+/// The streams carry bytes: one chunk may arrive in pieces, and several together.
 final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unchecked Sendable {
     let psm: PSM
     let peerID: PeerID

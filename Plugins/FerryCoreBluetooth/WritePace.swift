@@ -1,4 +1,4 @@
-/// When writes without response go out, whatever CoreBluetooth says of its queue.
+/// When writes without response go out: CoreBluetooth's word on its queue cannot be trusted.
 ///
 /// It says no until the first write of a connection; in the background it says no for good, though writing works; and the
 /// call that there is room may be lost (see the article "In an iPhone or Mac app"). So its word is taken for a while, and then

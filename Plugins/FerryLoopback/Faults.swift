@@ -22,7 +22,7 @@ extension LoopbackRadio {
             case reorder
             /// The value arrives without its end; at least one byte is left.
             case truncate
-            /// ATT_MTU changes before the value arrives, to one from ``Faults/mtuRange``. What is queued already stays as it
+            /// ATT_MTU changes before the value arrives, to one from ``Faults/mtuRange``. A queued value stays as it
             /// is.
             case changeMTU
             /// A ready signal is sent at once when a value is refused, though there is no space.
@@ -68,7 +68,7 @@ extension LoopbackRadio {
         /// By how much ``Kind/readyLate`` is late. Default 50 ms.
         public var readyDelay: Duration = .milliseconds(50)
 
-        /// What is reported as ATT_MTU before the exchange in place of 23, within 23 to 517; nil for the truth.
+        /// The ATT_MTU that is reported before the exchange in place of 23, within 23 to 517; nil for the truth.
         public var wrongMTU: Int?
 
         /// Nothing goes wrong unless it is asked for.

@@ -13,7 +13,7 @@ final class LoopbackCentralRole: CentralRole {
         self.id = id
     }
 
-    /// A role that nobody refers to any more cannot be closed in any other way.
+    /// Without a reference the role cannot be closed in any other way.
     deinit { close() }
 
     func startScan(_ request: ScanRequest) throws(BluetoothError) {

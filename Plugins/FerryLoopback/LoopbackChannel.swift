@@ -1,7 +1,7 @@
 import Ferry
 import FerryBluetooth
 
-/// One side of an L2CAP channel. It closes when nobody refers to it any more.
+/// One side of an L2CAP channel. It closes with its last reference.
 final class LoopbackChannel: L2CAPChannel {
     let psm: PSM
     let peerID: PeerID

@@ -15,7 +15,7 @@ final class LoopbackPeripheralRole: PeripheralRole {
         id = owner.id
     }
 
-    /// A role that nobody refers to any more cannot be closed in any other way.
+    /// Without a reference the role cannot be closed in any other way.
     deinit { close() }
 
     func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService {

@@ -28,7 +28,7 @@ final class ChannelEnd {
     var queuedFrames = 0
     var sentFrames = 0
     var wantsReady = false
-    /// Nobody refers to the channel any more.
+    /// The last reference to the channel is gone.
     var isAbandoned = false
 
     init(

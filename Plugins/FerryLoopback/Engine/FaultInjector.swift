@@ -26,7 +26,7 @@ struct FaultInjector {
     /// A number below `bound`, which is at least 1.
     mutating func next(below bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
-    /// What is to happen to the next value.
+    /// Returns the fault that strikes the next value; nil for none.
     mutating func nextForValue() -> Kind? {
         values += 1
         return scripted(at: values) { !$0.isReady } ?? drawn { !$0.isReady }
@@ -38,7 +38,7 @@ struct FaultInjector {
         return (scripted(at: refusals) { $0 == .readyEarly } ?? drawn { $0 == .readyEarly }) != nil
     }
 
-    /// What is to happen to the next ready signal.
+    /// Returns the fault that strikes the next ready signal; nil for none.
     mutating func nextForReady() -> Kind? {
         signals += 1
         let concerns: (Kind) -> Bool = { $0 == .readyLate || $0 == .readyNever }

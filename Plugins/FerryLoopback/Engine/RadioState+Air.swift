@@ -57,7 +57,7 @@ extension RadioState {
         for id in advertisers { if let owner = peripherals[id] { scheduleAdvertising(owner) } }
     }
 
-    /// The same for one adapter's, which somebody waits for.
+    /// The same for one adapter's roles, which a central waits for.
     mutating func scheduleAdvertising(of node: Node) {
         for id in node.peripherals { if let owner = peripherals[id] { scheduleAdvertising(owner) } }
     }

@@ -166,7 +166,7 @@ extension RadioState {
 
     // MARK: Ending
 
-    /// The owner closes the channel: it ends once what is queued has been delivered, or after the supervision timeout.
+    /// The owner closes the channel: it ends once its queue has been delivered, or after the supervision timeout.
     mutating func closeChannel(_ id: Int) {
         guard let end = channels[id], end.life.close() else { return }
         if end.ring?.isEmpty ?? true {
@@ -202,7 +202,7 @@ extension RadioState {
         wake()
     }
 
-    /// Nobody refers to the channel any more: it closes.
+    /// The last reference to the channel is gone: it closes.
     mutating func abandonChannel(_ id: Int) {
         guard let end = channels[id] else { return }
         end.isAbandoned = true

@@ -88,7 +88,7 @@ extension RadioState {
         finish(request, result)
     }
 
-    /// Tells whoever waits for a request what became of it.
+    /// Reports a request's result to the caller.
     mutating func finish(_ request: ClientRequest, _ result: Result<Outcome, BluetoothError>) {
         switch request.completion {
         case .none: break

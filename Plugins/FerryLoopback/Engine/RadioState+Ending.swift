@@ -6,7 +6,7 @@ import FerryBluetooth
 extension RadioState {
     // MARK: Disconnecting
 
-    /// One owner gives up its connection; the link ends with the last one, after what is queued before that.
+    /// One owner gives up its connection; the link ends with the last one, after the PDUs that are queued before.
     ///
     /// - Parameter isSilent: whether the owner is not told of the end.
     mutating func disconnect(client id: Int, isSilent: Bool = false) {
@@ -21,7 +21,7 @@ extension RadioState {
         wake()
     }
 
-    /// The peripheral ends a link, after what is queued before that.
+    /// The peripheral ends a link, after the PDUs that are queued before.
     mutating func disconnectCentral(of link: AirLink) {
         beginEnding(link, by: .down)
         wake()
@@ -148,7 +148,7 @@ extension RadioState {
         }
     }
 
-    /// A disconnection has waited long enough for what is queued before it.
+    /// A disconnection has waited long enough for the PDUs before it.
     mutating func forcedEndDue(_ id: Int) {
         guard let link = links[id] else { return }
         // A peer out of range has not heard of the disconnection.

@@ -37,7 +37,7 @@ extension RadioState {
         timers.append((deadline, .linkLayer(deadline)))
     }
 
-    /// Lets what has crossed by now be delivered. A timer that an earlier one has replaced does nothing.
+    /// Delivers the packets that have crossed by now. A timer that an earlier one has replaced does nothing.
     mutating func linkLayerDue(_ deadline: Timestamp) {
         guard deadline == linkLayerDeadline else { return }
         linkLayerDeadline = nil

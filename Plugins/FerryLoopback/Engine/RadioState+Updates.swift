@@ -89,7 +89,7 @@ extension RadioState {
         nodes[link.peripheral].sharers += isSharer ? 1 : -1
     }
 
-    /// A place has become free: whoever was refused one is told when the link's turn is over.
+    /// A place has become free: roles that were refused one get a ready signal when the link's turn is over.
     mutating func freePlace(_ link: AirLink) {
         link.down.ring?.popFirst()
         if link.subscriptions.isEmpty { countSharer(link) }

@@ -7,7 +7,7 @@ import Synchronization
 /// the lock while it delivers them; nothing writes to a slot before it is popped, which the pump does afterwards. That is
 /// why the class may be sent between threads.
 final class ValueRing: @unchecked Sendable {
-    /// What is known of a queued value besides its bytes.
+    /// A queued value without its bytes.
     struct Entry {
         var slot: Int
         var length = 0

@@ -62,7 +62,7 @@ open class CBManager: NSObject {
         }
     }
 
-    /// Nobody has come: a program that only looks at the state shall see it. A delegate is told still.
+    /// No delegate is set. Updates `state` anyway, and tells a delegate that is set later.
     private func goOnUntold() {
         let state = first { first in
             first.isLate = true

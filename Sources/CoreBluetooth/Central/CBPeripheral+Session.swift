@@ -27,7 +27,7 @@ extension CBPeripheral {
         if hadConnected { ConnectionEvents.shared.post(.peerDisconnected, self, from: manager) }
     }
 
-    /// Forgets a session and what was found on it.
+    /// Forgets a session and its services.
     private func finish(_ session: PeripheralSession) -> Bool {
         contents { contents in
             guard contents.session === session else { return false }
@@ -40,7 +40,7 @@ extension CBPeripheral {
         }
     }
 
-    /// The system finds that what it has shown is not what is there.
+    /// The services that were shown from memory are outdated.
     func renewServices(_ session: PeripheralSession, _ outdated: [AttributeID]) {
         manager.object?.callbacks.run(after: 0.1) {
             if self.contents({ $0.session === session }) { self.sessionDidModifyServices(session, outdated) }

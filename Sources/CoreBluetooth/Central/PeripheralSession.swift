@@ -318,7 +318,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
             }
             guard !isLost, peripheral.contents({ $0.session === self }) else { return }
             peripheral.delegate?.peripheralIsReady(toSendWriteWithoutResponse: peripheral)
-            // What was written meanwhile owes one of its own.
+            // A write meanwhile owes another call.
             self.signalReady()
         }
     }
@@ -369,7 +369,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
     /// after.
     func hold(_ id: AttributeID) { state { if $0.held[id] == nil { $0.held[id] = [] } } }
 
-    /// Delivers what was kept.
+    /// Delivers the kept values.
     func release(_ id: AttributeID) { state { release(id, &$0) } }
 
     /// Under the lock, so that no later value overtakes them.
