@@ -4,7 +4,7 @@ import FerryBluetooth
 
 extension CoreBluetoothConnection {
     var attMTU: Int {
-        guard state({ $0.isConnected && $0.end == nil }) else { return state { $0.attMTU } }
+        guard state({ $0.life.isConnected }) else { return state { $0.attMTU } }
         return attMTUNow
     }
 
@@ -17,18 +17,20 @@ extension CoreBluetoothConnection {
     func noteMTU() {
         let now = attMTUNow
         let events = state { state -> (any PeripheralConnectionEvents)? in
-            guard state.isConnected, state.end == nil, state.attMTU != now else { return nil }
+            guard state.life.isConnected, state.attMTU != now else { return nil }
             state.attMTU = now
-            return state.events
+            return state.life.events
         }
         events?.peripheralDidChangeMTU(now)
     }
 
     func tryWriteValue(_ value: RawSpan, to characteristic: AttributeID, type: WriteType) throws(BluetoothError) -> Bool
     {
-        let found = state { ($0.end ?? ($0.isClosing ? .endedHere : nil), $0.attributes[characteristic]) }
-        if let end = found.0 { throw end }
-        guard let object = found.1 as? CBCharacteristic else {
+        let found = try state { (state) throws(BluetoothError) in
+            try state.life.requireOpen()
+            return state.attributes[characteristic]
+        }
+        guard let object = found as? CBCharacteristic else {
             throw BluetoothError(
                 .unknownAttribute,
                 "Characteristic \(characteristic.rawValue) was not discovered on this connection; discover it again.")
@@ -65,9 +67,9 @@ extension CoreBluetoothConnection {
     /// The call that there is room may be lost, or never come.
     private func look(_ characteristic: CBCharacteristic) {
         role.queue.run(after: 0.02) { [weak self] in
-            guard let self, self.state({ $0.end == nil }) else { return }
+            guard let self, self.state({ !$0.life.hasEnded }) else { return }
             let hasRoom = self.peripheral_.canSendWriteWithoutResponse
-            let (next, events) = self.state { ($0.pace.look(hasRoom, .now), $0.events) }
+            let (next, events) = self.state { ($0.pace.look(hasRoom, .now), $0.life.events) }
             if next.tell { events?.peripheralIsReadyToWrite() }
             if next.again { self.look(characteristic) }
             if next.asks { self.askPeer(of: characteristic) }
@@ -113,14 +115,14 @@ extension CoreBluetoothConnection {
 
     private func mayWrite(_ count: Int) {
         let events = state { state in
-            state.pace.proofDidEnd(allows: count) && state.end == nil && !state.isClosing ? state.events : nil
+            state.pace.proofDidEnd(allows: count) && state.life.reason == nil ? state.life.events : nil
         }
         events?.peripheralIsReadyToWrite()
     }
 
     /// CoreBluetooth has room; on the queue.
     func isReady() {
-        let events = state { $0.pace.hasRoom() ? $0.events : nil }
+        let events = state { $0.pace.hasRoom() ? $0.life.events : nil }
         events?.peripheralIsReadyToWrite()
         noteMTU()
     }
@@ -141,7 +143,7 @@ extension CoreBluetoothConnection {
                     guard let self else { return }
                     let events = self.state { state in
                         state.waitingWrites = 0
-                        return state.end == nil ? state.events : nil
+                        return state.life.events
                     }
                     events?.peripheralDidWrite(id, result: result)
                     events?.peripheralIsReadyToWrite()
@@ -153,13 +155,13 @@ extension CoreBluetoothConnection {
         return true
     }
 
-    // MARK: What comes, on the queue
+    // MARK: Values, on the queue
 
     func didUpdate(_ characteristic: CBCharacteristic, _ error: (any Error)?) {
         let id = id(characteristic)
         // An answer goes before a notification: nothing tells them apart.
         if answer(.read(id), error) || error != nil { return }
-        let events = state { $0.events }
+        let events = state { $0.life.events }
         characteristic.value?.lend { events?.peripheralDidUpdate(id, value: $0) }
     }
 }

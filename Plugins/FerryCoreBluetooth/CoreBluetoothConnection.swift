@@ -27,11 +27,74 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         let finish: (Result<Void, BluetoothError>) -> Void
     }
 
+    enum Life {
+        case connecting(any PeripheralConnectionEvents)
+        case connected(any PeripheralConnectionEvents)
+        /// The owner has ended it, and the framework has not reported that.
+        case closing(any PeripheralConnectionEvents, wasConnected: Bool)
+        case ended(BluetoothError)
+
+        var events: (any PeripheralConnectionEvents)? {
+            switch self {
+            case .connecting(let events), .connected(let events), .closing(let events, _): events
+            case .ended: nil
+            }
+        }
+
+        /// Whether CoreBluetooth's object has the properties of a connection.
+        var isConnected: Bool {
+            switch self {
+            case .connected, .closing(_, wasConnected: true): true
+            case .connecting, .closing, .ended: false
+            }
+        }
+
+        var hasEnded: Bool { if case .ended = self { true } else { false } }
+
+        /// Why nothing more can be asked; nil while it can.
+        var reason: BluetoothError? {
+            switch self {
+            case .connecting, .connected: nil
+            case .closing: .endedHere
+            case .ended(let reason): reason
+            }
+        }
+
+        func requireOpen() throws(BluetoothError) { if let reason { throw reason } }
+
+        mutating func didConnect() {
+            switch self {
+            case .connecting(let events): self = .connected(events)
+            case .closing(let events, _): self = .closing(events, wasConnected: true)
+            case .connected, .ended: break
+            }
+        }
+
+        /// The owner ends it. Returns whether that is to be done.
+        mutating func close() -> Bool {
+            switch self {
+            case .connecting(let events): self = .closing(events, wasConnected: false)
+            case .connected(let events): self = .closing(events, wasConnected: true)
+            case .closing, .ended: return false
+            }
+            return true
+        }
+
+        /// It has ended. Returns the owner to tell, if it has had the connection. The owner's own end goes before other reasons,
+        /// except that the adapter is off.
+        mutating func end(_ reason: BluetoothError) -> (any PeripheralConnectionEvents)? {
+            let told = isConnected ? events : nil
+            switch self {
+            case .closing where reason.code != .notPoweredOn: self = .ended(.endedHere)
+            case .connecting, .connected, .closing: self = .ended(reason)
+            case .ended: break
+            }
+            return told
+        }
+    }
+
     struct State {
-        var events: (any PeripheralConnectionEvents)?
-        var isConnected = false
-        var end: BluetoothError?
-        var isClosing = false
+        var life: Life
         var requests: [Request] = []
         var isRunning = false
         var waitingWrites = 0
@@ -58,7 +121,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         peripheral_ = peripheral
         self.peripheral = PeerID(peripheral.identifier)
         identity = PeerIdentity(peripheral.identifier)
-        state = Locked(State(events: events))
+        state = Locked(State(life: .connecting(events)))
     }
 
     // MARK: Beginning and ending, on the queue
@@ -74,7 +137,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
 
     func didConnect() {
         state {
-            $0.isConnected = true
+            $0.life.didConnect()
             $0.attMTU = attMTUNow
         }
         // A task that was cancelled meanwhile has had the connection called off.
@@ -84,30 +147,24 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
     func didEnd(_ reason: BluetoothError, isSilent: Bool = false) {
         let (requests, renewing, events) = state {
             state -> ([Request], [Waiter<Void>], (any PeripheralConnectionEvents)?) in
-            guard state.end == nil else { return ([], [], nil) }
-            state.end = state.isClosing && reason.code != .notPoweredOn ? .endedHere : reason
             defer {
                 state.requests = []
-                state.events = nil
                 state.attributes = [:]
                 state.ids = [:]
                 state.renewing = []
             }
-            return (state.requests, state.renewing, isSilent || !state.isConnected ? nil : state.events)
+            let told = state.life.end(reason)
+            return (state.requests, state.renewing, isSilent ? nil : told)
         }
         for waiter in renewing { waiter.resume(.success(())) }
-        let end = state { $0.end } ?? reason
+        let end = state { $0.life.reason } ?? reason
         let wasWaiting = connected.complete(.failure(end))
         for request in requests { request.finish(.failure(end)) }
         if !wasWaiting { events?.peripheralDidDisconnect(end) }
     }
 
     func disconnect() {
-        let isFirst = state { state in
-            defer { state.isClosing = true }
-            return !state.isClosing && state.end == nil
-        }
-        guard isFirst else { return }
+        guard state({ $0.life.close() }) else { return }
         let requests = state { state -> [Request] in
             defer { state.requests = state.isRunning ? Array(state.requests.prefix(1)) : [] }
             return state.isRunning ? Array(state.requests.dropFirst()) : state.requests
@@ -116,20 +173,15 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         leave(after: 0)
     }
 
-    /// Leaves once what was written has gone out, or after a second.
+    /// Leaves once the writes have gone out, or after a second.
     private func leave(after waited: Double) {
         role.queue.run { [self] in
-            guard state({ $0.end == nil }) else { return }
+            guard state({ !$0.life.hasEnded }) else { return }
             if peripheral_.canSendWriteWithoutResponse || waited >= 1 || state({ !$0.pace.hasWritten }) {
                 return role.cancel(self)
             }
             role.queue.run(after: 0.02) { self.leave(after: waited + 0.02) }
         }
-    }
-
-    private func requireOpen(_ state: State) throws(BluetoothError) {
-        if let end = state.end { throw end }
-        if state.isClosing { throw .endedHere }
     }
 
     // MARK: Requests
@@ -146,7 +198,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
 
     func enqueue(_ request: Request) throws(BluetoothError) {
         let isFirst = try state { (state) throws(BluetoothError) in
-            try requireOpen(state)
+            try state.life.requireOpen()
             state.requests.append(request)
             defer { state.isRunning = true }
             return !state.isRunning
@@ -156,7 +208,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
 
     private func run(_ request: Request) { role.queue.run { [peripheral_] in request.start(peripheral_) } }
 
-    /// An answer has come; on the queue. False when nobody has asked.
+    /// An answer has come; on the queue. Returns whether it belongs to the running request.
     @discardableResult
     func answer(_ key: Key, _ error: (any Error)?) -> Bool {
         let (request, next) = state { state -> (Request?, Request?) in
@@ -191,7 +243,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         -> Attribute
     {
         let found = try state { (state) throws(BluetoothError) in
-            try requireOpen(state)
+            try state.life.requireOpen()
             return state.attributes[id]
         }
         guard let attribute = found as? Attribute else {
@@ -201,7 +253,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
         return attribute
     }
 
-    /// Services are not valid any more; on the queue. What was asked of them ends here: an answer would name what nobody knows.
+    /// Services are not valid any more; on the queue. Requests for them end here: an answer would name unknown attributes.
     func forget(_ services: [CBService]) {
         let (ids, ended, next, renewing, events) = state { state in
             var ids: [AttributeID] = []
@@ -223,7 +275,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
             state.modifications += 1
             defer { state.renewing = [] }
             let next = state.requests.first.flatMap { $0.key == running ? nil : $0 }
-            return (ids, ended, next, state.renewing, state.events)
+            return (ids, ended, next, state.renewing, state.life.events)
         }
         for waiter in renewing { waiter.resume(.success(())) }
         for request in ended {
@@ -251,7 +303,7 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
     private func areRenewed(since before: Int) async throws(BluetoothError) -> Bool {
         let waiter = Waiter<Void>()
         let waits = state { state in
-            guard state.modifications == 0, state.end == nil else { return false }
+            guard state.modifications == 0, !state.life.hasEnded else { return false }
             state.renewing.append(waiter)
             return true
         }
