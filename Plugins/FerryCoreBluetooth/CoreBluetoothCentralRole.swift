@@ -8,18 +8,20 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
     private let adapter: CoreBluetoothAdapter
 
     private struct State {
+        /// Nil once the role is closed.
         var events: (any CentralRoleEvents)?
         var manager: CBCentralManager?
-        var isClosed = false
         var power = AdapterState.unknown
         var scan: (request: ScanRequest, told: Scan<UUID>)?
         /// The one connection of each peripheral, from the call to its end. They keep their `CBPeripheral`.
         var links: [UUID: CoreBluetoothConnection] = [:]
-        /// What an earlier run of the app has left, until somebody connects to it.
+        /// Peripherals of an earlier run of the app, until they are connected to.
         var restored: [UUID: CBPeripheral] = [:]
-        /// Peripherals that were heard: the system forgets those that nobody keeps.
+        /// Peripherals that were heard: the system forgets those without a reference.
         var heard: [UUID: CBPeripheral] = [:]
         var order: [UUID] = []
+
+        var isClosed: Bool { events == nil }
     }
     private let state: Locked<State>
     private let power = PowerWait()
@@ -213,7 +215,6 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
     func close() {
         let (manager, links, wasScanning) = state { state in
             defer {
-                state.isClosed = true
                 state.events = nil
                 state.manager = nil
                 state.links = [:]

@@ -20,9 +20,9 @@
         }
 
         struct State {
+            /// Nil once the role is closed.
             var events: (any PeripheralRoleEvents)?
             var manager: CBPeripheralManager?
-            var isClosed = false
             var power = AdapterState.unknown
             var lastID: UInt32 = 0
             var services: [AttributeID: Published] = [:]
@@ -35,7 +35,7 @@
             var requests = HeldRequests<CBATTRequest>()
             var lastRequest: UInt64 = 0
             var isAdvertising = false
-            /// What waits for the manager's answer, in the order of the calls.
+            /// Callers that wait for the manager's answer, in the order of the calls.
             var adding: [(service: CBMutableService, waiter: Waiter<Void>)] = []
             var starting: [Waiter<Void>] = []
             var publishing: [Waiter<PSM>] = []
@@ -43,6 +43,8 @@
             var restored: [CBMutableService] = []
             var wasRefused = false
             var isWatched = false
+
+            var isClosed: Bool { events == nil }
         }
 
         let queue = DispatchQueue(label: "FerryCoreBluetooth peripheral")
@@ -272,7 +274,6 @@
                 defer {
                     let power = state.power
                     state = State(events: nil)
-                    state.isClosed = true
                     state.power = power
                 }
                 let asked = state.requests.roleDidClose(0)
@@ -285,7 +286,7 @@
             let box = Unchecked((manager, asked))
             queue.async {
                 let (manager, asked) = box.value
-                // Nobody is left to answer.
+                // The role's owner no longer answers.
                 for request in asked { manager.respond(to: request, withResult: .unlikelyError) }
                 manager.stopAdvertising()
                 manager.removeAllServices()
