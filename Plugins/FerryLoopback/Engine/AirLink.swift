@@ -72,13 +72,31 @@ final class AirLink {
     /// The most bytes of one value at present.
     var maximumValueLength: Int { min(attMTU - 3, 512) }
 
+    // The states change as copies: one that is changed in place has each of its reads checked for exclusive access at run time,
+    // which takes 4 % of a value's time.
+
+    /// A change of the link's life.
+    func changeLife<Result>(_ event: (inout LinkLife) -> Result) -> Result {
+        var next = life
+        defer { life = next }
+        return event(&next)
+    }
+
+    /// A change of the open indication.
+    func changeIndication<Result>(_ event: (inout OpenIndication) -> Result) -> Result {
+        var next = indication
+        defer { indication = next }
+        return event(&next)
+    }
+
     func lane(_ direction: Direction) -> Lane { direction == .up ? up : down }
 
     /// What may go in a direction now.
+    @inline(__always)
     func next(_ direction: Direction, during event: UInt64?) -> Lane.Choice {
         switch direction {
-        case .up: up.next(during: event, takesValues: up.isReceiving)
-        case .down: down.next(during: event, takesValues: down.isReceiving && !indication.blocksValues)
+        case .up: up.next(during: event, isBlocked: !up.isReceiving)
+        case .down: down.next(during: event, isBlocked: !down.isReceiving || indication.blocksValues)
         }
     }
 
@@ -126,15 +144,15 @@ final class Lane {
 
     /// What may go now: nothing, the ring's first value, or the first control PDU. In a timed event `event` is its
     /// number; a PDU that was queued during it waits for the next one.
-    func next(during event: UInt64?, takesValues: Bool) -> Choice {
+    func next(during event: UInt64?, isBlocked: Bool) -> Choice {
         let value = ring.flatMap { $0.isEmpty ? nil : $0.first }
         if let first = control.first,
-            value.map({ first.order < $0.order || !takesValues && first.pdu.mayOvertake }) ?? true
+            value.map({ first.order < $0.order || isBlocked && first.pdu.mayOvertake }) ?? true
         {
             if let event, first.event >= event { return .nothing }
-            return first.pdu.isValue && !takesValues ? .nothing : .control
+            return first.pdu.isValue && isBlocked ? .nothing : .control
         }
-        return value != nil && takesValues ? .value : .nothing
+        return value == nil || isBlocked ? .nothing : .value
     }
 
     enum Choice { case nothing, value, control }

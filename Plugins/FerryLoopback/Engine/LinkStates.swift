@@ -13,6 +13,9 @@ enum LinkLife: Equatable {
 
     enum Enders { case central, peripheral, both }
 
+    // The pump asks for each value: a pattern costs less than `==`.
+    var hasEnded: Bool { if case .ended = self { true } else { false } }
+
     /// A side asks for the end. Returns whether it sends the disconnection: the first one does.
     mutating func beginEnding(by side: Direction) -> Bool {
         switch (self, side) {
@@ -28,9 +31,11 @@ enum LinkLife: Equatable {
 
     /// Whether a side has asked for the end, or the link has ended.
     func isOver(for side: Direction) -> Bool {
-        switch (self, side) {
-        case (.open, _), (.ending(by: .central), .down), (.ending(by: .peripheral), .up): false
-        case (.ending, _), (.ended, _): true
+        switch self {
+        case .open: false
+        case .ending(by: .central): side == .up
+        case .ending(by: .peripheral): side == .down
+        case .ending(by: .both), .ended: true
         }
     }
 
@@ -79,6 +84,8 @@ enum LinkReach: Equatable {
     case inRange
     /// The supervision timeout runs from here.
     case silent(since: Timestamp)
+
+    var isInRange: Bool { if case .inRange = self { true } else { false } }
 }
 
 /// The link's place in the pump.
@@ -105,6 +112,8 @@ enum OpenIndication: Equatable {
         case .queued(let deadline), .delivered(let deadline), .confirmed(let deadline): deadline
         }
     }
+
+    var isOpen: Bool { if case .none = self { false } else { true } }
 
     /// Whether the values behind it wait.
     var blocksValues: Bool {

@@ -168,7 +168,7 @@ extension RadioState {
                 isRunning = false
                 return nil
             }
-            guard link.life != .ended else {
+            guard !link.life.hasEnded else {
                 turns.removeFirst()
                 continue
             }
@@ -265,7 +265,7 @@ extension RadioState {
 
     /// Whether anything can go now.
     private func hasSomething(_ link: AirLink) -> Bool {
-        guard link.reach == .inRange else { return false }
+        guard link.reach.isInRange else { return false }
         return link.next(.up, during: nil) != .nothing || link.next(.down, during: nil) != .nothing || hasFrames(link)
     }
 
@@ -273,10 +273,10 @@ extension RadioState {
 
     /// Lets the next packet of a link's turn cross. Nil when the turn is over, or when what crossed has left events.
     private mutating func transmit(_ link: AirLink) -> Step? {
-        guard link.reach == .inRange else { return nil }
+        guard link.reach.isInRange else { return nil }
         let isTimed = !hasLinkLayer && configuration.connectionInterval != .zero
         let event = isTimed ? link.eventNumber : nil
-        while events.isEmpty, link.life != .ended {
+        while events.isEmpty, !link.life.hasEnded {
             if link.rotation % 2 == 0, let step = transmitFrame(link) { return step }
             switch link.up.budget > 0 ? link.next(.up, during: event) : .nothing {
             case .nothing: break
@@ -360,7 +360,7 @@ extension RadioState {
     /// The value has been delivered: its place is free, or waits for the confirmation.
     private mutating func conclude(_ delivered: Delivering) {
         let link = delivered.link
-        guard link.life != .ended else { return }
+        guard !link.life.hasEnded else { return }
         switch delivered.lane {
         case .up where link.up.headFault == .doubled: return
         case .down where link.down.headFault == .doubled: return
@@ -368,7 +368,7 @@ extension RadioState {
             link.up.ring?.popFirst()
             link.hasFreedWrite = true
         case .down where delivered.isIndication:
-            link.indication.deliver()
+            link.changeIndication { $0.deliver() }
             confirm(link)
         case .down: freePlace(link)
         case .channel(let id): concludeChunk(id, link)
@@ -377,7 +377,7 @@ extension RadioState {
 
     /// Confirms the indication that has been delivered, once the receiver takes values.
     mutating func confirm(_ link: AirLink) {
-        guard link.down.isReceiving, link.indication.confirm() else { return }
+        guard link.down.isReceiving, link.changeIndication({ $0.confirm() }) else { return }
         send(.confirmation, .up, on: link)
         resume(link)
         wake()

@@ -28,7 +28,7 @@ extension RadioState {
     }
 
     private mutating func beginEnding(_ link: AirLink, by side: Direction) {
-        guard link.life.beginEnding(by: side) else { return }
+        guard link.changeLife({ $0.beginEnding(by: side) }) else { return }
         send(.terminate, side, on: link)
         setTimer(after: configuration.supervisionTimeout, .forcedEnd(link: link.id))
         resume(link)
@@ -78,7 +78,7 @@ extension RadioState {
 
     /// Ends a link now. A side that has asked for the end gets that as its reason.
     mutating func end(_ link: AirLink, _ cause: Ending) {
-        guard let ending = link.life.end(cause) else { return }
+        guard let ending = link.changeLife({ $0.end(cause) }) else { return }
         links[link.id] = nil
         linkBetween[Direct(central: link.central, peripheral: link.peripheral)] = nil
         link.interruptDelivery()
@@ -152,7 +152,7 @@ extension RadioState {
     mutating func forcedEndDue(_ id: Int) {
         guard let link = links[id] else { return }
         // A peer out of range has not heard of the disconnection.
-        if link.reach == .inRange { endAsRequested(link) } else { end(link, lost) }
+        if link.reach.isInRange { endAsRequested(link) } else { end(link, lost) }
     }
 
     // MARK: Range
@@ -160,7 +160,7 @@ extension RadioState {
     mutating func setInRange(_ isInRange: Bool, _ a: Int, _ b: Int) {
         pairs[Pair(a, b), default: PairConditions()].isInRange = isInRange
         for link in sortedLinks
-        where Pair(link.central, link.peripheral) == Pair(a, b) && (link.reach == .inRange) != isInRange {
+        where Pair(link.central, link.peripheral) == Pair(a, b) && link.reach.isInRange != isInRange {
             let now = time.now
             link.reach = isInRange ? .inRange : .silent(since: now)
             linkLayer?.setInRange(isInRange, on: link.linkLayerName, at: now)

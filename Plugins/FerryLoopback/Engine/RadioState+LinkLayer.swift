@@ -61,7 +61,7 @@ extension RadioState {
 
     /// Whether something that the link layer has delivered can go.
     func hasDelivery(_ link: AirLink) -> Bool {
-        guard link.reach == .inRange else { return false }
+        guard link.reach.isInRange else { return false }
         return link.up.budget > 0 && (link.next(.up, during: nil) != .nothing || hasFrames(link, .up))
             || link.down.budget > 0 && (link.next(.down, during: nil) != .nothing || hasFrames(link, .down))
     }

@@ -56,7 +56,7 @@ extension RadioState {
     }
 
     private func hasPlace(_ link: AirLink, on node: Node) -> Bool {
-        guard link.indication == .none else { return false }
+        guard !link.indication.isOpen else { return false }
         let held = link.down.ring?.count ?? 0
         return held < max(1, configuration.transmitQueueDepth / max(1, node.sharers))
     }
@@ -75,7 +75,8 @@ extension RadioState {
             order: link.down.takeOrder(), isIndication: isIndication)
         announce(.attribute(pduLength: min(value.count, link.maximumValueLength) + 3), .down, on: link)
         if isIndication {
-            link.indication.queue(until: time.now + configuration.requestTimeout)
+            let deadline = time.now + configuration.requestTimeout
+            link.changeIndication { $0.queue(until: deadline) }
             watchTransactions(link)
         }
         resume(link)
@@ -109,7 +110,7 @@ extension RadioState {
 
     /// The central has confirmed an indication: its place is free again.
     mutating func receiveConfirmation(on link: AirLink) {
-        guard link.indication.complete() else { return }
+        guard link.changeIndication({ $0.complete() }) else { return }
         freePlace(link)
         signalReadyToUpdate(nodes[link.peripheral])
     }
