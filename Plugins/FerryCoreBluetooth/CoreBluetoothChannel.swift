@@ -10,6 +10,7 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
     let psm: PSM
     let peerID: PeerID
     let peer: PeerIdentity
+    let role: LinkRole?
     /// One write takes no more; the system cuts it into SDUs of its own.
     let maximumChunkSize = 2048
 
@@ -22,7 +23,8 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
     }
     private let state: Locked<State>
 
-    init(_ channel: CBL2CAPChannel, psm: PSM, _ peer: PeerIdentity, _ peerID: PeerID) {
+    init(_ channel: CBL2CAPChannel, psm: PSM, _ peer: PeerIdentity, _ peerID: PeerID, role: LinkRole) {
+        self.role = role
         self.psm = psm
         self.peer = peer
         self.peerID = peerID

@@ -429,7 +429,11 @@ final class CoreBluetoothConnection: PeripheralConnection, @unchecked Sendable {
                     defer { channel = nil }
                     return channel
                 }
-                opened { $0 = channel.map { CoreBluetoothChannel($0, psm: psm, self.identity, self.peripheral) } }
+                opened {
+                    $0 = channel.map {
+                        CoreBluetoothChannel($0, psm: psm, self.identity, self.peripheral, role: .initiator)
+                    }
+                }
             }
         } catch {
             let codes: [BluetoothError.Code] = [

@@ -209,7 +209,8 @@
         func didOpen(_ channel: CBL2CAPChannel) {
             let peer = channel.peer.identifier
             state { $0.events }?.peripheralDidOpen(
-                CoreBluetoothChannel(channel, psm: PSM(rawValue: channel.psm), PeerIdentity(peer), PeerID(peer)))
+                CoreBluetoothChannel(
+                    channel, psm: PSM(rawValue: channel.psm), PeerIdentity(peer), PeerID(peer), role: .responder))
         }
     }
 

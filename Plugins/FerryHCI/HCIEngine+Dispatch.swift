@@ -248,7 +248,8 @@
                 guard let peer = state.links[connection]?.peer else { return (nil, nil, nil) }
                 let channel = HCIL2CAPChannel(
                     self, id, on: connection, psm: PSM(rawValue: psm), peerID: peer,
-                    identity: state.identity(connection), maximum: state.host.maximumSDU(id) ?? 23)
+                    identity: state.identity(connection), role: operation == nil ? .responder : .initiator,
+                    maximum: state.host.maximumSDU(id) ?? 23)
                 state.channels[id] = channel
                 var waiter: Waiter<HCIL2CAPChannel>?
                 if let operation, case .openChannel(let waiting)? = state.operations.removeValue(forKey: operation) {

@@ -8,6 +8,7 @@
     final class HCIL2CAPChannel: L2CAPChannel {
         let psm: PSM
         let peerID: PeerID
+        let role: LinkRole?
         let maximumChunkSize: Int
         private let engine: HCIEngine
         private let id: CreditChannelID
@@ -23,8 +24,9 @@
 
         init(
             _ engine: HCIEngine, _ id: CreditChannelID, on connection: ConnectionID, psm: PSM, peerID: PeerID,
-            identity: PeerIdentity?, maximum: Int
+            identity: PeerIdentity?, role: LinkRole, maximum: Int
         ) {
+            self.role = role
             self.engine = engine
             self.id = id
             self.connection = connection

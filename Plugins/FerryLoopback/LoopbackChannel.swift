@@ -5,12 +5,14 @@ import FerryBluetooth
 final class LoopbackChannel: L2CAPChannel {
     let psm: PSM
     let peerID: PeerID
+    let role: LinkRole?
     let maximumChunkSize: Int
     private let radio: LoopbackRadio
     private let id: Int
     private let knownIdentity: KnownIdentity
 
-    init(radio: LoopbackRadio, id: Int) {
+    init(radio: LoopbackRadio, id: Int, role: LinkRole) {
+        self.role = role
         self.radio = radio
         self.id = id
         let peer: PeerIdentity?

@@ -125,7 +125,7 @@ final class LoopbackConnection: PeripheralConnection {
             radio.resume(link)
             radio.wake()
         }
-        return LoopbackChannel(radio: radio, id: try await waiter.wait())
+        return LoopbackChannel(radio: radio, id: try await waiter.wait(), role: .initiator)
     }
 
     func setReceiving(_ isReceiving: Bool) {

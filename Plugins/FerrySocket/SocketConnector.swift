@@ -43,7 +43,8 @@ struct SocketConnector: Sendable {
     private func link(over descriptor: Descriptor) throws(FerryError) -> any Link {
         if case .tcp = address.kind { descriptor.tuneTCP(configuration) }
         let connection = SocketConnection(owning: descriptor, configuration, time)
-        let link = SocketLink(connection, peer: PeerIdentity(address.description, certainty: .address))
+        let link = SocketLink(
+            connection, peer: PeerIdentity(address.description, certainty: .address), role: .initiator)
         if Task.isCancelled {
             link.close()
             throw .connectingWasCancelled

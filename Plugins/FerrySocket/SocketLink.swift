@@ -3,9 +3,11 @@ import Ferry
 /// A link over one connected socket. It is closed when nobody refers to it any more.
 final class SocketLink: Link {
     let peer: PeerIdentity
+    let role: LinkRole?
     private let connection: SocketConnection
 
-    init(_ connection: SocketConnection, peer: PeerIdentity) {
+    init(_ connection: SocketConnection, peer: PeerIdentity, role: LinkRole) {
+        self.role = role
         self.connection = connection
         self.peer = peer
     }

@@ -61,7 +61,8 @@ final class SocketServer: Sendable {
             do throws(Problem) {
                 let accepted = try descriptor.accept()
                 if case .tcp = address.kind { accepted.tuneTCP(configuration) }
-                let link = SocketLink(SocketConnection(owning: accepted, configuration, time), peer: peer(of: accepted))
+                let link = SocketLink(
+                    SocketConnection(owning: accepted, configuration, time), peer: peer(of: accepted), role: .responder)
                 if !listener.offer(link) { link.close() }
             } catch {
                 if error == .interrupted || error == .aborted { continue }

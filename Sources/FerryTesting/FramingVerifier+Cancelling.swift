@@ -37,8 +37,8 @@ private struct FramingCancelling<F: Framing> {
         self.verifier = verifier
         self.messages = messages
         self.size = size
-        sender = verifier.framing.makeSession(limits: verifier.limits)
-        receiver = verifier.framing.makeSession(limits: verifier.limits)
+        sender = verifier.makeSession(.initiator)
+        receiver = verifier.makeSession(.responder)
     }
 
     consuming func run(cancelling index: Int, afterChunks chunks: Int) throws {

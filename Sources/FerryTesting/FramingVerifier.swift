@@ -47,18 +47,45 @@ public struct FramingVerifier<F: Framing>: Sendable {
     }
 
     /// Sends the messages at each chunk size: all queued at once, or each when the one before is out; with no chunk
-    /// refused, and with every chunk refused twice, once at another size; and at sizes that change between chunks.
+    /// refused, and with every chunk refused twice, once at another size; and at sizes that change between chunks. The sender is
+    /// now the side that connected and now the other. A framing that does not need its role is told a wrong one at times; of one
+    /// that does, two sessions in the same role must not get on (``verifyRoles(chunkSize:)``).
     ///
     /// - Throws: ``ConformanceFailure``.
     public func verifyExchange(_ messages: [[UInt8]], chunkSizes: some Sequence<Int>) throws {
         let sizes = chunkSizes.filter { $0 >= minimumChunkSize }
         for size in sizes {
             try FramingExchange(self, messages, sizes: [size]).run()
-            try FramingExchange(self, messages, sizes: [size], queuesAll: false).run()
+            try FramingExchange(self, messages, sizes: [size], queuesAll: false, from: .responder).run()
             try FramingExchange(self, messages, sizes: [size], refuses: true).run()
-            try FramingExchange(self, messages, sizes: [size, minimumChunkSize, size + 7], refuses: true).run()
+            try FramingExchange(
+                self, messages, sizes: [size, minimumChunkSize, size + 7], refuses: true, from: .responder,
+                to: framing.needsRole ? .initiator : .responder
+            ).run()
         }
         try FramingExchange(self, messages, sizes: sizes + [minimumChunkSize], queuesAll: false).run()
+        try verifyRoles(chunkSize: sizes.max() ?? max(20, minimumChunkSize))
+    }
+
+    /// Where a framing needs its role: two sessions that both think that they connected, or that they were connected to, do not
+    /// deliver a message to each other. One of them ends with an error, when its deadlines come at the latest.
+    ///
+    /// - Throws: ``ConformanceFailure``.
+    public func verifyRoles(chunkSize: Int) throws {
+        guard framing.needsRole else { return }
+        for role in LinkRole.allCases {
+            var isRefused = false
+            do {
+                try FramingExchange(self, [[1]], sizes: [chunkSize], from: role, to: role).run()
+            } catch is FerryError { isRefused = true }
+            try check(
+                isRefused, "a framing that needs its role ends with an error where both sides have the same",
+                "two sessions in the role \(role) exchanged a message")
+        }
+    }
+
+    func makeSession(_ role: LinkRole) -> F.Session {
+        framing.makeSession(limits: limits, payloads: PayloadFormat(), role: role)
     }
 
     func check(_ isMet: Bool, _ requirement: String, _ detail: @autoclosure () -> String) throws {
@@ -90,15 +117,15 @@ struct FramingExchange<F: Framing> {
 
     init(
         _ verifier: FramingVerifier<F>, _ messages: [[UInt8]], sizes: [Int], queuesAll: Bool = true,
-        refuses: Bool = false
+        refuses: Bool = false, from senderRole: LinkRole = .initiator, to receiverRole: LinkRole? = nil
     ) {
         self.verifier = verifier
         self.messages = messages
         self.sizes = sizes
         self.queuesAll = queuesAll
         self.refuses = refuses
-        sender = verifier.framing.makeSession(limits: verifier.limits)
-        receiver = verifier.framing.makeSession(limits: verifier.limits)
+        sender = verifier.makeSession(senderRole)
+        receiver = verifier.makeSession(receiverRole ?? senderRole.other)
     }
 
     @discardableResult

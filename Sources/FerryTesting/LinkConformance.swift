@@ -43,6 +43,8 @@ public struct LinkConformance: Sendable {
         /// `peer` is one peer for as long as the link lives and after its end, known no less surely than before; and the
         /// same on the next link, unless it is known for one connection only.
         case peersStayWhoTheyAre
+        /// `role` is the same for as long as the link lives and after its end; where both ends tell it they are not the same.
+        case theTwoEndsHaveTwoRoles
     }
 
     /// What an implementation is known, and documented, not to do.
@@ -136,6 +138,7 @@ public struct LinkConformance: Sendable {
         case .activationAfterTheEndTellsIt: try await rig.activatesAfterTheEnd()
         case .endedLinksAreInert: try await rig.endedLinksAreInert(makeNext)
         case .peersStayWhoTheyAre: try await rig.peersStayWhoTheyAre(makeNext)
+        case .theTwoEndsHaveTwoRoles: try await rig.endsHaveTwoRoles()
         }
     }
 }

@@ -55,6 +55,22 @@ extension LinkRig {
         next.far.close()
     }
 
+    func endsHaveTwoRoles() async throws {
+        let roles = [near.role, far.role]
+        func look(_ when: String) throws {
+            try require(
+                [near.role, far.role] == roles, name, "role was \(roles), and is \([near.role, far.role]) \(when)")
+        }
+        if let here = roles[0], let there = roles[1] {
+            try require(here != there, name, "role is \(here) at both ends; one of them has connected")
+        }
+        activate()
+        try await exchange(1)
+        try look("once chunks have crossed")
+        try await end()
+        try look("after the end")
+    }
+
     private func end() async throws {
         await time.pass(.milliseconds(200))
         near.close()

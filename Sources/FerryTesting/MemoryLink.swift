@@ -34,25 +34,28 @@ public final class MemoryLink: Link {
 
     /// Who is at the other end, as the test says.
     public let peer: PeerIdentity
+    /// The first end of a pair is the initiator.
+    public let role: LinkRole?
 
     private let state: Mutex<State>
     private let other = Mutex<WeakPeer>(WeakPeer())
 
     private struct WeakPeer { weak var link: MemoryLink? }
 
-    private init(maximumChunkSize: Int, queueDepth: Int, peer: PeerIdentity) {
+    private init(maximumChunkSize: Int, queueDepth: Int, peer: PeerIdentity, role: LinkRole) {
         self.peer = peer
+        self.role = role
         state = Mutex(State(queueDepth: max(1, queueDepth), maximumChunkSize: max(1, maximumChunkSize)))
     }
 
     /// Two ends, each with a transmit queue of `queueDepth` chunks. Keep both for as long as either is in use. The first
-    /// one's peer is `far`, the second's `near`.
+    /// one's peer is `far`, the second's `near`; the first is the one that connected.
     public static func makePair(
         maximumChunkSize: Int, queueDepth: Int = 8, near: PeerIdentity = PeerIdentity("near", certainty: .address),
         far: PeerIdentity = PeerIdentity("far", certainty: .address)
     ) -> (MemoryLink, MemoryLink) {
-        let a = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth, peer: far)
-        let b = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth, peer: near)
+        let a = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth, peer: far, role: .initiator)
+        let b = MemoryLink(maximumChunkSize: maximumChunkSize, queueDepth: queueDepth, peer: near, role: .responder)
         a.other.withLock { $0.link = b }
         b.other.withLock { $0.link = a }
         return (a, b)

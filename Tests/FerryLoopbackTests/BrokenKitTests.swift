@@ -46,6 +46,8 @@ import Testing
         case takesVeryLargeChunks
         /// What `close` says takes the place of why the link had ended.
         case overwritesItsReason
+        /// Each end says that it has connected, or stops saying so.
+        case isInitiatorAtBothEnds, forgetsItsRole
 
         var requirement: LinkConformance.Requirement {
             switch self {
@@ -60,6 +62,7 @@ import Testing
             case .forgetsItsPeer, .isSomebodyElseEachTime: .peersStayWhoTheyAre
             case .dropsEarlyChunks: .chunksWaitForActivation
             case .tellsTheLastReason: .theFirstReasonWins
+            case .isInitiatorAtBothEnds, .forgetsItsRole: .theTwoEndsHaveTwoRoles
             }
         }
     }
@@ -134,6 +137,10 @@ private final class DefectiveLink: Link, LinkReceiver {
         }
         guard defect == .isSomebodyElseEachTime else { return link.peer }
         return PeerIdentity("\(link.peer.name)#\(number)", certainty: .address)
+    }
+    var role: LinkRole? {
+        if defect == .isInitiatorAtBothEnds { return .initiator }
+        return defect == .forgetsItsRole && hasEnded.load(ordering: .acquiring) ? nil : link.role
     }
     var maximumChunkSize: Int { link.maximumChunkSize }
 

@@ -33,6 +33,7 @@
         let psm: PSM
         let peerID: PeerID
         let peer: PeerIdentity
+        let role: LinkRole?
         let maximumChunkSize: Int
         private let thread: BusThread
         private let canPause: Bool
@@ -51,12 +52,13 @@
         ///   - isDrained: whether what was sent has left the socket.
         ///   - onEnd: called once, on the thread, when the channel has ended.
         init(
-            _ descriptor: FileDescriptor, psm: PSM, peerID: PeerID, peer: PeerIdentity, sendMTU: Int, receiveMTU: Int,
-            canPause: Bool,
+            _ descriptor: FileDescriptor, psm: PSM, peerID: PeerID, peer: PeerIdentity, role: LinkRole? = nil,
+            sendMTU: Int, receiveMTU: Int, canPause: Bool,
             on thread: BusThread, isDrained: @escaping @Sendable (Int32) -> Bool = L2CAPSocket.isDrained,
             onEnd: @escaping @Sendable (BlueZL2CAPChannel) -> Void
         ) {
             self.psm = psm
+            self.role = role
             self.peerID = peerID
             self.peer = peer
             maximumChunkSize = max(1, min(sendMTU, Self.chunkLimit))

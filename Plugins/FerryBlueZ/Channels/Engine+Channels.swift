@@ -74,9 +74,10 @@
                 let path = devicePath(address)
                 let central = shared.withLock { $0.peer(path) }
                 // The socket has the address; of encryption it tells nothing, unless the PSM asks for it.
-                guard let channel = try? adopt(socket, psm, central, address.claimedIdentity, listener.owner.id) else {
-                    return
-                }
+                guard
+                    let channel = try? adopt(
+                        socket, psm, central, address.claimedIdentity, .responder, listener.owner.id)
+                else { return }
                 listener.owner.events.peripheralDidOpen(channel)
             }
         }
@@ -149,7 +150,7 @@
                 guard outcome == 0 else { throw L2CAPSocket.error(what, outcome) }
                 let channel = try adopt(
                     opening.socket, opening.psm, opening.connection.peripheral, opening.connection.identity,
-                    opening.connection.role)
+                    .initiator, opening.connection.role)
                 // Where nobody waits for it any more, it is not to stay open.
                 if !opening.waiter.complete(.success(channel)) { channel.close() }
             } catch {
@@ -174,11 +175,12 @@
         // MARK: Open channels
 
         private func adopt(
-            _ socket: L2CAPSocket, _ psm: PSM, _ peerID: PeerID, _ peer: PeerIdentity, _ owner: UInt64
+            _ socket: L2CAPSocket, _ psm: PSM, _ peerID: PeerID, _ peer: PeerIdentity, _ role: LinkRole,
+            _ owner: UInt64
         ) throws(BluetoothError) -> BlueZL2CAPChannel {
             // The engine lives, and with it the thread, while a channel of it is open.
             let channel = BlueZL2CAPChannel(
-                socket.descriptor, psm: psm, peerID: peerID, peer: peer, sendMTU: try socket.sendMTU(),
+                socket.descriptor, psm: psm, peerID: peerID, peer: peer, role: role, sendMTU: try socket.sendMTU(),
                 receiveMTU: Int(configuration.channelMTU), canPause: Kernel.returnsCreditsWhenRead, on: thread
             ) { [self] channel in
                 assumeIsolated { $0.channels.open[ObjectIdentifier(channel)] = nil }

@@ -32,7 +32,8 @@ enum Step {
         case .readyToUpdate(let sink): sink.peripheralIsReadyToUpdate()
         case .readyToWrite(let sink): sink.peripheralIsReadyToWrite()
         case .readyToSend(let sink): sink.linkIsReady()
-        case .channelOpened(let sink, let id): sink.peripheralDidOpen(LoopbackChannel(radio: radio, id: id))
+        case .channelOpened(let sink, let id):
+            sink.peripheralDidOpen(LoopbackChannel(radio: radio, id: id, role: .responder))
         case .connected(let waiter, let client):
             if !waiter.complete(.success(client)) { radio.locked { $0.disconnect(client: client, isSilent: true) } }
         case .channelConnected(let waiter, let id):

@@ -31,6 +31,9 @@
         public var peer: PeerIdentity { tap.peer }
 
         /// The link's own.
+        public var role: LinkRole? { tap.role }
+
+        /// The link's own.
         public var maximumChunkSize: Int { tap.maximumChunkSize }
 
         /// Activates the link; what happens is counted first.

@@ -46,6 +46,9 @@ final class ResumableLink: Link {
         case ended(unused: (any Link)?)
     }
 
+    /// The first link's below; those that take its place have the same.
+    let role: LinkRole?
+
     private let state: Mutex<State>
     private let onEvent: @Sendable (Event) -> Void
 
@@ -54,6 +57,7 @@ final class ResumableLink: Link {
     }
 
     init(over port: LinkPort, onEvent: @escaping @Sendable (Event) -> Void) {
+        role = port.link.role
         state = Mutex(
             State(phase: .idle(port), latestSize: port.link.maximumChunkSize, latestPeer: port.link.peer))
         self.onEvent = onEvent

@@ -34,8 +34,8 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     ///   - chunkSize: an upper bound of the chunks sent, in bytes; nil for what link and framing allow.
     ///   - limits: what a peer can make grow, bounded.
     ///   - time: the clock for timeouts.
-    /// - Throws: `invalidConfiguration` for limits out of range, and for payloads that the framing cannot carry. The link is
-    ///   closed then.
+    /// - Throws: `invalidConfiguration` for limits out of range, for payloads that the framing cannot carry, and for a framing
+    ///   that has to know who connected over a link that cannot tell. The link is closed then.
     public init(
         over link: any Link, sending outboundCodec: some Codec<Outbound>, receiving inboundCodec: some Codec<Inbound>,
         framing: some Framing = LengthPrefixFraming(), compression: (any Compression)? = nil, chunkSize: Int? = nil,
@@ -47,6 +47,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
         do throws(FerryError) {
             try limits.check()
             try framing.check(payloads)
+            if framing.needsRole, link.role == nil { throw .roleUnknown(to: framing) }
         } catch {
             link.close()
             throw error
@@ -60,8 +61,9 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
         var framed = limits
         framed.maximumMessageSize += framed.maximumMessageSize < .max ? envelopeCount : 0
         core = ChannelCore(
-            link: link, session: framing.makeSession(limits: framed, payloads: payloads), chunkSize: chunkSize ?? .max,
-            limits: limits, time: time, envelopeCount: envelopeCount)
+            link: link,
+            session: framing.makeSession(limits: framed, payloads: payloads, role: link.role ?? .initiator),
+            chunkSize: chunkSize ?? .max, limits: limits, time: time, envelopeCount: envelopeCount)
         core.open()
     }
 

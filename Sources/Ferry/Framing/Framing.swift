@@ -12,6 +12,13 @@ public protocol Framing: Sendable {
     /// The same for payloads of a known format, which a framing may state to the peer. The two simple framings do not.
     func makeSession(limits: Limits, payloads: PayloadFormat) -> Session
 
+    /// The same for one of the link's two sides: what a channel calls. Where ``needsRole`` is false `role` may be wrong.
+    func makeSession(limits: Limits, payloads: PayloadFormat, role: LinkRole) -> Session
+
+    /// Whether the two sides differ, in who starts above all, so that a session must know which one it is. A channel refuses
+    /// such a framing over a link that cannot tell (``Link/role``). The framings of Ferry's own do not.
+    var needsRole: Bool { get }
+
     /// Refuses payloads that this framing cannot carry, before anything is sent.
     ///
     /// - Throws: ``FerryError`` with `invalidConfiguration` and what to choose instead.
@@ -31,6 +38,12 @@ extension Framing {
     public var keepsMessageOrder: Bool { true }
     /// Ignores the format.
     public func makeSession(limits: Limits, payloads: PayloadFormat) -> Session { makeSession(limits: limits) }
+    /// Ignores the role.
+    public func makeSession(limits: Limits, payloads: PayloadFormat, role: LinkRole) -> Session {
+        makeSession(limits: limits, payloads: payloads)
+    }
+    /// False: both sides do the same.
+    public var needsRole: Bool { false }
     /// Takes any payloads.
     public func check(_ payloads: PayloadFormat) throws(FerryError) {}
     /// None: the framing does not go on over another link.

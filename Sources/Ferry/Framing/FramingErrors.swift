@@ -27,4 +27,11 @@ extension FerryError {
             "Message \(count + 1) from the peer is incomplete: the link \(what)."
                 + (raising ? " Raise Limits.inboundStallTimeout if the peer is that slow." : ""))
     }
+
+    static func roleUnknown(to framing: some Framing) -> FerryError {
+        FerryError(
+            .invalidConfiguration,
+            "The \(framing.name) framing has to know which side connected, and the link does not say. Use a link whose Link.role"
+                + " is not nil, or a framing in which both sides do the same.")
+    }
 }

@@ -18,6 +18,10 @@ public protocol Link: AnyObject, Sendable {
     /// peer. It can be asked after the end.
     var peer: PeerIdentity { get }
 
+    /// Which side of the link this one is; nil where the link cannot tell. It never changes. A framing that
+    /// ``Framing/needsRole`` cannot be used over a link that says nil.
+    var role: LinkRole? { get }
+
     /// The most bytes that ``trySend(_:)`` takes at present. It may change at any time, as ATT_MTU does; it is never
     /// less than 1 and is asked before each chunk.
     var maximumChunkSize: Int { get }
@@ -44,8 +48,21 @@ public protocol Link: AnyObject, Sendable {
 }
 
 extension Link {
+    /// Not told.
+    public var role: LinkRole? { nil }
     /// False.
     public func replaceConnection() -> Bool { false }
+}
+
+/// Which of the two sides of a link this one is. Transports tell it, for framings in which the sides differ.
+@frozen public enum LinkRole: Sendable, Hashable, CaseIterable {
+    /// This side connected: Bluetooth LE's central, a socket's client, whoever opened an L2CAP channel.
+    case initiator
+    /// This side was connected to: Bluetooth LE's peripheral, a socket's server, whoever accepted an L2CAP channel.
+    case responder
+
+    /// The other side's.
+    public var other: LinkRole { self == .initiator ? .responder : .initiator }
 }
 
 /// The owner of a ``Link``. Called by the link on a thread of its choosing; it must not block.

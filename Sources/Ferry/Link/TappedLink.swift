@@ -17,6 +17,9 @@ public final class TappedLink: Link {
     public var peer: PeerIdentity { link.peer }
 
     /// The link's own.
+    public var role: LinkRole? { link.role }
+
+    /// The link's own.
     public var maximumChunkSize: Int { link.maximumChunkSize }
 
     /// Activates the link; its events go to the observer first and then to `receiver`.

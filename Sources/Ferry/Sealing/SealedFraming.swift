@@ -41,13 +41,21 @@ public struct SealedFraming<Base: Framing, Sealing: MessageSealing>: Framing {
 
     /// The same for payloads of a known format.
     public func makeSession(limits: Limits, payloads: PayloadFormat) -> Session {
+        makeSession(limits: limits, payloads: payloads, role: .initiator)
+    }
+
+    /// As the framing below.
+    public var needsRole: Bool { base.needsRole }
+
+    /// The same for one of the link's two sides, which the framing below may have to know.
+    public func makeSession(limits: Limits, payloads: PayloadFormat, role: LinkRole) -> Session {
         let seal = sealing.makeSeal(
             for: SealedExchange(payloads: payloads, keepsOrder: base.keepsMessageOrder))
         var sealed = limits
         let (largest, overflow) = limits.maximumMessageSize.addingReportingOverflow(seal.maximumOverhead)
         sealed.maximumMessageSize = max(overflow ? .max : largest, SealedFramingBounds.largestHandshake)
         return Session(
-            base: base.makeSession(limits: sealed, payloads: payloads), seal: seal,
+            base: base.makeSession(limits: sealed, payloads: payloads, role: role), seal: seal,
             keepsOrder: base.keepsMessageOrder, maximumMessageSize: limits.maximumMessageSize,
             handshakeTimeout: handshakeTimeout)
     }
