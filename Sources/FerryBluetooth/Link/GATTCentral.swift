@@ -152,13 +152,81 @@ final class GATTCentral: CentralRoleEvents {
         do throws(FerryError) { try recognize(connection) } catch {
             throw BluetoothError(.unknownPeer, error.message)
         }
-        let (service, inbound, outbound) = try await findCharacteristics(on: connection, in: services)
+        let found = try await findCharacteristics(on: connection, in: services)
+        let (inbound, outbound) = (found.inbound, found.outbound)
+        let sides = try sides(of: found)
+        for value in configuration.sides.values where value.use == .compared {
+            try await compare(value, on: connection, sides)
+        }
         let writeType = writeType(for: outbound)
-        events.begin(connection, service: service, inbound: inbound.id, outbound: outbound.id)
-        try await connection.setSubscription(try subscription(for: inbound), to: inbound.id)
+        var limit = writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max
+        if let length = configuration.sides.length { limit = min(limit, try await read(length, on: connection, sides)) }
+        let subscription = try subscription(for: inbound)
+        let attributes = GATTAttributes(
+            service: found.service, updates: inbound.id, writes: outbound.id,
+            state: configuration.sides.state.flatMap { sides[$0.uuid]?.id },
+            queue: configuration.sides.queue.flatMap { sides[$0]?.id })
+        events.begin(
+            connection, attributes, configuration.sides.state,
+            configuration.firstStep == .firstWrite ? .owesFirstWrite(subscription) : .open)
+        if configuration.firstStep == .subscription {
+            try await connection.setSubscription(subscription, to: inbound.id)
+            if let state = attributes.state { try await connection.setSubscription(.notify, to: state) }
+            events.owesStart()
+        }
         return GATTCentralLink(
-            role, connection, events, outbound: outbound.id, writeType: writeType,
-            limit: writeType == .withoutResponse ? configuration.maximumWriteWithoutResponse : .max)
+            role, connection, events, outbound: outbound.id, writeType: writeType, limit: max(1, limit))
+    }
+
+    // MARK: Side characteristics
+
+    /// Those that the layout needs, by UUID.
+    private func sides(of found: Found) throws(BluetoothError) -> [BluetoothUUID: RemoteCharacteristic] {
+        var sides: [BluetoothUUID: RemoteCharacteristic] = [:]
+        for uuid in configuration.sides.needed {
+            guard let side = found.all.first(where: { $0.uuid == uuid }) else {
+                throw BluetoothError(
+                    .unknownAttribute, "Its service \(configuration.service) has no characteristic \(uuid).")
+            }
+            sides[uuid] = side
+        }
+        return sides
+    }
+
+    private func compare(
+        _ value: SideCharacteristics.Value, on connection: any PeripheralConnection,
+        _ sides: [BluetoothUUID: RemoteCharacteristic]
+    ) async throws(BluetoothError) {
+        guard let side = sides[value.uuid] else { return }
+        let met = try await connection.readValue(of: side.id)
+        guard met == value.bytes else {
+            throw BluetoothError(
+                .unknownPeer,
+                "Its characteristic \(value.uuid) is \(hexadecimal(met)), not \(hexadecimal(value.bytes)): it is not the "
+                    + "peripheral that was meant, and nothing was sent to it.")
+        }
+    }
+
+    private func read(
+        _ length: SideCharacteristics.Length, on connection: any PeripheralConnection,
+        _ sides: [BluetoothUUID: RemoteCharacteristic]
+    ) async throws(BluetoothError) -> Int {
+        guard let side = sides[length.uuid] else { return .max }
+        let met = try await connection.readValue(of: side.id)
+        guard let bytes = length.bytes(in: met), bytes > 0 else {
+            throw BluetoothError(
+                .notSupported,
+                "Its characteristic \(length.uuid) is \(hexadecimal(met)); a length of 2 bytes above 0 was expected.")
+        }
+        return bytes
+    }
+
+    /// What a service offers for the link.
+    private struct Found {
+        var service: AttributeID
+        var inbound: RemoteCharacteristic
+        var outbound: RemoteCharacteristic
+        var all: [RemoteCharacteristic]
     }
 
     /// The most services of one type that are looked into.
@@ -168,28 +236,27 @@ final class GATTCentral: CentralRoleEvents {
     /// characteristics (Core Specification 5.4, Vol 3, Part G, 3.1 and 3.3): the first that can do what is needed counts.
     private func findCharacteristics(
         on connection: any PeripheralConnection, in services: [RemoteService]
-    ) async throws(BluetoothError) -> (
-        service: AttributeID, inbound: RemoteCharacteristic, outbound: RemoteCharacteristic
-    ) {
+    ) async throws(BluetoothError) -> Found {
         guard !services.isEmpty else {
             throw BluetoothError(
                 .unknownAttribute, "It does not offer service \(configuration.service) although it advertises it.")
         }
         let writeUUID = configuration.writeCharacteristic ?? configuration.characteristic
-        let wanted = Array(Set([configuration.characteristic, writeUUID]))
-        var silent: (AttributeID, RemoteCharacteristic, RemoteCharacteristic)?
+        let wanted = Array(Set([configuration.characteristic, writeUUID] + configuration.sides.needed))
+        var silent: Found?
         for service in services.prefix(Self.maximumServices) {
-            let found = try await connection.discoverCharacteristics(wanted, of: service.id)
+            let all = try await connection.discoverCharacteristics(wanted, of: service.id)
             guard
-                let inbound = found.filter({ $0.uuid == configuration.characteristic })
+                let inbound = all.filter({ $0.uuid == configuration.characteristic })
                     .max(by: { suitsSubscription($0) < suitsSubscription($1) })
             else { continue }
             // A peripheral that only sends (the classic transfer sample) has nothing to write to: then sending throws.
-            let writable = found.filter { $0.uuid == writeUUID }.max { suitsWriting($0) < suitsWriting($1) } ?? inbound
+            let writable = all.filter { $0.uuid == writeUUID }.max { suitsWriting($0) < suitsWriting($1) } ?? inbound
             let isInboundAsGood = inbound.uuid == writeUUID && suitsWriting(inbound) == suitsWriting(writable)
             let outbound = isInboundAsGood ? inbound : writable
-            if suitsSubscription(inbound) > 0 { return (service.id, inbound, outbound) }
-            if silent == nil { silent = (service.id, inbound, outbound) }
+            let found = Found(service: service.id, inbound: inbound, outbound: outbound, all: all)
+            if suitsSubscription(inbound) > 0 { return found }
+            if silent == nil { silent = found }
         }
         if let silent { return silent }
         throw BluetoothError(

@@ -3,7 +3,7 @@ import Ferry
 import Synchronization
 
 /// A peripheral that waits for centrals: publishes the service, advertises it, and makes a link for each central that
-/// subscribes. Links are isolated from one another: each has its own framing, queue and end.
+/// subscribes, or begins as the layout says. Links are isolated from one another: each has its own framing, queue and end.
 final class GATTPeripheral: PeripheralRoleEvents {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
@@ -14,8 +14,9 @@ final class GATTPeripheral: PeripheralRoleEvents {
         var role: (any PeripheralRole)?
         var isListening = false
         var isPublished = false
-        var inbound: AttributeID?
-        var outbound: AttributeID?
+        var attributes: GATTAttributes?
+        /// Centrals that have taken one of the two steps with which a link with a state begins.
+        var beginners: [ConnectedCentral: Beginner] = [:]
         /// The links, which belong to whoever took them and close when nobody keeps them any more.
         var links: [ConnectedCentral: WeakLink] = [:]
         var order: [WeakLink] = []  // whom to tell first that there is space; rotates
@@ -23,9 +24,17 @@ final class GATTPeripheral: PeripheralRoleEvents {
         weak var listener: LinkListener?
     }
 
+    /// The step that a central has taken, when the other is still to come.
+    private enum Beginner { case subscribed, started }
+
+    /// The most centrals that may have begun and not subscribed: of these no adapter tells that they have gone.
+    private static let maximumUnsubscribed = 16
+
     private struct WeakLink {
         let central: ConnectedCentral
         weak var link: GATTPeripheralLink?
+        /// Whether the adapter will tell the end of the connection.
+        var isSubscribed: Bool
     }
 
     init(_ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration) {
@@ -59,11 +68,11 @@ final class GATTPeripheral: PeripheralRoleEvents {
         do throws(BluetoothError) {
             let service = try await role.publish(configuration.definition)
             state.withLock {
-                $0.outbound = service.characteristics.first
-                $0.inbound = service.characteristics.last
+                $0.attributes = GATTAttributes(service, of: configuration)
                 $0.isPublished = true
             }
-            let advertisement = Advertisement(localName: configuration.localName, services: [configuration.service])
+            var advertisement = Advertisement(localName: configuration.localName, services: [configuration.service])
+            if let data = configuration.advertisedData { advertisement.serviceData = [configuration.service: data] }
             let report = try await role.startAdvertising(advertisement)
             guard report.omittedServices.isEmpty else {
                 throw BluetoothError(
@@ -110,6 +119,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
             defer {
                 state.links = [:]
                 state.order = []
+                state.beginners = [:]
             }
             return (state.order.compactMap(\.link), nil)
         }
@@ -147,23 +157,64 @@ final class GATTPeripheral: PeripheralRoleEvents {
     func central(
         _ central: ConnectedCentral, didSubscribeTo characteristic: AttributeID, as subscription: Subscription
     ) {
+        guard characteristic == state.withLock({ $0.attributes?.updates }) else { return }
+        if let link = link(to: central) {
+            state.withLock { state in
+                state.links[central]?.isSubscribed = true
+                if let place = state.order.firstIndex(where: { $0.central == central }) {
+                    state.order[place].isSubscribed = true
+                }
+            }
+            return link.didSubscribe()
+        }
+        take(.subscribed, by: central)
+    }
+
+    /// A link with a state begins with the second of two steps, any other with the subscription.
+    private func take(_ step: Beginner, by central: ConnectedCentral) {
+        let isComplete = state.withLock { state -> Bool in
+            guard configuration.sides.state != nil, state.links[central] == nil else { return step == .subscribed }
+            guard let first = state.beginners[central] else {
+                // Of those that have subscribed the adapter tells the end.
+                let others = state.beginners.values.count { $0 == .started }
+                if step == .subscribed || others < Self.maximumUnsubscribed { state.beginners[central] = step }
+                return false
+            }
+            guard first != step else { return false }
+            state.beginners[central] = nil
+            return true
+        }
+        if isComplete { begin(with: central, isSubscribed: true) }
+    }
+
+    /// Makes a link for a central that has none, and offers it. Returns nil where there is one, or no place for another.
+    @discardableResult
+    private func begin(with central: ConnectedCentral, isSubscribed: Bool) -> GATTPeripheralLink? {
         let (link, listener) = state.withLock { state -> (GATTPeripheralLink?, LinkListener?) in
-            guard characteristic == state.outbound, state.links[central] == nil, let role = state.role else {
+            guard state.links[central] == nil, let role = state.role, let attributes = state.attributes else {
                 return (nil, nil)
             }
-            let link = GATTPeripheralLink(to: central, of: characteristic, on: role)
-            let weak = WeakLink(central: central, link: link)
+            let others = state.order.count { !$0.isSubscribed }
+            guard isSubscribed || others < Self.maximumUnsubscribed else { return (nil, nil) }
+            let link = GATTPeripheralLink(
+                to: central, over: attributes, sides: configuration.sides, isSubscribed: isSubscribed, on: role
+            ) { [weak self] in
+                _ = self?.remove(central)
+                self?.closeRoleIfUnused()
+            }
+            let weak = WeakLink(central: central, link: link, isSubscribed: isSubscribed)
             state.links[central] = weak
             state.order.append(weak)
             return (link, state.listener)
         }
-        guard let link else { return }
+        guard let link else { return nil }
         // A central that comes after listening has ended, or while too many wait, is sent away.
         if listener?.offer(link) != true { link.close() }
+        return link
     }
 
     func central(_ central: ConnectedCentral, didUnsubscribeFrom characteristic: AttributeID) {
-        guard characteristic == state.withLock({ $0.outbound }) else { return }
+        guard characteristic == state.withLock({ $0.attributes?.updates }) else { return }
         end(central, FerryError(.disconnected, "The central ended its subscription."))
     }
 
@@ -172,12 +223,20 @@ final class GATTPeripheral: PeripheralRoleEvents {
     }
 
     private func end(_ central: ConnectedCentral, _ reason: FerryError) {
-        let link = state.withLock { state in
+        remove(central)?.didEnd(reason)
+        closeRoleIfUnused()
+    }
+
+    private func remove(_ central: ConnectedCentral) -> GATTPeripheralLink? {
+        state.withLock { state in
             state.order.removeAll { $0.central == central }
+            state.beginners[central] = nil
             return state.links.removeValue(forKey: central)?.link
         }
-        link?.didEnd(reason)
-        closeRoleIfUnused()
+    }
+
+    private func link(to central: ConnectedCentral) -> GATTPeripheralLink? {
+        state.withLock { $0.links[central]?.link }
     }
 
     func peripheralIsReadyToUpdate() {
@@ -190,15 +249,43 @@ final class GATTPeripheral: PeripheralRoleEvents {
     }
 
     func central(_ central: ConnectedCentral, didWrite value: RawSpan, to characteristic: AttributeID) {
-        link(of: central, writing: characteristic)?.didReceive(value)
+        if let link = link(of: central, writing: characteristic) { return link.didReceive(value) }
+        guard characteristic == state.withLock({ $0.attributes?.state }) else { return }
+        set(value.withUnsafeBytes { [UInt8]($0) }, by: central)
+    }
+
+    /// The central has set the state.
+    private func set(_ value: [UInt8], by central: ConnectedCentral) {
+        guard let side = configuration.sides.state else { return }
+        switch side.meaning(of: value) {
+        case .start: take(.started, by: central)
+        case .end: sendAway(central, side.endedByPeer)
+        case .unknown(let error): sendAway(central, error)
+        }
+    }
+
+    private func sendAway(_ central: ConnectedCentral, _ reason: FerryError) {
+        let role = state.withLock { $0.role }
+        end(central, reason)
+        role?.disconnect(central)
     }
 
     func peripheralDidReceive(_ request: ReadRequest) {
-        state.withLock { $0.role }?.respond(to: request.id, with: .failure(.readNotPermitted))
+        guard let (role, queue) = state.withLock({ state in state.role.map { ($0, state.attributes?.queue) } }) else {
+            return
+        }
+        guard request.characteristic == queue else {
+            return role.respond(to: request.id, with: .failure(.readNotPermitted))
+        }
+        // Before the link there is nothing to read.
+        guard let link = link(to: request.central) else { return role.respond(to: request.id, with: .success([])) }
+        role.respond(to: request.id, with: link.read(from: request.offset))
     }
 
     func peripheralDidReceive(_ request: WriteRequest) {
-        guard let role = state.withLock({ $0.role }) else { return }
+        guard let (role, attributes) = state.withLock({ state in state.role.map { ($0, state.attributes) } }) else {
+            return
+        }
         // A write longer than ATT_MTU - 3 comes in parts; together they are one chunk.
         var value: [UInt8] = []
         for part in request.parts {
@@ -207,16 +294,24 @@ final class GATTPeripheral: PeripheralRoleEvents {
             }
             value += part.value
         }
+        if let characteristic = request.parts.first?.characteristic, characteristic == attributes?.state {
+            role.respond(to: request.id, with: .success([]))
+            return set(value, by: request.central)
+        }
         guard let characteristic = request.parts.first?.characteristic,
             let link = link(of: request.central, writing: characteristic)
         else {
-            // Ferry's link begins with the subscription.
+            // Unless the layout says otherwise the link begins with the subscription.
             return role.respond(to: request.id, with: .failure(.clientConfigurationImproperlyConfigured))
         }
         link.didReceive(value, answering: request.id)
     }
 
     private func link(of central: ConnectedCentral, writing characteristic: AttributeID) -> GATTPeripheralLink? {
-        state.withLock { characteristic == $0.inbound ? $0.links[central]?.link : nil }
+        let (isChunk, link) = state.withLock { state in
+            (characteristic == state.attributes?.writes, state.links[central]?.link)
+        }
+        guard isChunk, link == nil, configuration.firstStep == .firstWrite else { return isChunk ? link : nil }
+        return begin(with: central, isSubscribed: false)
     }
 }

@@ -1,17 +1,23 @@
+import DequeModule
 import Ferry
 import Synchronization
 
 /// The peripheral's end of a GATT link: notifications or indications towards one central, its writes from it.
 final class GATTPeripheralLink: Link {
     let central: ConnectedCentral
-    private let role: any PeripheralRole
-    private let characteristic: AttributeID
+    private let host: any PeripheralRole
+    private let attributes: GATTAttributes
+    private let state: SideCharacteristics.State?
     private let recipients: UpdateRecipients
     private let identity: KnownIdentity
     private let gate = ReceiverGate()
     private let sizeCheck = ChunkSizeCheck()
     private let writes = Mutex(Writes())
+    private let reads = Mutex(Reads())
     private let isClosed = Atomic(false)
+    private let hasSubscribed: Atomic<Bool>
+    /// Tells the peripheral that the link has ended, where nobody else does.
+    private let onEnd: @Sendable () -> Void
 
     /// Write requests whose answer is held back while the receiver pauses: ATT then keeps the central from writing on.
     private struct Writes {
@@ -19,23 +25,49 @@ final class GATTPeripheralLink: Link {
         var unanswered: [RequestID] = []
     }
 
-    init(to central: ConnectedCentral, of characteristic: AttributeID, on role: any PeripheralRole) {
-        self.central = central
-        self.role = role
-        self.characteristic = characteristic
-        recipients = .one(central)
-        identity = KnownIdentity(central.peer, role.identity(of: central))
+    /// Chunks that wait to be read, where the layout has a queue.
+    private struct Reads {
+        static let maximum = 16
+
+        var waiting: Deque<[UInt8]> = []
+        /// The one that is being read, in parts where it is long.
+        var current: [UInt8] = []
+        /// How often the bell has been rung.
+        var rings: UInt32 = 0
+        /// The bell is to be rung when there is space for it.
+        var owesRing = false
     }
 
-    deinit { role.disconnect(central) }
+    init(
+        to central: ConnectedCentral, over attributes: GATTAttributes, sides: SideCharacteristics, isSubscribed: Bool,
+        on host: any PeripheralRole, onEnd: @escaping @Sendable () -> Void
+    ) {
+        self.central = central
+        self.host = host
+        self.attributes = attributes
+        self.onEnd = onEnd
+        state = sides.state
+        hasSubscribed = Atomic(isSubscribed)
+        recipients = .one(central)
+        identity = KnownIdentity(central.peer, host.identity(of: central))
+    }
+
+    deinit {
+        tellEnd()
+        host.disconnect(central)
+        if !isSubscribed { onEnd() }
+    }
 
     // MARK: Link
 
-    var peer: PeerIdentity { identity.update(role.identity(of: central)) }
+    var peer: PeerIdentity { identity.update(host.identity(of: central)) }
+
+    var role: LinkRole? { .responder }
 
     /// Once the central has gone: the last one known, so that whoever asks before it is told hears of the end alone.
     var maximumChunkSize: Int {
-        sizeCheck.note(role.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20)
+        if attributes.queue != nil { return sizeCheck.note(512) }
+        return sizeCheck.note(host.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20)
     }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
@@ -44,32 +76,58 @@ final class GATTPeripheralLink: Link {
         // A value that is too long would be cut without a word.
         guard !isClosed.load(ordering: .relaxed) else { throw gate.reason ?? .closedHere }
         try sizeCheck.check(chunk, for: self)
+        // What is sent to a central that has not subscribed is lost.
+        guard isSubscribed else { return false }
         do {
-            return try role.tryUpdateValue(chunk, of: characteristic, for: recipients)
+            guard attributes.queue == nil else { return try queue(chunk.withUnsafeBytes { [UInt8]($0) }) }
+            return try host.tryUpdateValue(chunk, of: attributes.updates, for: recipients)
         } catch {
             throw gate.reason ?? FerryError("Cannot update the central's value", error)
         }
     }
 
     func setReceiving(_ isReceiving: Bool) {
-        role.setReceiving(isReceiving, from: central)
+        host.setReceiving(isReceiving, from: central)
         let answers = writes.withLock { writes -> [RequestID] in
             writes.isPaused = !isReceiving
             guard isReceiving else { return [] }
             defer { writes.unanswered = [] }
             return writes.unanswered
         }
-        for request in answers { role.respond(to: request, with: .success([])) }
+        for request in answers { host.respond(to: request, with: .success([])) }
     }
 
     func close() {
+        tellEnd()
         isClosed.store(true, ordering: .relaxed)
-        role.disconnect(central)
+        host.disconnect(central)
+        guard !isSubscribed else { return }
+        // No adapter tells the end of a connection without subscription.
+        gate.close(.closedHere)
+        onEnd()
+    }
+
+    /// Sets the state to its end, after the chunks that are queued. Where there is no space for it the connection's end says it.
+    private func tellEnd() {
+        guard let state, let attribute = attributes.state, !isClosed.load(ordering: .relaxed), gate.reason == nil else {
+            return
+        }
+        _ = try? host.tryUpdateValue(state.end.span.bytes, of: attribute, for: recipients)
     }
 
     // MARK: Events, passed on by GATTPeripheral
 
-    func isReady() { gate.ready() }
+    var isSubscribed: Bool { hasSubscribed.load(ordering: .acquiring) }
+
+    func didSubscribe() {
+        hasSubscribed.store(true, ordering: .releasing)
+        gate.ready()
+    }
+
+    func isReady() {
+        ring(again: true)
+        gate.ready()
+    }
 
     func didReceive(_ value: RawSpan) {
         guard gate.receive(value) else { return overflow() }
@@ -77,14 +135,14 @@ final class GATTPeripheralLink: Link {
 
     func didReceive(_ value: [UInt8], answering request: RequestID) {
         guard gate.receive(value.span.bytes) else {
-            role.respond(to: request, with: .failure(.insufficientResources))
+            host.respond(to: request, with: .failure(.insufficientResources))
             return overflow()
         }
         let answersNow = writes.withLock { writes in
             if writes.isPaused { writes.unanswered.append(request) }
             return !writes.isPaused
         }
-        if answersNow { role.respond(to: request, with: .success([])) }
+        if answersNow { host.respond(to: request, with: .success([])) }
     }
 
     /// That this side has closed the link goes before any other reason.
@@ -92,6 +150,48 @@ final class GATTPeripheralLink: Link {
 
     private func overflow() {
         gate.close(.neverActivated)
-        role.disconnect(central)
+        host.disconnect(central)
+    }
+
+    // MARK: A queue to read
+
+    private func queue(_ chunk: [UInt8]) throws(BluetoothError) -> Bool {
+        let hasSpace = reads.withLock { reads in
+            guard reads.waiting.count < Reads.maximum else { return false }
+            reads.waiting.append(chunk)
+            return true
+        }
+        if hasSpace { ring(again: false) }
+        return hasSpace
+    }
+
+    /// Notifies the central that there is something to read. The value, which counts the notifications, carries nothing.
+    private func ring(again: Bool) {
+        let count: UInt32? = reads.withLock { reads in
+            guard !again || reads.owesRing else { return nil }
+            reads.rings &+= 1
+            reads.owesRing = false
+            return reads.rings
+        }
+        guard let count else { return }
+        let value = (0..<4).map { UInt8(truncatingIfNeeded: count >> (8 * UInt32($0))) }
+        if (try? host.tryUpdateValue(value.span.bytes, of: attributes.updates, for: recipients)) == false {
+            reads.withLock { $0.owesRing = true }
+        }
+    }
+
+    /// The next chunk, or from an offset on the rest of the one that is being read; empty when none waits.
+    func read(from offset: Int) -> Result<[UInt8], ATTError> {
+        let (answer, hasSpace) = reads.withLock { reads -> (Result<[UInt8], ATTError>, Bool) in
+            if offset > 0 {
+                guard offset <= reads.current.count else { return (.failure(.invalidOffset), false) }
+                return (.success(Array(reads.current[offset...])), false)
+            }
+            let wasFull = reads.waiting.count == Reads.maximum
+            reads.current = reads.waiting.popFirst() ?? []
+            return (.success(reads.current), wasFull)
+        }
+        if hasSpace { gate.ready() }
+        return answer
     }
 }
