@@ -172,7 +172,7 @@ final class GATTCentral: CentralRoleEvents {
         if configuration.firstStep == .subscription {
             try await connection.setSubscription(subscription, to: inbound.id)
             if let state = attributes.state { try await connection.setSubscription(.notify, to: state) }
-            events.owesStart()
+            events.owesStart(on: connection)
         }
         return GATTCentralLink(
             role, connection, events, outbound: outbound.id, writeType: writeType, limit: max(1, limit))

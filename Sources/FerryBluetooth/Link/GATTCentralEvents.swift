@@ -120,13 +120,14 @@ extension GATTCentralEvents {
     }
 
     /// Both subscriptions are made: what remains is to say so, where the layout has a state.
-    func owesStart() {
-        if target.withLock({ $0.attributes?.state != nil }) { set(.owesStart) }
+    func owesStart(on connection: any PeripheralConnection) {
+        guard stateToSet != nil else { return }
+        set(.owesStart)
+        writeStart(on: connection)
     }
 
-    /// The link has an owner: says that it begins, and reads what waits.
-    func begin(on connection: any PeripheralConnection) {
-        if !isOpen { writeStart(on: connection) }
+    /// The link has an owner: reads what waits.
+    func begin() {
         if hasQueue.load(ordering: .relaxed) { read() }
     }
 

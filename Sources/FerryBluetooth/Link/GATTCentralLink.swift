@@ -40,7 +40,7 @@ final class GATTCentralLink: Link {
 
     func activate(_ receiver: any LinkReceiver) {
         events.gate.activate(receiver)
-        events.begin(on: connection)
+        events.begin()
     }
 
     func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
