@@ -2,7 +2,7 @@ import DequeModule
 
 /// What a session has to tell, oldest first, with at most one pending progress report per message.
 @usableFromInline
-struct EventQueue: Sendable {
+package struct EventQueue: Sendable {
     /// What ``next()`` has to tell. Most often nothing or a step of progress, and then it is known without a call, and the
     /// caller's compiler knows what it gets.
     @usableFromInline
@@ -15,10 +15,12 @@ struct EventQueue: Sendable {
     @usableFromInline var progressID = MessageID(rawValue: 0)
     @usableFromInline var progressBytes = 0
 
-    mutating func received(_ message: [UInt8]) { append(.received(message)) }
+    package init() {}
+
+    package mutating func received(_ message: [UInt8]) { append(.received(message)) }
 
     @inline(__always)
-    mutating func progress(_ id: MessageID, acceptedBytes: Int) {
+    package mutating func progress(_ id: MessageID, acceptedBytes: Int) {
         if pending == .nothing {
             pending = .progress
         } else if pending != .progress || progressID != id {
@@ -28,13 +30,13 @@ struct EventQueue: Sendable {
         progressBytes = acceptedBytes
     }
 
-    mutating func sent(_ id: MessageID) {
+    package mutating func sent(_ id: MessageID) {
         flushProgress()
         append(.sent(id))
     }
 
     @inlinable @inline(__always)
-    mutating func next() -> FramingEvent? {
+    package mutating func next() -> FramingEvent? {
         switch pending {
         case .nothing: return nil
         case .progress:

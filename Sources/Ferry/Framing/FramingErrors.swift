@@ -1,27 +1,27 @@
-// The errors that both simple framings report, worded once.
+// The errors that framings report, worded once.
 extension FerryError {
-    static func messageTooLarge(sending count: Int, limit: Int) -> FerryError {
+    package static func messageTooLarge(sending count: Int, limit: Int) -> FerryError {
         FerryError(
             .messageTooLarge,
             "The message to be sent has \(count) bytes; the limit is \(limit). Raise Limits.maximumMessageSize on both"
                 + " sides, or send less at once.")
     }
 
-    static func messageTooLarge(receiving what: String, afterMessages count: Int, limit: Int) -> FerryError {
+    package static func messageTooLarge(receiving what: String, afterMessages count: Int, limit: Int) -> FerryError {
         FerryError(
             .messageTooLarge,
             "Message \(count + 1) from the peer \(what); the limit is \(limit). Raise Limits.maximumMessageSize if the"
                 + " peer is to send as much.")
     }
 
-    static func emptyChunk(afterMessages count: Int, bytes: Int) -> FerryError {
+    package static func emptyChunk(afterMessages count: Int, bytes: Int) -> FerryError {
         FerryError(
             .malformedStream,
             "An empty chunk arrived after \(bytes) bytes of message \(count + 1) from the peer; no framing sends one."
                 + " Check that the peer speaks the same framing.")
     }
 
-    static func truncatedMessage(_ what: String, raising: Bool, afterMessages count: Int) -> FerryError {
+    package static func truncatedMessage(_ what: String, raising: Bool, afterMessages count: Int) -> FerryError {
         FerryError(
             .truncatedMessage,
             "Message \(count + 1) from the peer is incomplete: the link \(what)."

@@ -3,23 +3,25 @@ import DequeModule
 /// The messages that wait to be sent, oldest first. The first is kept apart, so that chunks are cut from its bytes in
 /// place.
 @usableFromInline
-struct OutboundQueue: Sendable {
-    struct Message: Sendable {
-        var id: MessageID
-        var payload: [UInt8]
+package struct OutboundQueue: Sendable {
+    package struct Message: Sendable {
+        package var id: MessageID
+        package var payload: [UInt8]
         /// It was taken back, and its place is passed over.
         var isCancelled = false
     }
 
     /// The message being sent. Means something only when the queue is not empty.
-    private(set) var first = Message(id: MessageID(rawValue: 0), payload: [])
-    @usableFromInline private(set) var isEmpty = true
+    package private(set) var first = Message(id: MessageID(rawValue: 0), payload: [])
+    @usableFromInline package private(set) var isEmpty = true
     /// The messages behind the first, and the places of those that were taken back.
     private(set) var waiting = Deque<Message>()
     /// How many of ``waiting`` are to be sent.
     private(set) var waitingCount = 0
 
-    mutating func append(_ payload: [UInt8], as id: MessageID) {
+    package init() {}
+
+    package mutating func append(_ payload: [UInt8], as id: MessageID) {
         let message = Message(id: id, payload: payload)
         if isEmpty {
             first = message
@@ -31,7 +33,7 @@ struct OutboundQueue: Sendable {
     }
 
     /// Lets go of the first message and moves up the next.
-    mutating func removeFirst() {
+    package mutating func removeFirst() {
         while let next = waiting.popFirst() {
             if next.isCancelled { continue }
             waitingCount -= 1
@@ -45,7 +47,7 @@ struct OutboundQueue: Sendable {
     /// Takes a message back that has not begun. Returns false when it has, or is not there.
     ///
     /// - Parameter hasBegun: whether bytes of the first message have been accepted.
-    mutating func cancel(_ id: MessageID, hasBegun: Bool) -> Bool {
+    package mutating func cancel(_ id: MessageID, hasBegun: Bool) -> Bool {
         guard !isEmpty, first.id == id else { return removeWaiting(id) }
         guard !hasBegun else { return false }
         removeFirst()
@@ -64,7 +66,7 @@ struct OutboundQueue: Sendable {
     }
 
     /// What is known of a message that goes no further.
-    func fate(of id: MessageID, hasBegun: Bool) -> MessageFate {
+    package func fate(of id: MessageID, hasBegun: Bool) -> MessageFate {
         if !isEmpty, first.id == id { return hasBegun ? .takenBack : .nothingSent }
         return index(of: id) == nil ? .mayHaveArrived : .nothingSent
     }
