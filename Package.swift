@@ -504,6 +504,7 @@ extension Package {
 }
 package.plugin("FerrySocket", in: "Plugins")
 package.plugin("FerryCBOR", in: "Plugins")
+package.plugin("FerryBTP", in: "Plugins")
 package.plugin("FerryMdoc", in: "Plugins")
 package.plugin("FerryHex", in: "Tests/Exercises")
 package.plugin("FerryFlagged", in: "Tests/Exercises")
