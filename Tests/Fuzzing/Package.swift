@@ -40,6 +40,13 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift"),
             ]),
         .executableTarget(
+            name: "FuzzFormats",
+            dependencies: [
+                "FuzzDriver",
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerryMdoc", package: "ferry"),
+                .product(name: "FerryBTP", package: "ferry"),
+            ]),
+        .executableTarget(
             name: "FuzzHost",
             dependencies: [
                 "FuzzDriver",

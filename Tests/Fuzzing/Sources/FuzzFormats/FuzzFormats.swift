@@ -1,0 +1,132 @@
+import Ferry
+import FerryBTP
+import FerryMdoc
+import FuzzDriver
+
+/// One session of a format of others and a peer made of arbitrary bytes, under libFuzzer.
+///
+/// An input's first byte chooses the format: 0 is mdoc, 1 BTP as the side that connected, 2 BTP as the other; 3 and 4 are those after a
+/// handshake. The rest is a list of steps, each a byte and what it needs:
+///
+///     0...191    a chunk of so many bytes arrives
+///     192...215  a message of that less 192, times 37, bytes is to be sent
+///     216...231  the next deadline comes
+///     232...239  the message with that number less 232 is cancelled
+///     240...247  the link takes so many chunks less 240, and then no more
+///     248...255  the link takes chunks of 2, 20, 21, 64, 182, 244, 512 or 40000 bytes from here on
+///
+/// Nothing may trap, nothing may arrive that was not received byte for byte, and what the session holds is bounded by
+/// libFuzzer's limit on memory.
+struct Play<Session: FramingSession> {
+    private var session: Session
+    private var now = Timestamp.zero
+    private var size = 20
+    private var sent: UInt64 = 0
+    private var received = 0
+    private var delivered = 0
+
+    private static var sizes: [Int] { [2, 20, 21, 64, 182, 244, 512, 40_000] }
+
+    init(_ session: Session) { self.session = session }
+
+    mutating func run(_ input: UnsafeRawBufferPointer, after handshake: [[UInt8]]) {
+        session.linkDidOpen(at: now)
+        var rest = input
+        do {
+            try transmit(atMost: .max)
+            for chunk in handshake {
+                try session.receive(chunk.span.bytes, at: now)
+                try transmit(atMost: .max)
+            }
+            while let step = rest.first {
+                rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst())
+                try take(step, &rest)
+                readEvents()
+            }
+        } catch {
+            // The session is of no use any more; letting go of it must work.
+        }
+        try? session.linkDidClose(at: now)
+        readEvents()
+    }
+
+    private mutating func take(_ step: UInt8, _ rest: inout UnsafeRawBufferPointer) throws(FerryError) {
+        switch step {
+        case 0..<192:
+            let count = min(Int(step), rest.count)
+            let chunk = UnsafeRawBufferPointer(rebasing: rest[..<count])
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            received += count
+            try session.receive(chunk.bytes, at: now)
+            try transmit(atMost: .max)
+        case 192..<216:
+            try? session.enqueue(
+                [UInt8](repeating: step, count: Int(step - 192) * 37), as: MessageID(rawValue: sent), at: now)
+            sent += 1
+            try transmit(atMost: .max)
+        case 216..<232:
+            guard let deadline = session.deadline else { return }
+            now = max(now, deadline)
+            try session.wake(at: now)
+            try transmit(atMost: .max)
+        case 232..<240: _ = session.cancel(MessageID(rawValue: UInt64(step - 232)), at: now)
+        case 240..<248: try transmit(atMost: Int(step - 240))
+        default: size = Self.sizes[Int(step - 248)]
+        }
+    }
+
+    private mutating func transmit(atMost count: Int) throws(FerryError) {
+        var left = min(count, 1000)
+        var outcome = Transmission.accepted
+        while outcome == .accepted {
+            let (size, hasSpace) = (size, left > 0)
+            outcome = try session.transmit(atMost: size, at: now) { (chunk) throws(FerryError) in
+                precondition((1...size).contains(chunk.byteCount), "a chunk of \(chunk.byteCount) bytes at \(size)")
+                return hasSpace
+            }
+            left -= 1
+        }
+    }
+
+    private mutating func readEvents() {
+        while let event = session.nextEvent() {
+            guard case .received(let message) = event else { continue }
+            delivered += message.count
+            precondition(delivered <= received, "\(delivered) bytes were delivered of \(received) received")
+            session.consume(message.count, at: now)
+        }
+    }
+}
+
+private func play(_ input: UnsafeRawBufferPointer) {
+    guard let format = input.first else { return }
+    let rest = UnsafeRawBufferPointer(rebasing: input.dropFirst())
+    var limits = Limits()
+    limits.maximumMessageSize = 1 << 20
+    func btp(_ role: LinkRole, _ handshake: [[UInt8]]) {
+        var play = Play(BTPFraming().makeSession(limits: limits, payloads: PayloadFormat(), role: role))
+        play.run(rest, after: handshake)
+    }
+    switch format % 5 {
+    case 0:
+        var play = Play(MdocFraming().makeSession(limits: limits))
+        play.run(rest, after: [])
+    case 1: btp(.initiator, [])
+    case 2: btp(.responder, [])
+    case 3: btp(.initiator, [[0x65, 0x6C, 4, 20, 0, 6]])
+    default: btp(.responder, [[0x65, 0x6C, 4, 0, 0, 0, 23, 0, 6]])
+    }
+}
+
+/// What libFuzzer calls with each input.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzOneInput(_ bytes: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
+    play(UnsafeRawBufferPointer(start: bytes, count: count))
+    return 0
+}
+
+@main enum Main {
+    static func main() {
+        runFuzzer { fuzzOneInput($0, $1) }
+    }
+}
