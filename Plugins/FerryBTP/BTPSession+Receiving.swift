@@ -11,6 +11,7 @@ extension BTPFraming.Session {
     ///   ``/Ferry/Limits/maximumMessageSize``, before memory is taken; `incompatiblePeer` for a peer with other versions. The same
     ///   again for every later packet.
     public mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError) {
+        if receiveMiddle(chunk, at: now) { return }
         switch phase {
         case .failed(let error): throw error
         case .open(let window, let packetSize):
@@ -23,6 +24,24 @@ extension BTPFraming.Session {
         case .owesRequest, .owesResponse:
             throw fail(malformed("came before the handshake was answered", chunk))
         }
+    }
+
+    /// Takes most packets: with nothing but the middle of a message, in their turn. Returns false for any other, and has done nothing.
+    @inline(__always)
+    private mutating func receiveMiddle(_ chunk: RawSpan, at now: Timestamp) -> Bool {
+        let count = chunk.byteCount &- 2
+        guard count > 0, case .arriving(let missing, let surplus) = inbound, count <= missing,
+            chunk.unsafeLoad(as: UInt8.self) == BTPFlags.more.rawValue, case .open(var window, let packetSize) = phase,
+            window.receivedInTurn(chunk.unsafeLoad(fromByteOffset: 1, as: UInt8.self))
+        else { return false }
+        phase = .open(window, packetSize: packetSize)
+        if acknowledgementDeadline == nil, !isAcknowledgementDue {
+            acknowledgementDeadline = now + configuration.acknowledgementDelay
+        }
+        stall.chunkArrived(at: now)
+        assembler.append(chunk.extracting(droppingFirst: 2))
+        inbound = .arriving(missing: missing &- count, surplus: surplus)
+        return true
     }
 
     // MARK: The handshake

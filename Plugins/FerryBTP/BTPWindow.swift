@@ -61,6 +61,14 @@ struct BTPWindow: Sendable {
         unacknowledged = left
     }
 
+    /// Takes the packet that was due, within the window. Returns false, and has done nothing, for any other.
+    mutating func receivedInTurn(_ number: UInt8) -> Bool {
+        guard number == nextExpected, owed < size else { return false }
+        nextExpected &+= 1
+        owed += 1
+        return true
+    }
+
     /// One packet more than was offered is taken: connectedhomeip sends it now and then.
     mutating func received(_ number: UInt8) throws(Violation) {
         guard number == nextExpected else { throw .sequence(expected: nextExpected) }
