@@ -71,6 +71,21 @@ extension LoopbackRadio {
         /// The ATT_MTU that is reported before the exchange in place of 23, within 23 to 517; nil for the truth.
         public var wrongMTU: Int?
 
+        /// What a peer does that cannot take long values, as some devices without data length extension.
+        public enum LongValueEffect: Sendable, Hashable {
+            /// The connection times out.
+            case disconnect
+            /// The receiving side takes nothing for this long, and then the value.
+            case stall(Duration)
+        }
+
+        /// What happens on notifications, indications and writes without response of more than
+        /// ``longestValue`` bytes; `nil` for nothing.
+        public var longValueEffect: LongValueEffect?
+
+        /// The longest value without ``longValueEffect``, in bytes. Default 20, all that fits ATT_MTU 23.
+        public var longestValue = 20
+
         /// Nothing goes wrong unless it is asked for.
         public init(seed: UInt64 = 0, probabilities: [Kind: Double] = [:], script: [Scripted] = []) {
             self.seed = seed
@@ -78,7 +93,9 @@ extension LoopbackRadio {
             self.script = script
         }
 
-        var isEmpty: Bool { probabilities.isEmpty && script.isEmpty && wrongMTU == nil }
+        var isEmpty: Bool {
+            probabilities.isEmpty && script.isEmpty && wrongMTU == nil && longValueEffect == nil
+        }
 
         func validate() throws(FerryError) {
             var sums = (values: 0.0, ready: 0.0)
@@ -96,6 +113,10 @@ extension LoopbackRadio {
             try check("faults.mtuRange.lowerBound", mtuRange.lowerBound, 23...517)
             try check("faults.mtuRange.upperBound", mtuRange.upperBound, 23...517)
             try check("faults.readyDelay", readyDelay, .zero ... .seconds(3600))
+            try check("faults.longestValue", longestValue, 1...512)
+            if case .stall(let duration)? = longValueEffect {
+                try check("faults.longValueEffect", duration, .milliseconds(1) ... .seconds(3600))
+            }
             if let wrongMTU { try check("faults.wrongMTU", wrongMTU, 23...517) }
         }
     }

@@ -146,6 +146,7 @@ extension RadioState {
         case .forcedEnd(let id): forcedEndDue(id)
         case .forcedClose(let id): endChannel(id)
         case .lateReady(let event): events.append(event)
+        case .stallOver(let id, let direction): stallDue(id, direction)
         }
     }
 }

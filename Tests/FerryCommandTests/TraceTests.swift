@@ -46,6 +46,28 @@ import Testing
         #expect(error?.description.contains("Line 17") == true)
     }
 
+    /// Lines of a log: `count` chunks of `size` bytes in end-of-message framing, 10 ms apart, from `start` on, in ms.
+    private func chunks(_ count: Int, of size: Int, from start: Int) -> String {
+        (0..<count).map {
+            "\(start + $0 * 10) ms  client  sent  \(size) bytes  \(String(repeating: "a", count: size))\n"
+        }
+        .joined()
+    }
+
+    @Test(arguments: [
+        ("", 20, true), ("5000 ms  client  ended: lost\n5100 ms  client  connected\n", 20, true), ("", 19, false),
+        ("", 30, false),
+    ])
+    func shorterChunksAfterAStallAreTold(_ between: String, _ size: Int, _ isTold: Bool) throws {
+        let log =
+            "Framing  the marker EOM\n0 ms  client  connected\n" + chunks(3, of: 60, from: 10) + between
+            + chunks(20, of: size, from: 12_000) + chunks(2, of: 40, from: 12_500)
+        let lines = try trace(log, framing: .eom).lines
+        let told = lines.filter { $0.contains("at most 20 bytes a chunk since then, 60 before") }
+        #expect(told.count == (isTold ? 1 : 0), "\(lines)")
+        #expect(lines.contains { $0.contains("longer chunks again") } == isTold, "\(lines)")
+    }
+
     @Test func aLogTellsChunksWaitsAndEnds() throws {
         let log = """
             Framing           the message's length before its first byte

@@ -95,8 +95,10 @@ final class AirLink {
     @inline(__always)
     func next(_ direction: Direction, during event: UInt64?) -> Lane.Choice {
         switch direction {
-        case .up: up.next(during: event, isBlocked: !up.isReceiving)
-        case .down: down.next(during: event, isBlocked: !down.isReceiving || indication.blocksValues)
+        case .up: up.next(during: event, isBlocked: !up.isReceiving || up.longValue == .stalls)
+        case .down:
+            down.next(
+                during: event, isBlocked: !down.isReceiving || indication.blocksValues || down.longValue == .stalls)
         }
     }
 
@@ -129,6 +131,8 @@ final class Lane {
     /// Whether the far side takes values.
     var isReceiving = true
     var headFault = HeadFault.none
+    /// What became of the value at the head, which is longer than the receiver can take.
+    var longValue = LongValue.none
     var nextOrder: UInt64 = 0
     /// Packets that may still go in this turn.
     var budget = 0
@@ -156,6 +160,8 @@ final class Lane {
     }
 
     enum Choice { case nothing, value, control }
+
+    enum LongValue { case none, stalls, passes }
 }
 
 /// A PDU that is not a notification, indication or write command.

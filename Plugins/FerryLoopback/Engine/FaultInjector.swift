@@ -26,6 +26,11 @@ struct FaultInjector {
     /// A number below `bound`, which is at least 1.
     mutating func next(below bound: Int) -> Int { Int(next() % UInt64(bound)) }
 
+    /// What a value of this many bytes does to its receiver.
+    func effect(of byteCount: Int) -> LoopbackRadio.Faults.LongValueEffect? {
+        byteCount > faults.longestValue ? faults.longValueEffect : nil
+    }
+
     /// Returns the fault that strikes the next value; nil for none.
     mutating func nextForValue() -> Kind? {
         values += 1

@@ -19,6 +19,10 @@ extension RadioState {
         let isRepeated = lane.headFault == .doubled
         lane.headFault = .none
         if isRepeated { return value }
+        if let effect = link.faults?.effect(of: value.bytes.count), lane.longValue != .passes {
+            return meetLongValue(effect, on: link, lane)
+        }
+        lane.longValue = .none
         let ring = value.ring
         switch link.faults?.nextForValue() {
         case .disconnect:
@@ -57,6 +61,26 @@ extension RadioState {
             return false
         default: return false
         }
+    }
+
+    /// Always nil: the value does not arrive now.
+    private mutating func meetLongValue(
+        _ effect: LoopbackRadio.Faults.LongValueEffect, on link: AirLink, _ lane: Lane
+    ) -> UnsafeBytes? {
+        switch effect {
+        case .disconnect: timeOut(link)
+        case .stall(let duration):
+            lane.longValue = .stalls
+            setTimer(after: duration, .stallOver(link: link.id, lane === link.up ? .up : .down))
+        }
+        return nil
+    }
+
+    /// The receiver takes the long value now.
+    mutating func stallDue(_ id: Int, _ direction: Direction) {
+        guard let link = links[id] else { return }
+        (direction == .up ? link.up : link.down).longValue = .passes
+        resume(link)
     }
 
     private mutating func timeOut(_ link: AirLink) {

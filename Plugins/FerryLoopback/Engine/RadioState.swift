@@ -215,6 +215,7 @@ enum Timer {
     case forcedEnd(link: Int)
     case forcedClose(channel: Int)
     case lateReady(Event)
+    case stallOver(link: Int, Direction)
 }
 
 /// Something to tell an owner, if it is still there when its turn comes.

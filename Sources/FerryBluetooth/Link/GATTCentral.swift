@@ -6,6 +6,7 @@ import Synchronization
 final class GATTCentral: CentralRoleEvents {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
+    private let valueSizes: ValueSizeMemory
     /// Whom to connect to; nil for whoever offers the service.
     private let wanted: PeerIdentity?
     private let power = PowerWait()
@@ -19,9 +20,13 @@ final class GATTCentral: CentralRoleEvents {
         var isConnecting = false
     }
 
-    init(_ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration, to wanted: PeerIdentity? = nil) {
+    init(
+        _ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration, _ valueSizes: ValueSizeMemory,
+        to wanted: PeerIdentity? = nil
+    ) {
         self.adapter = adapter
         self.configuration = configuration
+        self.valueSizes = valueSizes
         self.wanted = wanted
     }
 
@@ -52,7 +57,7 @@ final class GATTCentral: CentralRoleEvents {
             let known = wanted.flatMap { role.retrievePeripheral($0) }
             let peripheral = if let known { known } else { try await find(with: role) }
             state.withLock { $0.isConnecting = true }
-            return try await open(peripheral, with: role)
+            return try await open(peripheral, with: role, time)
         } catch {
             role.close()
             throw error
@@ -102,7 +107,9 @@ final class GATTCentral: CentralRoleEvents {
 
     // MARK: Opening
 
-    private func open(_ peripheral: PeerID, with role: any CentralRole) async throws(FerryError) -> any Link {
+    private func open(
+        _ peripheral: PeerID, with role: any CentralRole, _ time: any TimeSource
+    ) async throws(FerryError) -> any Link {
         let claim = try LinkClaim(adapter, peripheral, configuration.service)
         var isOpen = false
         defer { if !isOpen { claim.release() } }
@@ -113,7 +120,7 @@ final class GATTCentral: CentralRoleEvents {
         }
         let result = await withTaskCancellationHandler {
             do throws(BluetoothError) {
-                return Result<_, BluetoothError>.success(try await subscribe(on: connection, events, role))
+                return Result<_, BluetoothError>.success(try await subscribe(on: connection, events, role, time))
             } catch {
                 return .failure(error)
             }
@@ -145,7 +152,8 @@ final class GATTCentral: CentralRoleEvents {
     }
 
     private func subscribe(
-        on connection: any PeripheralConnection, _ events: GATTCentralEvents, _ role: any CentralRole
+        on connection: any PeripheralConnection, _ events: GATTCentralEvents, _ role: any CentralRole,
+        _ time: any TimeSource
     ) async throws(BluetoothError) -> GATTCentralLink {
         let services = try await connection.discoverServices([configuration.service])
         // Before anything asks for encryption: that would pair with whoever it is, and make it the bonded peer.
@@ -166,8 +174,9 @@ final class GATTCentral: CentralRoleEvents {
             service: found.service, updates: inbound.id, writes: outbound.id,
             state: configuration.sides.state.flatMap { sides[$0.uuid]?.id },
             queue: configuration.sides.queue.flatMap { sides[$0]?.id })
+        let sizer = ValueSizer(valueSizes, for: connection.identity, time)
         events.begin(
-            connection, attributes, configuration.sides.state,
+            connection, attributes, configuration.sides.state, sizer,
             configuration.firstStep == .firstWrite ? .owesFirstWrite(subscription) : .open)
         if configuration.firstStep == .subscription {
             try await connection.setSubscription(subscription, to: inbound.id)
@@ -175,7 +184,8 @@ final class GATTCentral: CentralRoleEvents {
             events.owesStart(on: connection)
         }
         return GATTCentralLink(
-            role, connection, events, outbound: outbound.id, writeType: writeType, limit: max(1, limit))
+            role, connection, events, outbound: outbound.id, writeType: writeType, sizer: sizer,
+            limit: max(1, limit))
     }
 
     // MARK: Side characteristics

@@ -41,6 +41,7 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
         var state: SideCharacteristics.State?
         var reading = Reading.idle
         var isPaused = false
+        var sizer: ValueSizer?
     }
 
     init(_ claim: LinkClaim) { self.claim = claim }
@@ -48,10 +49,11 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
     /// Names what the link is laid over, before anything comes over it.
     func begin(
         _ connection: any PeripheralConnection, _ attributes: GATTAttributes, _ state: SideCharacteristics.State?,
-        _ first: Opening
+        _ sizer: ValueSizer, _ first: Opening
     ) {
         target.withLock { target in
-            target = Target(connection: connection, isClosed: target.isClosed, attributes: attributes, state: state)
+            target = Target(
+                connection: connection, isClosed: target.isClosed, attributes: attributes, state: state, sizer: sizer)
         }
         set(first)
         hasQueue.store(attributes.queue != nil, ordering: .releasing)
@@ -91,7 +93,8 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         claim.release()
-        let isClosed = target.withLock { $0.isClosed }
+        let (isClosed, connection, sizer) = target.withLock { ($0.isClosed, $0.connection, $0.sizer) }
+        if !isClosed, reason.isLoss, let connection { sizer?.noteLoss(of: connection.identity) }
         gate.close(isClosed ? .closedHere : FerryError("The connection to the peripheral ended", reason))
     }
 

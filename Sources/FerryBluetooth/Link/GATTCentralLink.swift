@@ -10,6 +10,7 @@ final class GATTCentralLink: Link {
     private let outbound: AttributeID
     private let writeType: WriteType
     private let limit: Int
+    private let sizer: ValueSizer
     private let events: GATTCentralEvents
     private let sizeCheck = ChunkSizeCheck()
     private let isClosed = Atomic(false)
@@ -17,7 +18,7 @@ final class GATTCentralLink: Link {
     /// - Parameter limit: the most bytes of a chunk, whatever the connection takes.
     init(
         _ host: any CentralRole, _ connection: any PeripheralConnection, _ events: GATTCentralEvents,
-        outbound: AttributeID, writeType: WriteType, limit: Int
+        outbound: AttributeID, writeType: WriteType, sizer: ValueSizer, limit: Int
     ) {
         self.host = host
         self.connection = connection
@@ -25,6 +26,7 @@ final class GATTCentralLink: Link {
         self.outbound = outbound
         self.writeType = writeType
         self.limit = limit
+        self.sizer = sizer
     }
 
     deinit {
@@ -36,7 +38,7 @@ final class GATTCentralLink: Link {
 
     var role: LinkRole? { .initiator }
 
-    var maximumChunkSize: Int { sizeCheck.note(min(connection.maximumWriteLength(writeType), limit)) }
+    var maximumChunkSize: Int { sizeCheck.note(min(connection.maximumWriteLength(writeType), limit, sizer.limit)) }
 
     func activate(_ receiver: any LinkReceiver) {
         events.gate.activate(receiver)
@@ -48,7 +50,9 @@ final class GATTCentralLink: Link {
         try sizeCheck.check(chunk, for: self)
         do {
             guard events.isOpen else { return try events.tryFirst(chunk, writeType, on: connection) }
-            return try connection.tryWriteValue(chunk, to: outbound, type: writeType)
+            let isTaken = try connection.tryWriteValue(chunk, to: outbound, type: writeType)
+            sizer.note(isTaken, chunk.byteCount, to: connection.identity)
+            return isTaken
         } catch {
             throw events.gate.reason ?? FerryError("Cannot write to the peripheral", error)
         }
@@ -65,6 +69,11 @@ final class GATTCentralLink: Link {
         events.claim.release()
         connection.disconnect()
     }
+}
+
+extension BluetoothError {
+    /// Whether a connection has ended without either side having ended it: nothing was heard, or no answer came.
+    var isLoss: Bool { code == .connectionTimeout || code == .timedOut }
 }
 
 extension FerryError {

@@ -7,6 +7,8 @@ import Synchronization
 final class GATTPeripheral: PeripheralRoleEvents {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
+    private let valueSizes: ValueSizeMemory
+    private let time: any TimeSource
     private let power = PowerWait()
     private let state = Mutex(State())
 
@@ -37,14 +39,19 @@ final class GATTPeripheral: PeripheralRoleEvents {
         var isSubscribed: Bool
     }
 
-    init(_ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration) {
+    init(
+        _ adapter: any BluetoothAdapter, _ configuration: GATTConfiguration, _ valueSizes: ValueSizeMemory,
+        _ time: any TimeSource
+    ) {
         self.adapter = adapter
         self.configuration = configuration
+        self.valueSizes = valueSizes
+        self.time = time
     }
 
     // MARK: Listening
 
-    func listen(_ time: any TimeSource, acceptTimeout: Duration) async throws(FerryError) -> LinkListener {
+    func listen(acceptTimeout: Duration) async throws(FerryError) -> LinkListener {
         let role = adapter.openPeripheral(self)
         state.withLock {
             $0.role = role
@@ -197,7 +204,8 @@ final class GATTPeripheral: PeripheralRoleEvents {
             let others = state.order.count { !$0.isSubscribed }
             guard isSubscribed || others < Self.maximumUnsubscribed else { return (nil, nil) }
             let link = GATTPeripheralLink(
-                to: central, over: attributes, sides: configuration.sides, isSubscribed: isSubscribed, on: role
+                to: central, over: attributes, sides: configuration.sides, isSubscribed: isSubscribed, on: role,
+                valueSizes, time
             ) { [weak self] in
                 _ = self?.remove(central)
                 self?.closeRoleIfUnused()
@@ -219,11 +227,11 @@ final class GATTPeripheral: PeripheralRoleEvents {
     }
 
     func central(_ central: ConnectedCentral, didDisconnect reason: BluetoothError) {
-        end(central, FerryError("The connection to the central ended", reason))
+        end(central, FerryError("The connection to the central ended", reason), isLoss: reason.isLoss)
     }
 
-    private func end(_ central: ConnectedCentral, _ reason: FerryError) {
-        remove(central)?.didEnd(reason)
+    private func end(_ central: ConnectedCentral, _ reason: FerryError, isLoss: Bool = false) {
+        remove(central)?.didEnd(reason, isLoss: isLoss)
         closeRoleIfUnused()
     }
 

@@ -12,6 +12,7 @@ final class GATTPeripheralLink: Link {
     private let identity: KnownIdentity
     private let gate = ReceiverGate()
     private let sizeCheck = ChunkSizeCheck()
+    private let sizer: ValueSizer
     private let writes = Mutex(Writes())
     private let reads = Mutex(Reads())
     private let isClosed = Atomic(false)
@@ -40,7 +41,8 @@ final class GATTPeripheralLink: Link {
 
     init(
         to central: ConnectedCentral, over attributes: GATTAttributes, sides: SideCharacteristics, isSubscribed: Bool,
-        on host: any PeripheralRole, onEnd: @escaping @Sendable () -> Void
+        on host: any PeripheralRole, _ valueSizes: ValueSizeMemory, _ time: any TimeSource,
+        onEnd: @escaping @Sendable () -> Void
     ) {
         self.central = central
         self.host = host
@@ -50,6 +52,7 @@ final class GATTPeripheralLink: Link {
         hasSubscribed = Atomic(isSubscribed)
         recipients = .one(central)
         identity = KnownIdentity(central.peer, host.identity(of: central))
+        sizer = ValueSizer(valueSizes, for: identity.update(nil), time)
     }
 
     deinit {
@@ -67,7 +70,7 @@ final class GATTPeripheralLink: Link {
     /// Once the central has gone: the last one known, so that whoever asks before it is told hears of the end alone.
     var maximumChunkSize: Int {
         if attributes.queue != nil { return sizeCheck.note(512) }
-        return sizeCheck.note(host.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20)
+        return sizeCheck.note(min(host.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20, sizer.limit))
     }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
@@ -80,7 +83,9 @@ final class GATTPeripheralLink: Link {
         guard isSubscribed else { return false }
         do {
             guard attributes.queue == nil else { return try queue(chunk.withUnsafeBytes { [UInt8]($0) }) }
-            return try host.tryUpdateValue(chunk, of: attributes.updates, for: recipients)
+            let isTaken = try host.tryUpdateValue(chunk, of: attributes.updates, for: recipients)
+            sizer.note(isTaken, chunk.byteCount, to: peer)
+            return isTaken
         } catch {
             throw gate.reason ?? FerryError("Cannot update the central's value", error)
         }
@@ -146,7 +151,11 @@ final class GATTPeripheralLink: Link {
     }
 
     /// That this side has closed the link goes before any other reason.
-    func didEnd(_ reason: FerryError) { gate.close(isClosed.load(ordering: .relaxed) ? .closedHere : reason) }
+    func didEnd(_ reason: FerryError, isLoss: Bool = false) {
+        let isClosed = isClosed.load(ordering: .relaxed)
+        if isLoss, !isClosed { sizer.noteLoss(of: identity.update(nil)) }
+        gate.close(isClosed ? .closedHere : reason)
+    }
 
     private func overflow() {
         gate.close(.neverActivated)

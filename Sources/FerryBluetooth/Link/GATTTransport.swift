@@ -4,13 +4,16 @@ public import Ferry
 ///
 /// Towards the central chunks travel as notifications or indications, towards the peripheral as writes. The chunk size is
 /// the connection's: ATT_MTU - 3, at most 512 bytes, or 510 where chunks are written without response
-/// (``GATTConfiguration/maximumWriteWithoutResponse``), and follows every change of ATT_MTU. Each central has a link of its
-/// own.
+/// (``GATTConfiguration/maximumWriteWithoutResponse``), and follows every change of ATT_MTU. A link whose peer stalls or is lost
+/// with long values goes on with short ones (``ValueSizeMemory``). Each central has a link of its own.
 public struct GATTTransport: Transport {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
     private let time: any TimeSource
     private let acceptTimeout: Duration
+    /// Where links remember which peers stall or die of long values: by default a memory of this transport and its copies.
+    /// Several transports may share one. Set it before ``listen()`` and ``connect(timeout:)``.
+    public var valueSizes = ValueSizeMemory()
 
     /// Makes a transport; nothing happens on the air yet.
     ///
@@ -36,7 +39,7 @@ public struct GATTTransport: Transport {
     ///
     /// - Throws: `transportUnavailable` with what is missing.
     public func listen() async throws(FerryError) -> LinkListener {
-        try await GATTPeripheral(adapter, configuration).listen(time, acceptTimeout: acceptTimeout)
+        try await GATTPeripheral(adapter, configuration, valueSizes, time).listen(acceptTimeout: acceptTimeout)
     }
 
     /// Connects to the first peripheral that advertises the service within the signal-strength window. An adapter has one link
@@ -45,7 +48,7 @@ public struct GATTTransport: Transport {
     /// - Throws: `timedOut` with what was heard meanwhile, `cancelled`, `disconnected`, `peerNotFound` or
     ///   `transportUnavailable`.
     public func connect(timeout: Duration) async throws(FerryError) -> any Link {
-        try await connect(GATTCentral(adapter, configuration), timeout)
+        try await connect(GATTCentral(adapter, configuration, valueSizes), timeout)
     }
 
     /// Connects to this peripheral and no other, whatever its signal strength and its local name are now: directly where
@@ -55,7 +58,7 @@ public struct GATTTransport: Transport {
     ///   identity that is good for one connection only.
     public func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
         guard peer.certainty > .connection else { throw .cannotBeRecognized(peer) }
-        return try await connect(GATTCentral(adapter, configuration, to: peer), timeout)
+        return try await connect(GATTCentral(adapter, configuration, valueSizes, to: peer), timeout)
     }
 
     private func connect(_ central: GATTCentral, _ timeout: Duration) async throws(FerryError) -> any Link {

@@ -45,8 +45,18 @@ struct Adviser {
             peer: peer.name, remark: peer.remark, controller: peer.profile.name, attMTU: chosen.attMTU, phy: chosen.phy,
             chunkSize: chunk, framing: framing, compression: chosen.compression, interval: interval,
             isWithin: deadline == nil ? nil : choice.isWithin,
-            reasons: [choice.chunkReason, framingReason, choice.compressionReason, choice.intervalReason],
+            reasons: [choice.chunkReason] + adaptation(chosen)
+                + [framingReason, choice.compressionReason, choice.intervalReason],
             predictions: predictions, check: try check(chosen))
+    }
+
+    /// What a link does where the peer cannot take the chunk, which peers without data length extension are known for.
+    private func adaptation(_ settings: BenchSettings) -> [String] {
+        guard settings.dataLength < 251, let chunk = settings.chunkSize, chunk > 20 else { return [] }
+        return [
+            "Some devices with data length \(settings.dataLength) stall or lose the connection on values above 20 bytes. Ferry "
+                + "then goes on with 20 bytes, tries longer ones again later, and remembers the peer; ferry trace shows it."
+        ]
     }
 
     /// What depends on each other: chunk, compression and interval.

@@ -29,6 +29,7 @@ struct LinkTrace {
     private var decoder: Decoder
     private let isAcknowledged: Bool
     private var lives: [Key: Life] = [:]
+    private var sizes = [SizeTrace(), SizeTrace()]
     private var fullSince: Double?
     private var last: Double?
     private(set) var notUnderstood = 0
@@ -57,6 +58,7 @@ struct LinkTrace {
             lives = [:]
         }
         fullSince = nil
+        for side in sizes.indices { sizes[side].begin() }
         return line(time, "- \(text)")
     }
 
@@ -75,6 +77,7 @@ struct LinkTrace {
     /// The clock was set: how long it took what began before cannot be told.
     mutating func clockWasSet() {
         (last, fullSince) = (nil, nil)
+        for side in sizes.indices { sizes[side].clockWasSet() }
         for key in lives.keys {
             lives[key]?.began = nil
             lives[key]?.ended = nil
@@ -111,7 +114,11 @@ struct LinkTrace {
         chunks += 1
         if !finding.isUnderstood { notUnderstood += 1 }
         let arrow = side == .first ? ">" : "<"
-        var lines = line(time, "\(arrow) \(bytes.count) bytes: \(finding.text)")
+        var lines: [String] = []
+        if let change = sizes[side.rawValue].chunk(bytes.count, at: time) {
+            lines += line(time, "- \(arrow) \(change)")
+        }
+        lines += line(time, "\(arrow) \(bytes.count) bytes: \(finding.text)")
         var counted: Set<Int> = []
         for event in finding.events { lines += note(event, side, time, &counted) }
         return lines
