@@ -242,6 +242,11 @@ let package = Package(
             path: "Examples/BusinessCard"
         ),
 
+        // The logic of an app that exchanges contact cards; its views are in Examples/PhoneCard too, for Xcode.
+        .target(
+            name: "PhoneCardLogic", dependencies: ["Ferry", "FerryBluetooth", "FerryJSON"],
+            path: "Examples/PhoneCard/Logic"),
+
         // Records between a thermometer that is away half of the time and a collector.
         .executableTarget(
             name: "Logger",
@@ -481,6 +486,11 @@ if hasCoreBluetooth {
                 "FerryLoopback", "FerrySequenced", "FerryTesting",
             ],
             path: "Plugins/FerryCoreBluetooth/Tests"),
+        // Phones by Apple's API.
+        .testTarget(
+            name: "PhoneCardLogicTests",
+            dependencies: ["CoreBluetoothRig", "Ferry", "FerryBluetooth", "FerryLoopback", "PhoneCardLogic"],
+            path: "Examples/PhoneCard/Tests"),
     ]
     package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
         "BusinessCard", "CoreBluetooth", "CoreBluetoothRig", "CoreBluetoothSwift5Programs", "FerryCoreBluetooth",
