@@ -10,7 +10,7 @@ import Testing
 @Suite("Rules of ferry advise", .tags(.program)) struct AdviceRuleTests {
     private func adviser(
         _ sizes: MessageSizes, _ peer: String = "custom", intervals: [Double] = [100], within: Double? = nil,
-        attMTU: Int? = nil
+        attMTU: Int? = nil, dataLength: Int = 251
     ) throws -> Adviser {
         var device = try Peer(named: peer, controller: ControllerSettings(.ideal))
         device.intervals = intervals
@@ -20,6 +20,7 @@ import Testing
         let base = settings {
             $0.attMTU = device.attMTU
             $0.profile = device.profile
+            $0.dataLength = dataLength
         }
         return Adviser(
             sizes: sizes, peer: device, base: base, deadline: within, seconds: Effort.of(5, full: 20))
@@ -46,6 +47,13 @@ import Testing
         let advice = try adviser(MessageSizes(distribution: "400"), peer, attMTU: 185).advise()
         #expect(advice.chunkSize == chunk)
         #expect(advice.reasons.contains { $0.contains("A chunk of \(chunk) bytes is all that") })
+    }
+
+    @Test(
+        "Without data length extension the advice tells of values that shrink", arguments: [(27, true), (251, false)])
+    func longValues(dataLength: Int, isTold: Bool) throws {
+        let advice = try adviser(MessageSizes(distribution: "400"), dataLength: dataLength).advise()
+        #expect(advice.reasons.contains { $0.contains("goes on with 20 bytes") } == isTold, "\(advice.reasons)")
     }
 
     @Test("Compression is advised for what it saves in chunks, and for nothing else") func compression() throws {
