@@ -444,6 +444,17 @@ let package = Package(
 #else
     let hasCoreBluetooth = Context.environment["FERRY_CORE_BLUETOOTH"] != "0"
 #endif
+// Apple's API over the virtual radio under another name, for simulators: there these are the sources of CoreBluetooth themselves.
+package.products.append(.library(name: "FerryVirtualBluetooth", targets: ["FerryVirtualBluetooth"]))
+if !hasCoreBluetooth {
+    package.targets += [
+        .target(name: "CCoreBluetooth"),
+        .target(
+            name: "FerryVirtualBluetooth",
+            dependencies: ["CCoreBluetooth", "Ferry", "FerryBluetooth", "FerryLoopback", deque],
+            path: "Sources/CoreBluetooth"),
+    ]
+}
 if hasCoreBluetooth {
     // Apple's API, on systems that lack it: the outermost layer, so it may lean on the loopback as its default adapter.
     package.products.append(.library(name: "CoreBluetooth", targets: ["CoreBluetooth"]))
@@ -454,10 +465,12 @@ if hasCoreBluetooth {
             name: "CoreBluetooth",
             dependencies: ["CCoreBluetooth", "Ferry", "FerryBluetooth", "FerryLoopback", deque]
         ),
+        .target(name: "FerryVirtualBluetooth", dependencies: ["CoreBluetooth"]),
         .testTarget(
             name: "CoreBluetoothTests",
             dependencies: [
-                "CoreBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs", "Ferry",
+                "CoreBluetooth", "FerryVirtualBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs",
+                "Ferry",
                 "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryLoopback",
             ]
         ),

@@ -1,5 +1,10 @@
-import CoreBluetooth
 import FerryLoopback
+
+#if targetEnvironment(simulator)
+    import FerryVirtualBluetooth
+#else
+    import CoreBluetooth
+#endif
 
 /// What the guide CoreBluetoothOnLinux shows, as it stands there.
 private func choosesARadio() throws {

@@ -1,6 +1,9 @@
 // The codes of CoreBluetooth's errors as C enumerations that are open, as those of Apple's header: Swift imports them with every
 // number as a value, and asks for `@unknown default` where a switch has all names. No Swift enumeration does that for callers in
 // the same package and in Swift 6.2.
+//
+// In C their names are not those of Apple's header (CBError, CBErrorUnknown), so that a program on Apple's systems may have both
+// modules: there this one is FerryVirtualBluetooth's.
 #pragma once
 
 #define CB_OPEN __attribute__((enum_extensibility(open)))

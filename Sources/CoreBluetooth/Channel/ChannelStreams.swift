@@ -1,5 +1,12 @@
 import Foundation
 
+/// A value of a stream's properties, of which these have none.
+#if canImport(Darwin)
+    typealias StreamProperty = Any
+#else
+    typealias StreamProperty = AnyObject
+#endif
+
 /// What a channel's streams have in common: status, delegate and the run loops that they report on.
 final class StreamReporter: @unchecked Sendable {
     private struct State {
@@ -134,8 +141,8 @@ final class ChannelInputStream: InputStream {
     }
     override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { reporter.schedule(aRunLoop, mode, self) }
     override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { reporter.remove(aRunLoop, mode) }
-    override func property(forKey key: Stream.PropertyKey) -> AnyObject? { nil }
-    override func setProperty(_ property: AnyObject?, forKey key: Stream.PropertyKey) -> Bool { false }
+    override func property(forKey key: Stream.PropertyKey) -> StreamProperty? { nil }
+    override func setProperty(_ property: StreamProperty?, forKey key: Stream.PropertyKey) -> Bool { false }
 }
 
 /// The output stream of an L2CAP channel.
@@ -144,7 +151,9 @@ final class ChannelOutputStream: OutputStream {
     private let reporter = StreamReporter()
     private var channel: ChannelPipe? { pipe?.object }
 
-    required init(toMemory: ()) { super.init(toMemory: ()) }
+    #if !canImport(Darwin)
+        required init(toMemory: ()) { super.init(toMemory: ()) }
+    #endif
 
     func post(_ event: Stream.Event) { reporter.post(event, self) }
 
@@ -174,6 +183,6 @@ final class ChannelOutputStream: OutputStream {
     }
     override func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { reporter.schedule(aRunLoop, mode, self) }
     override func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { reporter.remove(aRunLoop, mode) }
-    override func property(forKey key: Stream.PropertyKey) -> AnyObject? { nil }
-    override func setProperty(_ property: AnyObject?, forKey key: Stream.PropertyKey) -> Bool { false }
+    override func property(forKey key: Stream.PropertyKey) -> StreamProperty? { nil }
+    override func setProperty(_ property: StreamProperty?, forKey key: Stream.PropertyKey) -> Bool { false }
 }

@@ -241,11 +241,11 @@ open class CBPeripheralManager: CBManager {
         let recipients: UpdateRecipients = centrals.map { .some($0.compactMap(\.connection)) } ?? .all
         do throws(BluetoothError) {
             guard quirks.contains(.lateATTMTU) else {
-                return try role.tryUpdateValue(value.bytes, of: id, for: recipients)
+                return try role.tryUpdateValue(value, of: id, for: recipients)
             }
             let receivers = centrals ?? self.centrals.all
             let most = receivers.map(\.maximumUpdateValueLength).min() ?? value.count
-            let isTaken = try role.tryUpdateValue(Data(value.prefix(most)).bytes, of: id, for: recipients)
+            let isTaken = try role.tryUpdateValue(value.prefix(most), of: id, for: recipients)
             if isTaken { for receiver in receivers { receiver.countUpdate() } }
             return isTaken
         } catch {
@@ -297,5 +297,21 @@ open class CBPeripheralManager: CBManager {
         callbacks.run { [weak self] in
             if let self { body(self) }
         }
+    }
+}
+
+extension PeripheralRole {
+    /// Lends a value's bytes, as `Data.bytes` does from the systems of 26 on.
+    fileprivate func tryUpdateValue(
+        _ value: Data, of characteristic: AttributeID, for recipients: UpdateRecipients
+    ) throws(BluetoothError) -> Bool {
+        let outcome = value.withUnsafeBytes { bytes -> Result<Bool, BluetoothError> in
+            do throws(BluetoothError) {
+                return .success(try tryUpdateValue(bytes.bytes, of: characteristic, for: recipients))
+            } catch {
+                return .failure(error)
+            }
+        }
+        return try outcome.get()
     }
 }

@@ -40,14 +40,19 @@ extension CBAdapters {
     private static let directory = Guarded<URL?>(nil)
 
     /// Where the files for state restoration are kept: `$XDG_STATE_HOME/corebluetooth`, or
-    /// `~/.local/state/corebluetooth`, unless the program chooses another place before it makes a manager.
+    /// `~/.local/state/corebluetooth`, or on Apple's systems `corebluetooth` in Application Support, unless the program chooses
+    /// another place before it makes a manager.
     public static var restorationDirectory: URL {
         get {
             if let chosen = directory.current { return chosen }
-            let environment = ProcessInfo.processInfo.environment
-            let base =
-                environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? URL(fileURLWithPath: $0) : nil }
-                ?? FileManager.default.homeDirectoryForCurrentUser.appendingPathComponent(".local/state")
+            #if canImport(Darwin)
+                let base = URL.applicationSupportDirectory
+            #else
+                let environment = ProcessInfo.processInfo.environment
+                let base =
+                    environment["XDG_STATE_HOME"].flatMap { $0.hasPrefix("/") ? URL(fileURLWithPath: $0) : nil }
+                    ?? FileManager.default.homeDirectoryForCurrentUser.appendingPathComponent(".local/state")
+            #endif
             return base.appendingPathComponent("corebluetooth")
         }
         set { directory.current = newValue }
