@@ -24,8 +24,8 @@ public struct Limits: Sendable, Hashable {
     /// Most whole messages that wait to be read, so that empty messages are bounded too. Default 65 536.
     public var maximumInboundMessages = 1 << 16
 
-    /// Longest time without the link taking a single chunk while some wait, before the channel is closed. Default 30 s,
-    /// the ATT transaction timeout (Core Specification 5.4, Vol 3, Part F, 3.3.3).
+    /// Longest time without the link taking a single chunk while some wait, before the channel is closed, or a link that
+    /// reconnects is replaced. Default 30 s, the ATT transaction timeout (Core Specification 5.4, Vol 3, Part F, 3.3.3).
     public var outboundStallTimeout: Duration = .seconds(30)
 
     /// Longest silence in the middle of a message being received, before the channel is closed. Default 60 s.

@@ -234,7 +234,13 @@ extension ChannelState {
     /// A session's timer has found that it cannot go on. Where another link may help, and one can be had, it is tried: a
     /// connection can be dead without either stack knowing.
     private mutating func peerIsSilent(_ reason: FerryError, at now: Timestamp) {
-        guard session.needsNewLink, silentLinks < Self.maximumSilentLinks else { return finish(reason, at: now) }
+        guard session.needsNewLink else { return finish(reason, at: now) }
+        replaceLink(reason, at: now)
+    }
+
+    /// Goes on over another link, where one can be had; ends otherwise, and when as many in a row were of no use.
+    private mutating func replaceLink(_ reason: FerryError, at now: Timestamp) {
+        guard silentLinks < Self.maximumSilentLinks else { return finish(reason, at: now) }
         silentLinks += 1
         // Nothing more is sent or expected until the next link is there.
         do { try session.linkDidClose(at: now) } catch { return finish(error, at: now) }
@@ -329,12 +335,11 @@ extension ChannelState {
         guard let since = refusedSince, since + limits.readinessProbeInterval <= now else { return }
         stalledFor += min(now - since, limits.readinessProbeInterval * 8)
         guard stalledFor < limits.outboundStallTimeout else {
-            return finish(
-                FerryError(
-                    .timedOut,
-                    "The link has taken nothing for \(limits.outboundStallTimeout) while \(outboundBytes) bytes wait. The "
-                        + "peer may be out of range or not reading; Limits.outboundStallTimeout sets the patience."),
-                at: now)
+            let reason = FerryError(
+                .timedOut,
+                "The link has taken nothing for \(limits.outboundStallTimeout) while \(outboundBytes) bytes wait. The "
+                    + "peer may be out of range or not reading; Limits.outboundStallTimeout sets the patience.")
+            return session.survivesLinkLoss ? replaceLink(reason, at: now) : finish(reason, at: now)
         }
         // Look again one interval from now: the count of intervals starts anew, the stall's does not.
         statistics.timeWaiting += now - since
