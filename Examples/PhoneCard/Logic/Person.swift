@@ -1,4 +1,4 @@
-/// Somebody nearby who has the app open.
+/// A person nearby who has the app open.
 public struct Person: Sendable, Hashable, Identifiable {
     /// How far the exchange with the person is.
     public enum Stage: Sendable, Hashable {

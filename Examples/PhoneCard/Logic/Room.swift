@@ -3,7 +3,7 @@ public import Ferry
 /// All conversations of one phone, as a value: no radio, no clock, no screen.
 ///
 /// Each phone offers the service and looks for others at the same time. Of two phones that hear each other, the one with the
-/// larger number connects; the other does so after ``politeness`` if nobody has come. If both have connected, both keep the link
+/// larger number connects; the other does so after ``politeness`` if it has not. If both have connected, both keep the link
 /// that the phone with the larger number made.
 public struct Room: Sendable {
     /// A link between two phones, by the number that the caller gave it.

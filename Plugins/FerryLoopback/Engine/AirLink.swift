@@ -131,7 +131,7 @@ final class Lane {
     /// Whether the far side takes values.
     var isReceiving = true
     var headFault = HeadFault.none
-    /// What became of the value at the head, which is longer than the receiver can take.
+    /// Whether the value at the head is longer than the receiver can take.
     var longValue = LongValue.none
     var nextOrder: UInt64 = 0
     /// Packets that may still go in this turn.
