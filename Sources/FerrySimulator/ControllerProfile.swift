@@ -108,13 +108,13 @@ extension ControllerProfile {
     /// Adafruit nRF52 library with LE 2M and long events.
     public static let adafruit2M = ControllerProfile(
         name: "adafruit-nrf52-2m",
-        source: "Adafruit nRF52 throughput example; fitted: 14 packets per event of 20 ms (interval assumed)",
-        packetsPerEvent: 14)
+        source: "adafruit/Adafruit_nRF52_Arduino#318; fitted: 132 packets per event of 187.5 ms", packetsPerEvent: 132)
 
-    /// iPhone as met in the field: 4 to 7 packets per event, here 6.
+    /// iPhone with extended data length: 3 packets of up to 251 bytes per event, at 15 ms and more.
     public static let ios = ControllerProfile(
-        name: "ios", source: "field reports of 4 to 7 packets per event and at least 15 ms; 6 assumed",
-        packetsPerEvent: 6)
+        name: "ios",
+        source: "WWDC 2017 session 712: 3 packets per event; reports on iOS 18 imply 2 to 4 (Documentation/Method.md)",
+        packetsPerEvent: 3)
 
     /// Android 14 and later as met in the field: about 6 packets per event.
     public static let android = ControllerProfile(

@@ -143,8 +143,8 @@ import Testing
             $0.profile = ControllerSettings(.s132Long2M)
             ($0.attMTU, $0.interval, $0.phy, $0.dataLength) = (247, 50, "2M", 251)
         }
-        let figure = try #require(PublishedFigure.matching(nordic))
-        #expect(figure.source.hasPrefix("Nordic") && figure.published == 1_327.5 && figure.kind == .fitted)
+        let (figure, profile) = try #require(PublishedFigure.matching(nordic))
+        #expect(figure.source.hasPrefix("Nordic") && figure.published == 1_327.5 && profile == .s132Long2M)
         let others: [(inout BenchSettings) -> Void] = [
             { $0.attMTU = 246 }, { $0.interval = 30 }, { $0.phy = "1M" }, { $0.dataLength = 27 },
             { $0.profile = ControllerSettings(.ios) }, { $0.profile.packetsPerEvent = 33 }, { $0.direction = .write },
@@ -159,12 +159,6 @@ import Testing
             $0.profile = ControllerSettings(.ideal)
             ($0.attMTU, $0.interval, $0.dataLength) = (23, 4_000, 27)
         }
-        #expect(PublishedFigure.matching(exact)?.kind == .exact)
-    }
-
-    @Test("Every figure that names its profile as fitted is marked so") func kinds() {
-        for figure in PublishedFigure.all {
-            #expect((figure.kind == .fitted) == figure.profile.source.contains("fitted"), "\(figure.source)")
-        }
+        #expect(PublishedFigure.matching(exact)?.figure.kind == .arithmetic)
     }
 }

@@ -58,6 +58,6 @@ import Testing
     @Test("Every profile that comes along is legal and has its own name") func namedProfiles() throws {
         for profile in ControllerProfile.all { try profile.validate() }
         #expect(Set(ControllerProfile.all.map(\.name)).count == ControllerProfile.all.count)
-        #expect(ControllerProfile.named("ios")?.packetsPerEvent == 6)
+        #expect(ControllerProfile.named("ios")?.packetsPerEvent == 3)
     }
 }

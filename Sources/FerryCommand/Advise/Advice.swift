@@ -17,6 +17,8 @@ struct Advice: Codable, Sendable {
     var predictions: [Prediction]
     /// `nil` where no published figure has the recommended conditions.
     var check: Check?
+    /// What the ranges of the predictions come from.
+    var evidence: Evidence
 
     /// What one size of message meets.
     struct Prediction: Codable, Sendable {
@@ -28,6 +30,16 @@ struct Advice: Codable, Sendable {
         var p99: Double
         /// Of such messages one after the other, in kbit/s.
         var goodput: Double
+        /// With a controller as slow, and as quick, as ``Evidence`` shows.
+        var slow: Bound
+        var quick: Bound
+
+        /// One end of a range, in the units of the prediction.
+        struct Bound: Codable, Sendable {
+            var median: Double
+            var p99: Double
+            var goodput: Double
+        }
     }
 
     /// A published figure of the very conditions that are recommended, beside what the model gives for them.
@@ -48,11 +60,16 @@ struct Advice: Codable, Sendable {
             "chunk        \(chunkSize) bytes", "framing      \(framing.rawValue)",
             "compression  \(compression.rawValue)", "interval     \(short(interval)) ms", "",
         ]
-        let head = ["message", "bytes", "chunks", "p50 ms", "p99 ms", "kbit/s"]
+        let head = ["message", "bytes", "chunks", "p50 ms", "range", "p99 ms", "range", "kbit/s", "range"]
         let rows =
             [head]
-            + predictions.map {
-                [$0.name, "\($0.size)", "\($0.chunks)", number($0.median, 1), number($0.p99, 1), number($0.goodput, 1)]
+            + predictions.map { prediction in
+                let (slow, quick) = (prediction.slow, prediction.quick)
+                return [prediction.name, "\(prediction.size)", "\(prediction.chunks)"]
+                    + [
+                        (prediction.median, quick.median, slow.median), (prediction.p99, quick.p99, slow.p99),
+                        (prediction.goodput, slow.goodput, quick.goodput),
+                    ].flatMap { [number($0, 1), "\(number(min($0, $1), 1))-\(number(max($0, $2), 1))"] }
             }
         let widths = head.indices.map { index in rows.map { $0[index].count }.max() ?? 0 }
         for row in rows {
@@ -60,30 +77,26 @@ struct Advice: Codable, Sendable {
                 zip(row, widths).map { String(repeating: " ", count: $1 - $0.count) + $0 }.joined(separator: "  "))
         }
         lines += ["", "Latency of one message on an idle link; throughput of one after the other. Simulated.", ""]
-        var remarks = reasons + [remark]
-        remarks.append(evidence())
+        let remarks = reasons + [remark, figure(), evidence.words]
         lines += remarks.flatMap { Self.wrapped($0) }
         return lines.joined(separator: "\n") + "\n"
     }
 
-    /// What backs the predictions: a sentence that names its figure, or says that there is none.
-    private func evidence() -> String {
+    /// What is published for these very conditions: a sentence that names the figure, or says that there is none.
+    private func figure() -> String {
         guard let check else {
             return
-                "No published figure that Ferry knows was measured with controller \(controller) under these conditions; "
-                + "the predictions are the model's alone."
+                "No published figure that Ferry knows was measured with controller \(controller) under these conditions."
         }
         let off = check.published > 0 ? (check.simulated / check.published - 1) * 100 : 0
         let figures =
-            "\(check.source) (\(check.conditions)): published \(number(check.published, 1)) kbit/s, simulated "
-            + "\(number(check.simulated, 1)) (\(off < 0 ? "" : "+")\(number(off, 1)) %)"
+            "\(check.source) (\(check.conditions), simulated without encryption): published "
+            + "\(number(check.published, 1)) kbit/s, simulated \(number(check.simulated, 1)) "
+            + "(\(off < 0 ? "" : "+")\(number(off, 1)) %)"
         switch check.kind {
-        case .exact: return "The model was checked against \(figures)."
-        case .inferred:
-            return "The model was checked against \(figures). The controller's packets per event are inferred from "
-                + "another figure of the same source."
-        case .fitted:
-            return "Controller \(controller) was fitted to \(figures). Their agreement is no evidence."
+        case .arithmetic: return "The model gives what arithmetic does: \(figures)."
+        case .complete, .part: return "The model was checked against \(figures). It was not fitted to it."
+        case .fitted: return "Controller \(controller) was fitted to \(figures). Their agreement is no evidence."
         }
     }
 

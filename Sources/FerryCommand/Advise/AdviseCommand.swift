@@ -11,6 +11,11 @@ struct Advise: AsyncParsableCommand {
             --sample (files that are messages, which also shows what compression gains).
             """)
 
+    @Flag(
+        name: .long,
+        help: "Print every published figure that the simulator is scored against, and how far it is off; nothing else.")
+    var score = false
+
     @Option(name: .long, help: ArgumentHelp("Message sizes in bytes, with weights if you like.", valueName: "sizes"))
     var messageSize: String?
 
@@ -59,7 +64,15 @@ struct Advise: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-        guard [messageSize != nil, sizesFile != nil, !sample.isEmpty].count(where: { $0 }) == 1 else {
+        let given = [messageSize != nil, sizesFile != nil, !sample.isEmpty].count { $0 }
+        if score {
+            guard given == 0, peer == "custom", controller.given == nil, mtu == nil, interval == nil, within == nil
+            else {
+                throw ValidationError("--score prints figures, and advises nothing. Leave all options but --json out.")
+            }
+            return
+        }
+        guard given == 1 else {
             throw ValidationError("Give the message sizes with one of --message-size, --sizes-file and --sample.")
         }
         do { _ = try adviser() } catch { throw CommandEnd.usage(error) }
@@ -67,6 +80,10 @@ struct Advise: AsyncParsableCommand {
 
     func run() async throws {
         do {
+            if score {
+                let score = try Score()
+                return print(json ? try JSONFile.text(score) : score.text(), terminator: "")
+            }
             let advice = try adviser().advise()
             print(json ? try JSONFile.text(advice) : advice.text(), terminator: "")
             if advice.isWithin == false { throw ExitCode.failure }

@@ -36,10 +36,12 @@ struct Adviser {
         let (framing, framingReason) = try chooseFraming(chosen, sent(typical, factor))
         chosen.framing = framing
         chosen.compression = choice.compression
+        let evidence = try Evidence(
+            controller: chosen.profile.name, isCoded: try chosen.linkParameters().phy.isCoded)
         var predictions: [Advice.Prediction] = []
         for (name, size) in [("typical", typical), ("large", large), ("largest", sizes.quantile(1))]
         where !predictions.contains(where: { $0.size == size }) {
-            predictions.append(try predict(name, size, sent(size, factor), chosen))
+            predictions.append(try predict(name, size, sent(size, factor), chosen, evidence))
         }
         return Advice(
             peer: peer.name, remark: peer.remark, controller: peer.profile.name, attMTU: chosen.attMTU, phy: chosen.phy,
@@ -47,7 +49,7 @@ struct Adviser {
             isWithin: deadline == nil ? nil : choice.isWithin,
             reasons: [choice.chunkReason] + adaptation(chosen)
                 + [framingReason, choice.compressionReason, choice.intervalReason],
-            predictions: predictions, check: try check(chosen))
+            predictions: predictions, check: try check(chosen), evidence: evidence)
     }
 
     /// What a link does where the peer cannot take the chunk, which peers without data length extension are known for.
@@ -203,26 +205,43 @@ struct Adviser {
         return try BenchRun.simulate(candidate).result
     }
 
-    private func predict(_ name: String, _ size: Int, _ sent: Int, _ settings: BenchSettings) throws
-        -> Advice.Prediction
-    {
+    private func predict(
+        _ name: String, _ size: Int, _ sent: Int, _ settings: BenchSettings, _ evidence: Evidence
+    ) throws -> Advice.Prediction {
+        let (bound, chunks) = try outcome(size, sent, settings)
+        let bounds = try [true, false].map { isLowest in
+            var other = settings
+            other.profile = evidence.bound(settings.profile, interval: settings.interval, isLowest: isLowest)
+            return other.profile == settings.profile ? bound : try outcome(size, sent, other).bound
+        }
+        return Advice.Prediction(
+            name: name, size: size, chunks: chunks, median: bound.median, p99: bound.p99, goodput: bound.goodput,
+            slow: bounds[0], quick: bounds[1])
+    }
+
+    /// Latency and throughput of messages, and the chunks of each.
+    private func outcome(_ size: Int, _ sent: Int, _ settings: BenchSettings) throws -> (
+        bound: Advice.Prediction.Bound, chunks: Int
+    ) {
         let single = try spaced(sent, settings)
         var stream = settings
         stream.messageSize = sent
         stream.compression = .none
         stream.seconds = seconds
         let saturated = try BenchRun.simulate(stream).result
-        return Advice.Prediction(
-            name: name, size: size, chunks: single.messages > 0 ? single.chunks / single.messages : 0,
+        let bound = Advice.Prediction.Bound(
             median: single.latency.median, p99: single.latency.p99,
             goodput: sent > 0 ? saturated.goodput * Double(size) / Double(sent) : 0)
+        return (bound, single.messages > 0 ? single.chunks / single.messages : 0)
     }
 
     private func check(_ settings: BenchSettings) throws -> Advice.Check? {
-        guard let figure = PublishedFigure.matching(settings) else { return nil }
+        guard let (figure, profile) = PublishedFigure.matching(settings) else { return nil }
+        // A built-in profile that was fitted to this figure shows nothing, even where a device's fit is judged by it.
+        let kind = profile.source.contains("fitted") ? .fitted : figure.kind
         return Advice.Check(
-            source: figure.source, kind: figure.kind, conditions: figure.conditions, published: figure.published,
-            simulated: try figure.simulated())
+            source: figure.source, kind: kind, conditions: figure.conditions, published: figure.published,
+            simulated: try figure.simulated(profile))
     }
 }
 
