@@ -18,8 +18,7 @@ import Foundation
     static func main() async {
         do {
             try CommandEnd.checkArguments(CommandLine.unsafeArgv)
-            try CommandName.check(Array(CommandLine.arguments.dropFirst()), in: Self.self)
-            var command = try parseAsRoot()
+            var command = try parsed(Array(CommandLine.arguments.dropFirst()))
             do {
                 if var command = command as? any AsyncParsableCommand {
                     try await command.run()
@@ -31,5 +30,18 @@ import Foundation
         guard !StandardOutput.tookAll() else { return }
         note("Error: \(StandardOutput.problem)")
         _Exit(1)
+    }
+
+    /// The command that the arguments name, checked.
+    ///
+    /// - Parameter arguments: without the program's name.
+    /// - Throws: what is wrong with the arguments, or help.
+    static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
+        try CommandName.check(arguments, in: Self.self)
+        do { return try parseAsRoot(arguments) } catch {
+            // A misspelled option may have been noticed as something else that is missing.
+            if exitCode(for: error) != .success, let problem = OptionName.problem(in: arguments) { throw problem }
+            throw error
+        }
     }
 }

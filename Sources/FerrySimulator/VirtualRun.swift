@@ -12,18 +12,25 @@ public enum VirtualRun {
     /// - Parameters:
     ///   - time: the clock that `body` waits by.
     ///   - body: what to run.
-    /// - Throws: what `body` throws; ``/Ferry/FerryError`` with `timedOut` when nothing is due and `body` still waits.
+    /// - Throws: what `body` throws; ``/Ferry/FerryError`` with `timedOut` when nothing is due and `body` still waits;
+    ///   `CancellationError` soon after the task that runs it was cancelled, as `body`'s then is.
     public static func run<Value: Sendable>(
         under time: VirtualTime, _ body: @escaping @Sendable () async throws -> Value
     ) throws -> Value {
         let executor = ManualExecutor()
         let holder = Holder<Value>()
-        Task(executorPreference: executor) {
+        let task = Task(executorPreference: executor) {
             do { holder.set(.success(try await body())) } catch { holder.set(.failure(error)) }
         }
         while true {
             executor.drain()
             if let result = holder.result { return try result.get() }
+            if Task.isCancelled {
+                // What the body waits for ends, so that none of its tasks is left behind.
+                task.cancel()
+                executor.drain()
+                throw CancellationError()
+            }
             guard time.runNext() else {
                 throw FerryError(.timedOut, "The run has come to a halt: nothing is due and a task still waits.")
             }

@@ -44,6 +44,23 @@ import Testing
             table.lines(at: at(1))[1] == "Late  C0:00:00:00:00:01/random   -50  0.0 s  Battery, Heart Rate")
     }
 
+    @Test("Manufacturer data stands in a column of its own where there is any") func manufacturer() {
+        var table = ScanTable()
+        table.hear(discovery(1, "Plain", -40), at: at(0))
+        #expect(table.lines(at: at(0))[0].hasSuffix("SERVICES"))
+        let data: [UInt8] = [0x4C, 0x00, 0x02, 0x15] + Array(repeating: 7, count: 40)
+        table.hear(
+            Discovery(
+                peripheral: discovery(2, nil, -50).peripheral, identity: discovery(2, nil, -50).identity,
+                advertisement: AdvertisementData(manufacturerData: data), rssi: -50), at: at(0))
+        let lines = table.lines(at: at(0))
+        #expect(lines[0].hasSuffix("SERVICES  MANUFACTURER DATA"))
+        #expect(
+            lines[1].hasSuffix("-         -") && lines[2].contains("-         Apple 02 15") && lines[2].hasSuffix("...")
+        )
+        #expect(Manufacturer.text([0x34, 0x12]) == "0x1234" && Manufacturer.text([9]) == "09")
+    }
+
     @Test("Filters", arguments: [("room", nil, [], 2), (nil, -50, [], 1), (nil, nil, [BluetoothUUID.battery], 1)])
     func filters(_ name: String?, _ rssi: Int?, _ services: [BluetoothUUID], _ count: Int) {
         var table = ScanTable(ScanTable.Filter(name: name, rssi: rssi, services: services))

@@ -33,4 +33,32 @@ import Testing
         // What only the simulated link heeds is not told of another one.
         for setting in ["phy", "data length", "error rate", "controller"] { #expect(!output.contains(setting)) }
     }
+
+    @Test("Ctrl-C ends a simulated point at once, however long it is") func simulated() async throws {
+        let output = try await ProgramShell.run(
+            """
+            set -m; $FERRY bench --mtu 23,247 --seconds 86400 --message-size 20 --interval 7.5 > out 2> errors & p=$!
+            until_there errors ' of 2'
+            kill -INT $p; timeout 20 tail --pid=$p -f /dev/null || echo late; wait $p; echo "status $?"
+            """)
+        #expect(output.hasSuffix("status 130\n") && !output.contains("late"), "\(output)")
+    }
+
+    @Test("Each second of a point in real time is told") func seconds() async throws {
+        let output = try await ProgramShell.run(
+            "$FERRY bench --transport loopback --mtu 247 --seconds 3.5 --message-size 100 2>&1 > out; grep -c goodput out"
+        )
+        #expect(output.matches(of: /received +[0-9.]+ kbit\/s  [0-9]+ messages/).count >= 2, "\(output)")
+        #expect(output.hasSuffix("1\n"), "\(output)")
+    }
+
+    @Test("A transfer that has come to a standstill says so each second") func standstill() async throws {
+        let output = try await ProgramShell.run(
+            """
+            $FERRY receive --transport unix:./s - > got 2> received & r=$!
+            (head -c 100000 /dev/zero; until_there events '"bytesPerSecondNow":0,'; head -c 10 /dev/zero) \\
+                | $FERRY send --transport unix:./s --json - > events; echo "sent $?"; wait $r; stat -c %s got
+            """)
+        #expect(output.hasSuffix("sent 0\n100010\n"), "\(output)")
+    }
 }

@@ -41,7 +41,9 @@
         static func words(for error: any Error) -> String {
             switch error {
             case let error as NIOConnectionError:
-                error.connectionErrors.first.map { words(for: $0.error) } ?? error.dnsAError.map { "\($0)" }
+                error.connectionErrors.first.map { words(for: $0.error) } ?? error.dnsAError.map { _ in
+                    "the host was not found"
+                }
                     ?? "\(error)"
             case let error as IOError: String(cString: strerror(error.errnoCode))
             default: "\(error)"

@@ -20,6 +20,8 @@ struct Bench: AsyncParsableCommand {
 
             Options that take a list measure every combination: --mtu 23,185,247 --interval 15,30.
 
+            In real time each second of a point that takes several is told on standard error, as it is by --serve and --connect.
+
             Between two processes or machines, one role in each:
 
             ferry bench --serve --transport unix:/tmp/ferry                      # until Ctrl-C
@@ -136,8 +138,8 @@ struct Bench: AsyncParsableCommand {
         let points = try self.points()
         let started = (ContinuousClock.now, cpuSeconds())
         let sweep = SweepResults()
-        // What is measured when somebody interrupts is printed; a point may take a while to end.
-        let (ended, signal) = await Interruptible.run(grace: 60) { try await measure(points, sweep) }
+        // The points that were measured before a signal are printed.
+        let (ended, signal) = await Interruptible.run { try await measure(points, sweep) }
         try Self.throwUnlessInterrupted(ended, signal)
         var result = BenchReport(transport: transport.name, results: sweep.results)
         let elapsed = started.0.duration(to: .now) / .seconds(1)
@@ -146,7 +148,8 @@ struct Bench: AsyncParsableCommand {
         note("\(count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
         if !result.results.isEmpty {
             if let report {
-                try addPictures(to: &result)
+                // They take a while, and whoever interrupts does not wait for them.
+                if signal == nil { try addPictures(to: &result) }
                 try JSONFile.write(ReportPage(report: result).html(), to: report)
             }
             try print(result)
@@ -184,7 +187,10 @@ struct Bench: AsyncParsableCommand {
             progress.show(index)
             let before = cpuSeconds()
             do {
-                var result = try await measure(point).result
+                var result = try await measure(point) { second in
+                    progress.clear()
+                    note(second.text("received"))
+                }.result
                 if cpu || !transport.isSimulated {
                     result.processor = BenchResult.Processor(total: cpuSeconds() - before, chunks: result.chunks)
                 }
@@ -199,12 +205,15 @@ struct Bench: AsyncParsableCommand {
         }
     }
 
-    private func measure(_ point: BenchSettings) async throws -> BenchOutcome {
+    /// - Parameter onSecond: receives what arrived in each second of real time.
+    private func measure(
+        _ point: BenchSettings, _ onSecond: @escaping @Sendable (PairProgress) -> Void
+    ) async throws -> BenchOutcome {
         switch transport {
         case .sim: try BenchRun.simulate(point)
-        case .loopback: try await BenchRun.loopback(point)
-        case .adapters(let adapters): try await BenchRun.adapters(point, adapters)
-        case .side(let adapter): try await BenchRun.adapters(point, [adapter])  // says what is missing
+        case .loopback: try await BenchRun.loopback(point, onSecond)
+        case .adapters(let adapters): try await BenchRun.adapters(point, adapters, onSecond)
+        case .side(let adapter): try await BenchRun.adapters(point, [adapter], onSecond)  // says what is missing
         }
     }
 

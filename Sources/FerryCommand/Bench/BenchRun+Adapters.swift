@@ -5,7 +5,10 @@ import Synchronization
 
 extension BenchRun {
     /// Measures over adapters, in real time. Each behaves as the point's settings ask, as far as it can.
-    static func adapters(_ settings: BenchSettings, _ adapters: [NamedTransport]) async throws -> BenchOutcome {
+    static func adapters(
+        _ settings: BenchSettings, _ adapters: [NamedTransport],
+        _ onSecond: @escaping @Sendable (PairProgress) -> Void = { _ in }
+    ) async throws -> BenchOutcome {
         try BenchTransport.adapters(adapters).check(settings)
         var options = RadioOptions()
         options.attMTU = settings.attMTU
@@ -16,7 +19,7 @@ extension BenchRun {
             return try make(options)
         }
         let opened = OpenedAdapters()
-        let run = try BenchRun(settings, time: SystemTime(), recordsTimeline: false) { index in
+        let run = try BenchRun(settings, time: SystemTime(), recordsTimeline: false, onSecond: onSecond) { index in
             let adapter = try await makers[index](index == 0 ? "peripheral" : "central \(index)")
             opened.add(adapter.close)
             return adapter.adapter

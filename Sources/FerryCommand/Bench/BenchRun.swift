@@ -14,6 +14,8 @@ final class BenchRun: Sendable {
     /// Makes the peripheral's adapter for 0, a central's for 1 and on.
     private let makeAdapter: @Sendable (Int) async throws -> any BluetoothAdapter
     private let recordsTimeline: Bool
+    /// Receives what arrived in each second, where time is real.
+    private let onSecond: (@Sendable (PairProgress) -> Void)?
     private let log: MessageLog
 
     static let layout = GATTConfiguration(
@@ -23,19 +25,22 @@ final class BenchRun: Sendable {
 
     init(
         _ settings: BenchSettings, time: any TimeSource, recordsTimeline: Bool,
+        onSecond: (@Sendable (PairProgress) -> Void)? = nil,
         makeAdapter: @escaping @Sendable (Int) async throws -> any BluetoothAdapter
     ) throws(FerryError) {
         try settings.validate()
         self.settings = settings
         self.time = time
         self.recordsTimeline = recordsTimeline
+        self.onSecond = onSecond
         self.makeAdapter = makeAdapter
         log = MessageLog(centrals: settings.centrals)
     }
 
     /// - Parameter isPaced: whether the loopback radio paces by connection events of its own, without the simulator.
     convenience init(
-        _ settings: BenchSettings, time: any TimeSource, isPaced: Bool, recordsTimeline: Bool
+        _ settings: BenchSettings, time: any TimeSource, isPaced: Bool, recordsTimeline: Bool,
+        onSecond: (@Sendable (PairProgress) -> Void)? = nil
     ) throws(FerryError) {
         try settings.validate()
         let parameters = try settings.linkParameters()
@@ -51,7 +56,9 @@ final class BenchRun: Sendable {
             configuration.linkLayer = try RadioSimulator(parameters, profile: profile, seed: settings.seed)
         }
         let radio = try LoopbackRadio(time: time, configuration: configuration)
-        try self.init(settings, time: time, recordsTimeline: recordsTimeline) { _ in radio.makeAdapter() }
+        try self.init(settings, time: time, recordsTimeline: recordsTimeline, onSecond: onSecond) { _ in
+            radio.makeAdapter()
+        }
     }
 
     // MARK: Setting up
@@ -162,13 +169,29 @@ final class BenchRun: Sendable {
     /// Lets the measured time pass. One message may take longer than that: waits for it, a hundred times as long at most.
     private func waitForMessages() async throws {
         let part = Duration.nanoseconds(Int64(settings.seconds * 1e9))
-        if !recordsTimeline { try await time.sleep(for: part) }
+        if !recordsTimeline {
+            if let onSecond { try await tell(part, onSecond) } else { try await time.sleep(for: part) }
+        }
         for _ in 0..<100 where log.received == 0 { try await time.sleep(for: part) }
         guard log.received > 0 else {
             throw FerryError(
                 .timedOut,
                 "No message of \(settings.messageSize) bytes arrived within \(number(settings.seconds * 101, 0)) s; "
                     + "choose smaller messages or a better link.")
+        }
+    }
+
+    /// Lets the time pass, and tells what arrived in each whole second of it.
+    private func tell(_ whole: Duration, _ onSecond: @Sendable (PairProgress) -> Void) async throws {
+        let start = time.now
+        var meter = PairMeter(start: start)
+        var known = 0
+        while time.now < start + whole {
+            try await time.sleep(until: min(start + whole, time.now + .seconds(1)))
+            let arrived = log.entries.map(\.received).reduce(0, +)
+            for _ in known..<max(known, arrived) { meter.take(settings.messageSize, at: time.now) }
+            known = max(known, arrived)
+            if whole > .seconds(1), let second = meter.line(at: time.now) { onSecond(second) }
         }
     }
 
@@ -267,7 +290,11 @@ extension BenchRun {
     }
 
     /// Measures on the loopback radio, which paces by connection events of its own, in real time.
-    static func loopback(_ settings: BenchSettings) async throws -> BenchOutcome {
-        try await BenchRun(settings, time: SystemTime(), isPaced: true, recordsTimeline: false).measure()
+    static func loopback(
+        _ settings: BenchSettings, _ onSecond: (@Sendable (PairProgress) -> Void)? = nil
+    ) async throws -> BenchOutcome {
+        try await BenchRun(
+            settings, time: SystemTime(), isPaced: true, recordsTimeline: false, onSecond: onSecond
+        ).measure()
     }
 }

@@ -237,6 +237,19 @@ struct Visit: Sendable {
         return try AttributeName(name).find(in: all.flatMap(\.found))
     }
 
+    /// A descriptor of a characteristic.
+    ///
+    /// - Throws: `unknownAttribute` with the descriptors that there are.
+    func descriptor(_ name: String, of found: AttributeName.Found) async throws(BluetoothError) -> RemoteDescriptor {
+        let all = try await connection.discoverDescriptors(of: found.characteristic.id)
+        if let own = all.first(where: { AttributeName.matches(name, $0.uuid) }) { return own }
+        let list = all.map(\.uuid.label).joined(separator: ", ")
+        throw BluetoothError(
+            .unknownAttribute,
+            "\(found.characteristic.uuid.label) has no descriptor \(name.forTerminal.debugDescription). "
+                + (all.isEmpty ? "It has none." : "There are: \(list)."))
+    }
+
     /// Disconnects, and waits up to 5 s until that is done.
     func end() async {
         connection.disconnect()

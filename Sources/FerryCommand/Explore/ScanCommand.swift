@@ -26,7 +26,9 @@ struct Scan: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only peripherals with this in their names.", valueName: "text"))
     var name: String?
 
-    @Option(help: ArgumentHelp("Only peripherals heard at least this strongly, -127 to 20 dBm.", valueName: "dBm"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Only peripherals heard at least this strongly, -127 to 20 dBm.", valueName: "dBm"))
     var rssi: Int?
 
     @Option(

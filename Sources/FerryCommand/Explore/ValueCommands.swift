@@ -48,11 +48,22 @@ struct Read: AsyncParsableCommand {
     @Option(name: .customLong("as"), help: ArgumentHelp("How the value is shown.", valueName: "format"))
     var format = ValueFormat.auto
 
+    @Option(
+        help: ArgumentHelp("Read this descriptor of the characteristic: its UUID or name.", valueName: "descriptor"))
+    var descriptor: String?
+
     func run() async throws {
-        let (isJSON, format, name) = (options.explore.json, format, characteristic)
+        let (isJSON, format, name, descriptor) = (options.explore.json, format, characteristic, descriptor)
         try await options.run { visit in
-            let found = try await visit.characteristic(name)
-            let value = try await visit.connection.readValue(of: found.characteristic.id)
+            var found = try await visit.characteristic(name)
+            let value: [UInt8]
+            if let descriptor {
+                let own = try await visit.descriptor(descriptor, of: found)
+                value = try await visit.connection.readValue(of: own.id)
+                found.characteristic = RemoteCharacteristic(id: own.id, uuid: own.uuid, properties: [])
+            } else {
+                value = try await visit.connection.readValue(of: found.characteristic.id)
+            }
             try format.check(value)
             let line = ValueLine(found, value, format)
             if isJSON { try Output.line(line) } else { try Output.print(line.value.harmless + "\n") }
@@ -101,16 +112,28 @@ struct Write: AsyncParsableCommand {
     @Flag(help: "Read the value afterwards and print it.")
     var readBack = false
 
+    @Option(
+        help: ArgumentHelp("Write this descriptor of the characteristic: its UUID or name.", valueName: "descriptor"))
+    var descriptor: String?
+
     func validate() throws {
+        if descriptor != nil, withoutResponse {
+            throw ValidationError("A write to a descriptor is always answered. Leave --without-response out.")
+        }
         do throws(BluetoothError) { _ = try format.bytes(value) } catch { throw ValidationError(error.message) }
     }
 
     func run() async throws {
         let (name, format, isJSON) = (characteristic, format, options.explore.json)
         let (bytes, withoutResponse, readBack) = (try format.bytes(value), withoutResponse, readBack)
+        let descriptor = descriptor
         try await options.run { visit in
-            let found = try await visit.characteristic(name)
-            if withoutResponse {
+            var found = try await visit.characteristic(name)
+            if let descriptor {
+                let own = try await visit.descriptor(descriptor, of: found)
+                try await visit.connection.writeValue(bytes, to: own.id)
+                found.characteristic = RemoteCharacteristic(id: own.id, uuid: own.uuid, properties: [])
+            } else if withoutResponse {
                 try await Self.send(bytes, to: found.characteristic, over: visit)
             } else {
                 guard found.characteristic.properties.contains(.write) else {

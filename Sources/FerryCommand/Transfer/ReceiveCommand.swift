@@ -141,6 +141,8 @@ func explanation(of error: any Error) -> String { (error as? FerryError)?.messag
 /// Runs a transfer: signals, the words at the end, and the exit status.
 enum TransferRun {
     static func run(_ report: TransferReport, _ body: @escaping @Sendable () async throws -> Void) async throws {
+        let ticking = Task { await report.tick() }
+        defer { ticking.cancel() }
         let (result, signal) = await Interruptible.run(beforeExit: { report.clearLine() }, body)
         if let signal {
             report.end("interrupted")

@@ -11,7 +11,10 @@ final class TransferReport: Sendable {
         var bytes: UInt64?
         var totalBytes: UInt64?
         var offset: UInt64?
+        /// Since the first byte could go.
         var bytesPerSecond: UInt64?
+        /// Over the last second.
+        var bytesPerSecondNow: UInt64?
         var crc32c: String?
         var reason: String?
         var items: Int?
@@ -39,6 +42,20 @@ final class TransferReport: Sendable {
         var item = ""
         var lastShown: ContinuousClock.Instant?
         var isLineShown = false
+        var isOver = false
+        /// Bytes that had crossed when the last whole second began.
+        var second: (start: ContinuousClock.Instant, moved: UInt64)?
+        /// In bytes a second, over the last whole second.
+        var recent: Double?
+
+        /// Begins another second when the last one is over.
+        mutating func pass(_ now: ContinuousClock.Instant) {
+            guard let second else { return self.second = (now, moved) }
+            let elapsed = second.start.duration(to: now) / .seconds(1)
+            guard elapsed >= 1 else { return }
+            recent = Double(moved - second.moved) / elapsed
+            self.second = (now, moved)
+        }
     }
 
     private let verb: String
@@ -74,12 +91,27 @@ final class TransferReport: Sendable {
     }
 
     func move(_ count: Int) {
-        let line = state.withLock { state -> String? in
+        state.withLock { state in
             state.moved += UInt64(count)
             state.current += UInt64(count)
-            guard isJSON || showsLine else { return nil }
+        }
+        show(after: isJSON ? .seconds(1) : .milliseconds(200))
+    }
+
+    /// Shows each second how the transfer goes, also when nothing crosses, until the task is cancelled.
+    func tick() async {
+        while (try? await Task.sleep(for: .seconds(1))) != nil {
+            // A transfer that has not begun says what it waits for.
+            if state.withLock({ $0.start != nil }) { show(after: .milliseconds(900)) }
+        }
+    }
+
+    private func show(after pause: Duration) {
+        let line = state.withLock { state -> String? in
             let now = ContinuousClock.now
-            if let last = state.lastShown, last.duration(to: now) < .milliseconds(isJSON ? 1000 : 200) { return nil }
+            state.pass(now)
+            guard isJSON || showsLine, !state.isOver else { return nil }
+            if let last = state.lastShown, last.duration(to: now) < pause { return nil }
             state.lastShown = now
             state.isLineShown = showsLine
             return self.text(of: state)
@@ -87,8 +119,13 @@ final class TransferReport: Sendable {
         guard let line else { return }
         if showsLine { write("\r" + line + "\u{1B}[K") }
         if isJSON {
-            let (item, done, total) = state.withLock { ($0.item, $0.done, $0.whole) }
-            emit(Event(event: "progress", item: item, bytes: done, totalBytes: total, bytesPerSecond: rate))
+            let (item, done, total, now) = state.withLock {
+                ($0.item, $0.done, $0.whole, $0.recent.map { UInt64($0) })
+            }
+            emit(
+                Event(
+                    event: "progress", item: item, bytes: done, totalBytes: total, bytesPerSecond: rate,
+                    bytesPerSecondNow: now))
         }
     }
 
@@ -105,7 +142,7 @@ final class TransferReport: Sendable {
         } else {
             parts.append(Self.size(state.done))
         }
-        parts.append("\(Self.size(UInt64(perSecond)))/s")
+        parts.append("\(Self.size(UInt64(state.recent ?? perSecond)))/s")
         if let total = state.whole, total > state.done, perSecond > 0 {
             parts.append("\(Self.time(Double(total - state.done) / perSecond)) left")
         }
@@ -150,7 +187,10 @@ final class TransferReport: Sendable {
 
     /// The end of it all.
     func end(_ error: String? = nil) {
-        let (items, failed, moved) = state.withLock { ($0.items, $0.failed, $0.moved) }
+        let (items, failed, moved) = state.withLock { state in
+            state.isOver = true
+            return (state.items, state.failed, state.moved)
+        }
         emit(
             Event(
                 event: "end", bytes: moved, bytesPerSecond: rate, reason: error, items: items, failed: failed,
