@@ -10,7 +10,9 @@ import Foundation
             "Carries files and messages across small links, measures how they cross, and advises on how to send them.",
         version: FerryVersion.text,
         subcommands: [
-            Send.self, Receive.self, Scan.self, Inspect.self, Watch.self, Read.self, Write.self, Bench.self,
+            Send.self, Receive.self, Scan.self, Inspect.self, Watch.self, Read.self, Write.self, Serve.self,
+            PipeCommand.self,
+            Pair.self, Bonds.self, Unbond.self, Bench.self,
             Advise.self,
             Trace.self, Capture.self, Outbox.self, Fleet.self, GatewayCommand.self,
         ])

@@ -15,12 +15,22 @@ import FerryBluetooth
                 .adapters { (options) throws(FerryError) in
                     { (_) async throws(FerryError) in
                         do throws(BluetoothError) {
-                            let adapter = try await BlueZAdapter.open(text)
+                            var pairing: BlueZPairing?
+                            if let wanted = options.pairing {
+                                var own = BlueZPairing()
+                                own.agent = wanted.agent
+                                if wanted.agent != nil { own.capability = .keyboardDisplay }
+                                pairing = own
+                            }
+                            let adapter = try await BlueZAdapter.open(text, pairing: pairing)
                             if let trouble = adapter.trouble {
                                 throw BluetoothError(.notPoweredOn, "Adapter \(text) cannot be used. \(trouble)")
                             }
                             if let advice = adapter.advice { options.onAdvice("\(text): \(advice)") }
-                            return OpenedAdapter(adapter) { adapter.close() }
+                            let control = PairingControl(
+                                pair: { try await adapter.pair(with: $0) }, bonded: { await adapter.bonds },
+                                forget: { try await adapter.forget($0) })
+                            return OpenedAdapter(adapter, pairing: pairing == nil ? nil : control) { adapter.close() }
                         } catch {
                             throw FerryError(.transportUnavailable, error.message)
                         }

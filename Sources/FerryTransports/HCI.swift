@@ -22,10 +22,15 @@ import FerryBluetooth
                         let units = UInt16(clamping: Int((interval / .microseconds(1250)).rounded()))
                         configuration.connectionInterval = units...units
                     }
+                    configuration.pairing = options.pairing.map { HCIPairing(bondFile: $0.bondFile, agent: $0.agent) }
+                    let pairs = options.pairing != nil
                     return { [configuration] (_) async throws(FerryError) in
                         do throws(BluetoothError) {
                             let adapter = try await HCIAdapter.open(channel, configuration)
-                            return OpenedAdapter(adapter) { adapter.close() }
+                            let control = PairingControl(
+                                pair: { try await adapter.pair(with: $0) }, bonded: { adapter.bonds },
+                                forget: { try adapter.forget($0) })
+                            return OpenedAdapter(adapter, pairing: pairs ? control : nil) { adapter.close() }
                         } catch {
                             throw FerryError(.transportUnavailable, error.message)
                         }

@@ -47,11 +47,54 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
 package struct OpenedAdapter: Sendable {
     package let adapter: any BluetoothAdapter
     package let close: @Sendable () -> Void
+    /// The keys of peers; `nil` where the adapter does not pair.
+    package let pairing: PairingControl?
 
-    package init(_ adapter: any BluetoothAdapter, close: @escaping @Sendable () -> Void = {}) {
+    package init(
+        _ adapter: any BluetoothAdapter, pairing: PairingControl? = nil, close: @escaping @Sendable () -> Void = {}
+    ) {
         self.adapter = adapter
+        self.pairing = pairing
         self.close = close
     }
+}
+
+/// What is done with the keys of peers.
+package struct PairingControl: Sendable {
+    /// Encrypts the connection to a peer, and pairs with it where there is no key yet.
+    package let pair: @Sendable (PeerID) async throws -> Void
+    /// The peers whose keys are kept, with their addresses.
+    package let bonded: @Sendable () async -> [(peer: PeerID, name: String)]
+    /// Forgets the keys of a peer.
+    package let forget: @Sendable (PeerID) async throws -> Void
+
+    package init(
+        pair: @escaping @Sendable (PeerID) async throws -> Void,
+        bonded: @escaping @Sendable () async -> [(peer: PeerID, name: String)],
+        forget: @escaping @Sendable (PeerID) async throws -> Void
+    ) {
+        self.pair = pair
+        self.bonded = bonded
+        self.forget = forget
+    }
+}
+
+/// How an adapter pairs.
+package struct RadioPairing: Sendable {
+    /// The file that keeps keys; `nil` where they are forgotten with the adapter, or the system keeps them.
+    package var bondFile: String?
+    /// A person who can see, compare and enter numbers; `nil` for nobody, and pairing without a number.
+    package var agent: (any PairingAgent)?
+
+    package init(bondFile: String? = nil, agent: (any PairingAgent)? = nil) {
+        self.bondFile = bondFile
+        self.agent = agent
+    }
+}
+
+extension NamedTransport {
+    /// Whether the system keeps the keys of peers, and no file of a program's.
+    package var keepsBonds: Bool { description.hasPrefix("bluez") }
 }
 
 /// How adapters are to behave, as far as each can.
@@ -62,6 +105,8 @@ package struct RadioOptions: Sendable {
     package var connectionInterval: Duration?
     /// The virtual radio, which takes nothing of the above.
     package var virtualRadio = LoopbackRadio.Configuration()
+    /// How the adapter pairs; `nil` for not at all.
+    package var pairing: RadioPairing?
     /// A file for what crosses, where ``NamedTransport/canCapture``.
     package var capture: String?
     /// Takes what could be better about an adapter, and how, and what of the above has ended.

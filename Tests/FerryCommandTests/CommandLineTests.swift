@@ -61,7 +61,31 @@ import Testing
         ("write --transport loopback a b 00 --descriptor 2902 --without-response", "Leave --without-response out."),
         ("watch --transport loopback a --count 0", "give 1 or more"), ("hlep", "'ferry' has no command 'hlep'"),
         ("fleet simulate --gateways 0", "give 1 to 10000"), ("-x", "Unknown option '-x'"),
+        ("scan --transport loopback --bonds f", "takes no file of keys"),
+        ("serve --transport loopback --service 180F 2A19=01", "ends with this process"),
+        ("pipe --transport unix:./s a", "is no Bluetooth adapter"),
     ]
+    #if HCI
+        static let badOverHCI: [(line: String, words: String)] = [
+            ("serve --transport hci:unix:./x --service 180F 2A19", "Write CHARACTERISTIC=VALUE"),
+            ("serve --transport hci:unix:./x --service 180F 2A19=1", "Give pairs, such as 01 FF."),
+            ("serve --transport hci:unix:./x --service 180F 2A19=uint8:300", "give 0 to 255"),
+            ("serve --transport hci:unix:./x --service 180F 2A19=00 2A19=01", "is given twice"),
+            ("serve --transport hci:unix:./x --service Foo 2A19=00", "is not a Bluetooth UUID"),
+            ("serve --transport hci:unix:./x 2A19=00", "Missing expected argument '--service"),
+            ("pipe --transport hci:unix:./x", "Name the peripheral to connect to, or --listen"),
+            ("pipe --transport hci:unix:./x --listen a", "and not both"),
+            ("pipe --transport hci:unix:./x a --psm 0", "give 1 to 255"),
+            ("pipe --transport hci:unix:./x --listen --psm 128", "Leave --psm out"),
+            ("pipe --transport hci:unix:./x a --encrypted", "goes with --listen"),
+            ("pair --transport hci:unix:./x a", "Name the file of keys with --bonds"),
+            ("bonds --transport hci:unix:./x", "Name the file of keys with --bonds"),
+            ("unbond --transport hci:unix:./x --bonds f", "Missing expected argument '<address>'"),
+        ]
+
+        @Test("What is wrong for an adapter is named, with what to do", arguments: badOverHCI)
+        func refusedOverHCI(_ line: String, _ words: String) { refused(line, words) }
+    #endif
 
     @Test("What is wrong is named, with what to do", arguments: bad) func refused(_ line: String, _ words: String) {
         let error = #expect(throws: (any Error).self) {

@@ -43,6 +43,9 @@
         /// The peers that bluetoothd keeps keys of for this adapter, in the order of their addresses.
         public var bondedPeers: [PeerID] { get async { await engine.bondedPeers } }
 
+        /// The same, with their addresses.
+        package var bonds: [(peer: PeerID, name: String)] { get async { await engine.bonds } }
+
         /// Has bluetoothd forget a peer, with its keys; a connection to it ends. Unknown ones are ignored.
         ///
         /// - Throws: `notPoweredOn`, or `connectionFailed` with what bluetoothd says.

@@ -62,6 +62,18 @@
             return shared.withLock { shared in paired.map { shared.peer($0) } }
         }
 
+        /// The same, with their addresses, which stand in the objects' paths.
+        var bonds: [(peer: PeerID, name: String)] {
+            guard let adapterPath else { return [] }
+            let paired = objects.paths(below: adapterPath, with: Self.device).filter(isPaired)
+            return shared.withLock { shared in
+                paired.map { path in
+                    let digits = path.split(separator: "/").last.map { $0.dropFirst(4).split(separator: "_") } ?? []
+                    return (shared.peer(path), digits.joined(separator: ":"))
+                }
+            }
+        }
+
         func forget(_ peer: PeerID) async throws(BluetoothError) {
             try requirePower()
             guard let adapterPath, let path = shared.withLock({ $0.peers.key(of: peer) }), objects.contains(path) else {

@@ -1,5 +1,6 @@
 #if HCI
     public import BluetoothHost
+    import Ferry
     public import FerryBluetooth
     import Synchronization
 
@@ -30,6 +31,13 @@
 
         /// Just Works, and keys forgotten with the adapter.
         public init() {}
+
+        /// With a person, if any, who can see, compare and enter numbers.
+        package init(bondFile: String?, agent: (any PairingAgent)?) {
+            self.bondFile = bondFile
+            self.agent = agent
+            if agent != nil { capability = .keyboardDisplay }
+        }
 
         var options: PairingOptions {
             var options = PairingOptions(cryptography: LibraryCryptography())
@@ -95,6 +103,15 @@
         /// The peers whose keys are kept.
         public var bondedPeers: [PeerID] {
             engine.state.withLock { state in state.host.bonds.map(\.peer).map { state.peerID($0) } }
+        }
+
+        /// The same, with their addresses.
+        package var bonds: [(peer: PeerID, name: String)] {
+            engine.state.withLock { state in
+                state.host.bonds.map(\.peer).map {
+                    (state.peerID($0), PeerIdentity($0, isProven: false, lasts: true).name)
+                }
+            }
         }
 
         /// Forgets a peer's keys, also where it uses another private address by now. A connection that is encrypted stays so.

@@ -16,6 +16,17 @@ struct ExploreOptions: ParsableArguments {
     @Flag(help: "Print JSON, one object a line, for programs.")
     var json = false
 
+    @Option(
+        help: ArgumentHelp(
+            "The file with the keys of paired devices, as ferry pair makes it; with hci only.", valueName: "file"))
+    var bonds: String?
+
+    func validate() throws {
+        if bonds != nil, transport.keepsBonds || !transport.reachesOtherProcesses {
+            throw ValidationError("\(transport) takes no file of keys. Leave --bonds out.")
+        }
+    }
+
     static let forms = NamedTransport.forms { $0.makesAdapters }
 
     private static func parse(_ text: String) throws -> NamedTransport {
@@ -37,7 +48,8 @@ struct ExploreOptions: ParsableArguments {
     /// 130 after Ctrl-C.
     func run(_ body: @escaping @Sendable (Explorer) async throws -> Void) async throws {
         let (result, signal) = await Interruptible.run {
-            let explorer = try await Explorer.open(transport)
+            let explorer = try await Explorer.open(
+                transport, pairing: bonds.map { RadioPairing(bondFile: $0) })
             do { try await body(explorer) } catch {
                 explorer.close()
                 throw error

@@ -29,12 +29,23 @@ final class Explorer: CentralRoleEvents {
 
     private init(_ opened: OpenedAdapter) { self.opened = opened }
 
-    static func open(_ transport: NamedTransport) async throws -> Explorer {
+    /// On an adapter that is open already, which is closed with it.
+    static func open(_ adapter: OpenedAdapter) async throws -> Explorer {
+        let explorer = Explorer(adapter)
+        do { try await explorer.start() } catch {
+            explorer.close()
+            throw error
+        }
+        return explorer
+    }
+
+    static func open(_ transport: NamedTransport, pairing: RadioPairing? = nil) async throws -> Explorer {
         guard case .adapters(let make) = transport.opening else {
             throw FerryError(.invalidConfiguration, "\(transport) is no Bluetooth adapter.")
         }
         var options = RadioOptions()
         options.onAdvice = { note($0) }
+        options.pairing = pairing
         let adapters = try make(options)
         var demonstration: Demonstration?
         if !transport.reachesOtherProcesses {
@@ -281,9 +292,13 @@ final class VisitEvents: PeripheralConnectionEvents {
         var isWithdrawn = false
     }
     private let state = Mutex(State())
-    private let time = SystemTime()
+    private let time: any TimeSource
+    private let ready: AsyncStream<Void>
+    private let readiness: AsyncStream<Void>.Continuation
 
-    init() {
+    init(time: any TimeSource = SystemTime()) {
+        self.time = time
+        (ready, readiness) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (updates, continuation) = AsyncStream.makeStream(of: Update.self, bufferingPolicy: .bufferingOldest(4096))
         (end, ending) = AsyncStream.makeStream()
     }
@@ -314,7 +329,16 @@ final class VisitEvents: PeripheralConnectionEvents {
         if case .dropped = continuation.yield(update) { state.withLock { $0.dropped += 1 } }
     }
 
-    func peripheralIsReadyToWrite() {}
+    func peripheralIsReadyToWrite() { readiness.yield() }
+
+    /// Waits until a write may find a place, or for 50 ms: an adapter may forget to say so.
+    func readyToWrite(_ time: any TimeSource) async throws {
+        let probe = time.schedule(at: time.now + .milliseconds(50)) { [readiness] in readiness.yield() }
+        defer { probe.cancel() }
+        for await _ in ready { break }
+        try Task.checkCancellation()
+    }
+
     func peripheralDidWrite(_ characteristic: AttributeID, result: Result<Void, BluetoothError>) {}
     func peripheralDidChangeMTU(_ attMTU: Int) {}
 
@@ -328,6 +352,7 @@ final class VisitEvents: PeripheralConnectionEvents {
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         state.withLock { $0.reason = reason }
+        readiness.yield()
         finish()
     }
 }
