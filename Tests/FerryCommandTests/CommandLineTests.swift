@@ -81,6 +81,8 @@ import Testing
             ("pair --transport hci:unix:./x a", "Name the file of keys with --bonds"),
             ("bonds --transport hci:unix:./x", "Name the file of keys with --bonds"),
             ("unbond --transport hci:unix:./x --bonds f", "Missing expected argument '<address>'"),
+            ("bench --peer x --transport hci:unix:./x --interval 15,30", "give --interval and --phy one value"),
+            ("bench --peer x --transport hci:unix:./x --csv", "do not go with --peer"),
         ]
 
         @Test("What is wrong for an adapter is named, with what to do", arguments: badOverHCI)

@@ -27,7 +27,11 @@ struct Bench: AsyncParsableCommand {
             ferry bench --serve --transport unix:/tmp/ferry                      # until Ctrl-C
             ferry bench --connect --transport unix:/tmp/ferry --message-size 100,4096
 
-            There --direction notify is from the serving side to the connecting one, --framing is the same on both, \
+            With a throughput service that others have made, beside what the simulator gives for the same:
+
+            ferry bench --peer Nordic_Throughput --transport hci:user:0 --interval 50 --phy 2M --keep board.json
+
+            Between two processes --direction notify is from the serving side to the connecting one, --framing is the same on both, \
             --message-size, --direction and --seconds are the connecting side's, and what is counted is what has arrived. \
             The transports are \(pairForms). One side connects at a time. On BlueZ ATT_MTU and the interval are what it chooses, \
             so that --mtu and --interval change nothing.
@@ -49,6 +53,19 @@ struct Bench: AsyncParsableCommand {
             "What carries the messages: \(BenchTransport.forms.joined(separator: ", ")).", valueName: "transport"),
         transform: BenchTransport.parse)
     var transport = BenchTransport.sim
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Measure with this peripheral's throughput service: Nordic's, Zephyr's ble_gatt_tput or bumble-bench's.",
+            valueName: "name or address"))
+    var peer: String?
+
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "With --peer: write a controller profile that gives what was measured.", valueName: "file.json"))
+    var keep: String?
 
     @Flag(
         name: .long,
@@ -74,7 +91,15 @@ struct Bench: AsyncParsableCommand {
     func validate() throws {
         if json && csv { throw ValidationError("Choose one of --json and --csv.") }
         if serve && connect { throw ValidationError("Choose one of --serve and --connect.") }
-        do {
+        do throws(FerryError) {
+            if peer != nil {
+                _ = try peerSettings()
+                if let keep { try JSONFile.checkFolder(of: keep) }
+                return
+            }
+            guard keep == nil else {
+                throw FerryError(.invalidConfiguration, "--keep goes with --peer, whose profile it writes.")
+            }
             if serve || connect { return try checkPair() }
             let points = try self.points()
             for point in points { try transport.check(point) }
@@ -85,6 +110,7 @@ struct Bench: AsyncParsableCommand {
 
     func run() async throws {
         if speed { return try SimulatorSpeed.measure() }
+        if let peer { return try await runPeer(peer) }
         if serve || connect { return try await runPair() }
         do {
             try await measure()

@@ -1,0 +1,291 @@
+import Ferry
+import FerryBluetooth
+import FerrySimulator
+
+/// A throughput service that other people's firmware offers.
+enum PeerService: String, Codable, CaseIterable, Sendable {
+    /// The GATT Throughput Service of the nRF Connect SDK (include/bluetooth/services/throughput.h): writes are counted,
+    /// one of 1 byte begins anew, and a read tells count, bytes and bits a second.
+    case nordic
+    /// Zephyr's sample `ble_gatt_tput`, and Infineon's examples with the same service: it notifies while somebody is
+    /// subscribed, and takes writes.
+    case tput
+    /// `bumble-bench --mode gatt-server`: packets with a type, flags and a number, and an answer to the last one. With
+    /// `--scenario receive` it takes write requests, with `send` it notifies (bumble/apps/bench.py).
+    case bumble
+
+    /// What is to be found.
+    var service: BluetoothUUID {
+        switch self {
+        case .nordic: BluetoothUUID(0x0483_DADD_6C9D_6CA9_5D41_03AD_4FFF_4ABB as UInt128)
+        case .tput: BluetoothUUID(0x1AEC_0D20_5D1E_43D3_AF17_0807_32CB_7BCC as UInt128)
+        case .bumble: BluetoothUUID(0x50DB_505C_8AC4_4738_8448_3B1D_9CC0_9CC5 as UInt128)
+        }
+    }
+
+    /// The characteristic that is written.
+    var sink: BluetoothUUID {
+        switch self {
+        case .nordic: BluetoothUUID(0x1524 as UInt16)
+        case .tput: BluetoothUUID(0xD470_7B26_85A3_4465_ADE4_AFB3_70CF_58C7 as UInt128)
+        case .bumble: BluetoothUUID(0xE789_C754_41A1_45F4_A948_A0A1_A90D_BA53 as UInt128)
+        }
+    }
+
+    /// The characteristic that notifies, if any.
+    var source: BluetoothUUID? {
+        switch self {
+        case .nordic: nil
+        case .tput: BluetoothUUID(0xF7B0_1381_91E9_4D30_9E78_8467_5921_251E as UInt128)
+        case .bumble: BluetoothUUID(0x016A_2CC7_E14B_4819_935F_1F56_EAE4_098D as UInt128)
+        }
+    }
+
+    /// The ways in which bytes can be measured.
+    var directions: [DirectionChoice] { self == .nordic ? [.write] : [.write, .notify] }
+    /// Those that are measured unless one is asked for: bumble-bench's scenario has one of the two.
+    var usual: [DirectionChoice] { self == .tput ? [.write, .notify] : [.write] }
+}
+
+/// Measures with a peer's own throughput service, as its client.
+struct PeerBench: Sendable {
+    /// What was measured in one direction.
+    struct Outcome: Codable, Sendable {
+        var service: PeerService
+        var direction: DirectionChoice
+        var attMTU: Int
+        /// Bytes of each value.
+        var valueLength: Int
+        /// Whether each write was answered, because the peer takes no others.
+        var isAcknowledged: Bool
+        /// Bytes that arrived.
+        var bytes: Int
+        var seconds: Double
+        /// In kbit/s.
+        var goodput: Double
+        /// What the peer measured of the same, in kbit/s, where it tells.
+        var byPeer: Double?
+    }
+
+    let connection: any PeripheralConnection
+    let events: VisitEvents
+    let time: any TimeSource
+
+    /// How long a peer may take for its last answer.
+    private static let patience = Duration.seconds(30)
+    /// How long a peer may send.
+    private static let longest = Duration.seconds(600)
+
+    private struct Found {
+        var kind: PeerService
+        var sink: AttributeID
+        var source: AttributeID?
+        /// Whether writes need no answer.
+        var takesCommands: Bool
+    }
+
+    /// Measures in every direction that is wanted and that the peer offers.
+    ///
+    /// - Parameters:
+    ///   - wanted: the directions; `nil` for the service's usual ones.
+    ///   - seconds: how long to send in each; a peer that sends ends when it likes.
+    /// - Throws: `peerNotFound` when it has none of the services; what the connection throws.
+    func run(_ wanted: [DirectionChoice]?, seconds: Double) async throws -> [Outcome] {
+        let found = try await find()
+        let directions = wanted.map { found.kind.directions.filter($0.contains) } ?? found.kind.usual
+        guard !directions.isEmpty else {
+            throw FerryError(
+                .invalidConfiguration,
+                "The peer's service (\(found.kind.rawValue)) measures "
+                    + "\(found.kind.directions.map(\.rawValue).joined(separator: " and ")) only. Change --direction.")
+        }
+        var outcomes: [Outcome] = []
+        for direction in directions {
+            switch (found.kind, direction) {
+            case (.nordic, _): outcomes.append(try await nordic(found, seconds))
+            case (.bumble, .write): outcomes.append(try await bumble(found, seconds))
+            case (.bumble, .notify): outcomes.append(try await bumbleSends(found))
+            case (.tput, .write): outcomes.append(try await write(found, seconds))
+            case (.tput, .notify): outcomes.append(try await notify(found, seconds))
+            }
+        }
+        return outcomes
+    }
+
+    private func find() async throws -> Found {
+        for service in try await connection.discoverServices(nil) {
+            guard let kind = PeerService.allCases.first(where: { $0.service == service.uuid }) else { continue }
+            let all = try await connection.discoverCharacteristics(nil, of: service.id)
+            guard let sink = all.first(where: { $0.uuid == kind.sink }) else { continue }
+            let source = all.first { $0.uuid == kind.source }
+            guard source != nil || kind.source == nil else { continue }
+            return Found(
+                kind: kind, sink: sink.id, source: source?.id,
+                takesCommands: sink.properties.contains(.writeWithoutResponse))
+        }
+        throw FerryError(
+            .peerNotFound,
+            "The peer has no throughput service that is known: Nordic's, Zephyr's ble_gatt_tput, or bumble-bench's "
+                + "over GATT. Start one of them there, or ferry bench --serve.")
+    }
+
+    // MARK: The services
+
+    private func nordic(_ found: Found, _ seconds: Double) async throws -> Outcome {
+        try await put([0], to: found)
+        let value = [UInt8](repeating: 0x55, count: valueLength)
+        let start = time.now
+        while time.now < start + .seconds(seconds) { try await put(value, to: found) }
+        // The answer comes after the writes.
+        let metrics = try await connection.readValue(of: found.sink)
+        guard metrics.count >= 12 else {
+            throw FerryError(.decodingFailed, "The peer's metrics have \(metrics.count) bytes, not 12.")
+        }
+        func number(_ offset: Int) -> Int {
+            (0..<4).reduce(0) { $0 | Int(metrics[offset + $1]) << (8 * $1) }
+        }
+        return outcome(
+            found, .write, value.count, bytes: number(4), from: start, byPeer: Double(number(8)) / 1_000)
+    }
+
+    private func bumble(_ found: Found, _ seconds: Double) async throws -> Outcome {
+        guard let source = found.source else { throw FerryError(.peerNotFound, "The peer cannot answer.") }
+        try await connection.setSubscription(.notify, to: source)
+        try await put([0], to: found)
+        let size = max(6, valueLength)
+        let start = time.now
+        var number: UInt32 = 0
+        var isLast = false
+        repeat {
+            isLast = time.now >= start + .seconds(seconds)
+            var packet: [UInt8] = [1, isLast ? 1 : 0]
+            for shift in [24, 16, 8, 0] { packet.append(UInt8(truncatingIfNeeded: number >> UInt32(shift))) }
+            packet += [UInt8](repeating: 0, count: size - packet.count)
+            try await put(packet, to: found)
+            number += 1
+        } while !isLast
+        try await next { $0.characteristic == source && $0.value.first == 2 }
+        return outcome(found, .write, size, bytes: Int(number) * size, from: start)
+    }
+
+    /// Takes what bumble-bench sends, and answers the last packet.
+    private func bumbleSends(_ found: Found) async throws -> Outcome {
+        guard let source = found.source else { throw FerryError(.peerNotFound, "The peer does not notify.") }
+        try await connection.setSubscription(.notify, to: source)
+        var (start, bytes, size) = (time.now, 0, 0)
+        let timer = time.schedule(at: time.now + Self.longest) { [events] in events.stop() }
+        defer { timer.cancel() }
+        for await update in events.updates where update.characteristic == source {
+            switch update.value.first {
+            case 0: (start, bytes, size) = (update.time, 0, 0)
+            case 1:
+                bytes += update.value.count
+                size = max(size, update.value.count)
+                guard update.value.count >= 6, update.value[1] & 1 == 1 else { continue }
+                let result = outcome(found, .notify, size, bytes: bytes, from: start, to: update.time)
+                try await put([2] + update.value[1..<6], to: found)
+                return result
+            default: continue
+            }
+        }
+        throw events.reason.map { FerryError(.disconnected, $0.message) }
+            ?? FerryError(.timedOut, "The peer has not sent its last packet within \(Self.longest).")
+    }
+
+    private func write(_ found: Found, _ seconds: Double) async throws -> Outcome {
+        let value = [UInt8](repeating: 0x55, count: valueLength)
+        let start = time.now
+        var count = 0
+        while time.now < start + .seconds(seconds) {
+            try await put(value, to: found)
+            count += 1
+        }
+        // A request's answer comes after the writes.
+        _ = try await connection.discoverDescriptors(of: found.sink)
+        return outcome(found, .write, value.count, bytes: count * value.count, from: start)
+    }
+
+    private func notify(_ found: Found, _ seconds: Double) async throws -> Outcome {
+        guard let source = found.source else { throw FerryError(.peerNotFound, "The peer does not notify.") }
+        try await connection.setSubscription(.notify, to: source)
+        var first: Timestamp?
+        var (last, bytes, size) = (time.now, 0, 0)
+        let timer = time.schedule(at: time.now + .seconds(seconds) + Self.patience) { [events] in events.stop() }
+        defer { timer.cancel() }
+        for await update in events.updates where update.characteristic == source {
+            // The first one begins the time, and does not count.
+            guard let start = first else {
+                first = update.time
+                continue
+            }
+            bytes += update.value.count
+            size = max(size, update.value.count)
+            last = update.time
+            if update.time >= start + .seconds(seconds) { break }
+        }
+        try await connection.setSubscription(nil, to: source)
+        guard let first, bytes > 0 else {
+            throw events.reason.map { FerryError(.disconnected, $0.message) }
+                ?? FerryError(.timedOut, "The peer has notified nothing.")
+        }
+        return outcome(found, .notify, size, bytes: bytes, from: first, to: last)
+    }
+
+    // MARK: Helpers
+
+    private var valueLength: Int { connection.maximumWriteLength(.withoutResponse) }
+
+    /// Queues a write, waiting for a place; or, where the peer takes no others, for the answer.
+    private func put(_ value: [UInt8], to found: Found) async throws {
+        guard found.takesCommands else { return try await connection.writeValue(value, to: found.sink) }
+        while !(try connection.tryWriteValue(value.span.bytes, to: found.sink, type: .withoutResponse)) {
+            try await events.readyToWrite(time)
+        }
+    }
+
+    private func next(_ isWanted: (VisitEvents.Update) -> Bool) async throws {
+        let timer = time.schedule(at: time.now + Self.patience) { [events] in events.stop() }
+        defer { timer.cancel() }
+        for await update in events.updates where isWanted(update) { return }
+        throw events.reason.map { FerryError(.disconnected, $0.message) }
+            ?? FerryError(.timedOut, "The peer has not answered within \(Self.patience).")
+    }
+
+    private func outcome(
+        _ found: Found, _ direction: DirectionChoice, _ length: Int, bytes: Int, from start: Timestamp,
+        to end: Timestamp? = nil, byPeer: Double? = nil
+    ) -> Outcome {
+        let seconds = ((end ?? time.now) - start) / .seconds(1)
+        return Outcome(
+            service: found.kind, direction: direction, attMTU: connection.attMTU, valueLength: length,
+            isAcknowledged: direction == .write && !found.takesCommands, bytes: bytes,
+            seconds: seconds, goodput: seconds > 0 ? Double(bytes * 8) / seconds / 1_000 : 0, byPeer: byPeer)
+    }
+}
+
+extension PeerBench.Outcome {
+    /// What the simulator gives for the same values, in kbit/s.
+    func simulated(_ parameters: LinkParameters, _ profile: ControllerProfile) throws(FerryError) -> Double {
+        var own = parameters
+        own.attMTU = attMTU
+        let traffic: Traffic =
+            switch (direction, isAcknowledged) {
+            case (.write, true): .writeRequests(valueLength: valueLength)
+            case (.write, false): .writeCommands(valueLength: valueLength)
+            case (.notify, _): .notifications(valueLength: valueLength)
+            }
+        let events = max(20, min(200, Int(2_000 / parameters.connectionInterval.milliseconds)))
+        return try FerrySimulator.measure(traffic, on: own, profile: profile, events: events)
+            .goodput(bytesPerUnit: valueLength) / 1_000
+    }
+
+    /// Packets in each connection event that the measured throughput implies; `nil` where each write waits for its answer,
+    /// which says nothing about that.
+    func packetsPerEvent(_ parameters: LinkParameters) -> Int? {
+        guard !isAcknowledged else { return nil }
+        // 3 bytes of ATT and 4 of L2CAP go with each value.
+        let packets = (valueLength + 7 + parameters.dataLength - 1) / parameters.dataLength
+        let values = goodput * parameters.connectionInterval.milliseconds / Double(valueLength * 8)
+        return max(1, Int((values * Double(packets)).rounded()))
+    }
+}

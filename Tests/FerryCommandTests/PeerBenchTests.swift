@@ -1,0 +1,107 @@
+import ArgumentParser
+import Ferry
+import FerryBluetooth
+import FerryLoopback
+import FerrySimulator
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import FerryCommand
+
+/// `ferry bench --peer` against the services of others, rebuilt, over the simulated link in virtual time.
+@Suite("ferry bench --peer", .tags(.program, .gatt)) struct PeerBenchTests {
+    private static func parameters(_ interval: Double, _ phy: PHY) -> LinkParameters {
+        var parameters = LinkParameters()
+        parameters.connectionInterval = .microseconds(Int64(interval * 1_000))
+        parameters.supervisionTimeout = .seconds(32)
+        parameters.phy = phy
+        return parameters
+    }
+
+    /// Measures with a peer of that kind.
+    private static func measure(
+        _ kind: PeerService, _ parameters: LinkParameters, _ profile: ControllerProfile, seconds: Double = 2,
+        packets: UInt32 = 0
+    ) throws -> (outcomes: [PeerBench.Outcome], byPeer: Double, isAnswered: Bool) {
+        let time = VirtualTime()
+        var configuration = LoopbackRadio.Configuration()
+        configuration.attMTU = parameters.attMTU
+        configuration.supervisionTimeout = .seconds(32)
+        configuration.linkLayer = try RadioSimulator(parameters, profile: profile, seed: 1)
+        let radio = try LoopbackRadio(time: time, configuration: configuration)
+        return try VirtualRun.run(under: time) {
+            let peer = ThroughputPeer(kind, time, packets: packets)
+            try await peer.start(on: radio.makeAdapter())
+            let finder = Finder()
+            let role = radio.makeAdapter().openCentral(finder)
+            try role.startScan(ScanRequest())
+            while finder.found == nil { try await time.sleep(for: .milliseconds(10)) }
+            role.stopScan()
+            let events = VisitEvents(time: time)
+            let connection = try await role.connect(to: try #require(finder.found), events: events)
+            while connection.attMTU < parameters.attMTU { try await time.sleep(for: .milliseconds(10)) }
+            let outcomes = try await PeerBench(connection: connection, events: events, time: time)
+                .run(packets > 0 ? [.notify] : nil, seconds: seconds)
+            // The answer may still be on its way.
+            try await time.sleep(for: .seconds(1))
+            return (outcomes, peer.rate / 1_000, peer.isAnswered)
+        }
+    }
+
+    private final class Finder: CentralRoleEvents {
+        private let peripheral = Mutex<PeerID?>(nil)
+        var found: PeerID? { peripheral.withLock { $0 } }
+        func centralDidDiscover(_ discovery: Discovery) { peripheral.withLock { $0 = discovery.peripheral } }
+    }
+
+    @Test(
+        "What is measured, what the peer measures of the same and what is simulated lie within 5 %",
+        arguments: PeerService.allCases, [(15.0, PHY.le1M), (50.0, PHY.le2M)])
+    func agreement(_ kind: PeerService, _ link: (interval: Double, phy: PHY)) throws {
+        let parameters = Self.parameters(link.interval, link.phy)
+        let (outcomes, byPeer, _) = try Self.measure(kind, parameters, .android)
+        #expect(outcomes.map(\.direction) == kind.usual)
+        for outcome in outcomes {
+            let simulated = try outcome.simulated(parameters, .android)
+            #expect(abs(outcome.goodput / simulated - 1) < 0.05, "\(outcome) against \(simulated)")
+            #expect(outcome.service == kind && outcome.valueLength == 244)
+            #expect(outcome.packetsPerEvent(parameters) == (kind == .bumble ? nil : 6), "\(outcome)")
+        }
+        let write = try #require(outcomes.first)
+        if kind != .tput { #expect(abs(write.goodput / byPeer - 1) < 0.05, "\(write) against \(byPeer)") }
+        #expect((write.byPeer != nil) == (kind == .nordic))
+        if let told = write.byPeer { #expect(abs(told / byPeer - 1) < 0.01) }
+    }
+
+    @Test("What bumble-bench sends is measured, and its last packet answered") func sender() throws {
+        let parameters = Self.parameters(30, .le2M)
+        let (outcomes, _, isAnswered) = try Self.measure(.bumble, parameters, .android, packets: 1_000)
+        let outcome = try #require(outcomes.first)
+        let simulated = try outcome.simulated(parameters, .android)
+        #expect(outcome.direction == .notify && outcome.bytes == 244_000 && isAnswered)
+        #expect(abs(outcome.goodput / simulated - 1) < 0.05, "\(outcome) against \(simulated)")
+    }
+
+    @Test("The profile that is kept gives what was measured") func keep() throws {
+        let parameters = Self.parameters(30, .le1M)
+        let (outcomes, _, _) = try Self.measure(.nordic, parameters, .cc254x)
+        let outcome = try #require(outcomes.first)
+        let bench = settings { ($0.interval, $0.phy, $0.dataLength, $0.isEncrypted) = (30, "1M", 251, true) }
+        let kept = try Bench.profile(of: "board", outcome, bench)
+        #expect(kept.packetsPerEvent == 4 && kept.name == "board" && kept.source.contains("nordic, write"))
+        let again = try outcome.simulated(parameters, kept.controllerProfile())
+        #expect(abs(again / outcome.goodput - 1) < 0.05)
+    }
+
+    @Test(
+        "What does not go with --peer is refused",
+        arguments: [
+            (["--peer", "x"], "needs one Bluetooth adapter"), (["--keep", "f"], "--keep goes with --peer"),
+            (["--peer", "x", "--transport", "unix:./s"], "needs one Bluetooth adapter"),
+        ])
+    func refused(_ arguments: [String], _ words: String) {
+        let error = #expect(throws: (any Error).self) { _ = try FerryCommand.parsed(["bench"] + arguments) }
+        #expect(error.map { FerryCommand.message(for: $0).contains(words) } == true)
+    }
+}
