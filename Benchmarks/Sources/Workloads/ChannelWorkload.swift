@@ -54,7 +54,7 @@ public struct ChannelWorkload: Sendable {
         var parameters = LinkParameters()
         parameters.attMTU = attMTU
         parameters.connectionInterval = .milliseconds(30)
-        let simulator = try RadioSimulator(parameters, profile: .ios)
+        let simulator = try RadioSimulator(parameters, profile: .android)
         return try VirtualRun.run(under: time) { [self] in
             let (sender, receiver) = try await open(time, over: simulator)
             let message = [UInt8](repeating: 7, count: messageSize)
