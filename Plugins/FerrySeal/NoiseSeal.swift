@@ -46,6 +46,9 @@
         private var life = Life.idle
         /// The digests of the messages of the handshake, of both sides, to know one that comes again.
         private var seen: [SHA256.Digest] = []
+        /// The code by which the peer came, on the accepting side.
+        private var invited: Invitation?
+        private var isPeerChecked = false
 
         init(key: SecretKey, side: NoiseSealing.Side, exchange: SealedExchange, ephemeral: SecretKey) {
             self.key = key
@@ -83,7 +86,7 @@
         public mutating func nextHandshakeMessage() throws(FerryError) -> [UInt8]? {
             switch life {
             case .idle:
-                guard case .connecting(let peer) = side else { return nil }
+                guard case .connecting(let peer, _) = side else { return nil }
                 let opening: Opening
                 var keys = HandshakeState.Keys(own: key)
                 switch peer {
@@ -139,16 +142,20 @@
             let before = life
             life = .failed
             switch before {
-            case .idle: try go(on: firstRead(message))
+            case .idle:
+                let state = try firstRead(message)
+                try check(state)
+                try go(on: state)
             case .shaking(var state):
                 guard try state.read(message).isEmpty else { throw Self.unexpectedPayload(message.count) }
+                try check(state)
                 try go(on: state)
             case .established, .failed: throw Self.over
             }
             seen.append(digest)
         }
 
-        private func firstRead(_ message: [UInt8]) throws(FerryError) -> HandshakeState {
+        private mutating func firstRead(_ message: [UInt8]) throws(FerryError) -> HandshakeState {
             guard case .accepting(let acceptance) = side else {
                 throw FerryError(
                     .sealOutOfTurn,
@@ -164,25 +171,55 @@
             var keys = HandshakeState.Keys(own: key)
             switch opening {
             case .xx, .ik: break
-            case .kk: keys.peer = acceptance.pair
-            case .invited: keys.preshared = acceptance.invitation?.presharedKey
+            case .kk:
+                guard let pair = acceptance.pair else { throw Self.unexpected("as one of a pair") }
+                keys.peer = pair
+            case .invited: return try firstRead(message, by: acceptance.invitations)
             }
-            if opening == .kk && keys.peer == nil || opening == .invited && keys.preshared == nil {
-                throw FerryError(
-                    .sealStranger,
-                    "The peer comes \(opening == .kk ? "as one of a pair" : "with an invitation"), and this side waits for none. Set up both "
-                        + "sides alike.")
-            }
-            var state = try begin(opening, .responder, keys)
+            return try firstRead(message, begin(opening, .responder, keys))
+        }
+
+        private func firstRead(_ message: [UInt8], _ begun: HandshakeState) throws(FerryError) -> HandshakeState {
+            var state = begun
             guard try state.read(Array(message.dropFirst())).isEmpty else {
                 throw Self.unexpectedPayload(message.count)
             }
             return state
         }
 
-        /// After each message: the peer's key is looked at as soon as it is there, and the messages begin after the last.
+        /// Finds the code that the peer has: the one by which its first message opens.
+        private mutating func firstRead(
+            _ message: [UInt8], by invitations: NoiseSealing.Acceptance.Invitations?
+        ) throws(FerryError) -> HandshakeState {
+            guard let invitations else { throw Self.unexpected("with a one-time code") }
+            var failure: FerryError?
+            for invitation in invitations.waiting().prefix(NoiseSealing.Acceptance.maximumInvitations) {
+                let keys = HandshakeState.Keys(own: key, preshared: invitation.presharedKey)
+                do throws(FerryError) {
+                    let state = try firstRead(message, begin(.invited, .responder, keys))
+                    invited = invitation
+                    return state
+                } catch  where error.code == .sealRefused {
+                    failure = error
+                }
+            }
+            guard failure == nil else {
+                throw FerryError(
+                    .sealRefused,
+                    "The peer's one-time code is none that is good here: it is mistyped, was used already, or has expired; or somebody "
+                        + "on the path has altered the message. Make a new code and give it to the peer.")
+            }
+            throw FerryError(
+                .sealStranger,
+                "The peer comes with a one-time code, and none waits to be used here. Make one and give it to the peer."
+            )
+        }
+
+        /// After each message: the messages of the channel begin after the last.
         private mutating func go(on state: HandshakeState) throws(FerryError) {
-            if let peer = state.remoteStatic { try check(peer, in: state) }
+            guard state.remoteStatic != key.publicKey else {
+                throw FerryError(.sealStranger, "The peer has this side's own key. Make a key for each side.")
+            }
             guard let result = state.result else { return life = .shaking(state) }
             guard let peer = state.remoteStatic, let sealer = MessageSealer(result.sending, numbering),
                 let opener = MessageOpener(result.receiving, numbering)
@@ -192,20 +229,33 @@
             life = .established(Messages(sealer: sealer, opener: opener, peer: peer, isPeerProven: isPeerProven))
         }
 
-        private func check(_ peer: PublicKey, in state: HandshakeState) throws(FerryError) {
-            guard peer != key.publicKey else {
-                throw FerryError(.sealStranger, "The peer has this side's own key. Make a key for each side.")
+        /// Looks at the peer's key, once, as soon as a message of the peer's has shown or confirmed it.
+        private mutating func check(_ state: HandshakeState) throws(FerryError) {
+            guard !isPeerChecked, let peer = state.remoteStatic, peer != key.publicKey else { return }
+            isPeerChecked = true
+            switch side {
+            case .connecting(_, let rule):
+                guard rule(peer) else { throw stranger(peer) }
+            case .accepting(let acceptance):
+                if let invited {
+                    guard acceptance.invitations?.claim(invited, peer) == true else {
+                        throw FerryError(
+                            .sealStranger,
+                            "The peer with the key \(peer) (\(peer.fingerprint)) comes with a one-time code that another used before it. Make a "
+                                + "new code if you expect both.")
+                    }
+                } else if state.pattern != .kk {
+                    // KK binds the key itself.
+                    guard acceptance.rule(peer) else { throw stranger(peer) }
+                }
             }
-            // The other kinds bind the key themselves, or accept each peer that has the code.
-            guard case .accepting(let acceptance) = side, !state.pattern.hasPresharedKey, state.pattern != .kk else {
-                return
-            }
-            guard acceptance.rule(peer) else {
-                throw FerryError(
-                    .sealStranger,
-                    "The peer's key \(peer) (\(peer.fingerprint)) is not allowed here. Add it to the list of keys if you know whose it is."
-                )
-            }
+        }
+
+        private func stranger(_ peer: PublicKey) -> FerryError {
+            FerryError(
+                .sealStranger,
+                "The peer's key \(peer) (\(peer.fingerprint)) is not allowed here. Add it to the list of keys if you know whose it is."
+            )
         }
 
         // MARK: Messages
@@ -253,6 +303,10 @@
 
         private static var early: FerryError {
             FerryError(.sealOutOfTurn, "A message was to be sealed or opened before the handshake is complete.")
+        }
+
+        private static func unexpected(_ how: String) -> FerryError {
+            FerryError(.sealStranger, "The peer comes \(how), and this side waits for none. Set up both sides alike.")
         }
 
         private static func unexpectedPayload(_ count: Int) -> FerryError {

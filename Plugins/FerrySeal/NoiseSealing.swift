@@ -17,7 +17,7 @@
     /// | nothing | XX | 1.5 | 193 |
     ///
     /// IK is for a listener with many keys: the first message says, sealed, whose it is. KK is for one pair. With an invitation the first
-    /// message proves that the peer has the code, so a stranger costs its reader one hash and no agreement of keys.
+    /// message proves that the peer has the code, so a stranger costs its reader some hashes and no agreement of keys.
     public struct NoiseSealing: MessageSealing {
         /// Who is to be at the other end of a connection.
         public enum Peer: Sendable {
@@ -34,8 +34,17 @@
         /// Who may connect.
         public struct Acceptance: Sendable {
             var rule: @Sendable (PublicKey) -> Bool = { _ in false }
-            var invitation: Invitation?
+            var invitations: Invitations?
             var pair: PublicKey?
+
+            /// The one-time codes that are good at present, and what uses one up.
+            struct Invitations: Sendable {
+                let waiting: @Sendable () -> [Invitation]
+                let claim: @Sendable (Invitation, PublicKey) -> Bool
+            }
+
+            /// The most codes that a handshake tries, in the order in which they are given. Default 64: each costs its reader four hashes.
+            public static let maximumInvitations = 64
 
             /// The keys of a list.
             public static func keys(in list: AllowList) -> Acceptance { keys { list.allows($0) } }
@@ -49,21 +58,40 @@
             public static func pair(_ key: PublicKey) -> Acceptance { Acceptance(pair: key) }
 
             /// A peer that has the one-time code; its key is learned. Use another code for the next one.
-            public static func invitation(_ invitation: Invitation) -> Acceptance { Acceptance(invitation: invitation) }
+            public static func invitation(_ invitation: Invitation) -> Acceptance { Acceptance().or(invitation) }
 
             /// Every key. The peer proves it, and no list names its owner.
             public static var anyone: Acceptance { keys { _ in true } }
 
             /// This, and a peer that has the one-time code.
             public func or(_ invitation: Invitation) -> Acceptance {
+                orInvitations {
+                    [invitation]
+                } claim: { _, _ in
+                    true
+                }
+            }
+
+            /// This, and a peer that has one of several one-time codes.
+            ///
+            /// - Parameters:
+            ///   - waiting: returns the codes that are good at present; asked when a peer comes with a code. It must not block.
+            ///     ``maximumInvitations`` of them are tried.
+            ///   - claim: uses a code up for the key that has proven to have it, and returns whether it was still good: the one place
+            ///     where two peers with the same code are told apart. `false` ends the handshake with `seal.stranger`.
+            public func orInvitations(
+                _ waiting: @escaping @Sendable () -> [Invitation],
+                claim: @escaping @Sendable (Invitation, PublicKey) -> Bool
+            ) -> Acceptance {
                 var both = self
-                both.invitation = invitation
+                both.invitations = Invitations(waiting: waiting, claim: claim)
                 return both
             }
         }
 
         enum Side: Sendable {
-            case connecting(Peer)
+            /// The rule is asked with the peer's key once the peer has proven it, beside what the handshake demands.
+            case connecting(Peer, rule: @Sendable (PublicKey) -> Bool)
             case accepting(Acceptance)
         }
 
@@ -76,8 +104,13 @@
         /// - Parameters:
         ///   - key: this side's identity.
         ///   - peer: who is to be there.
-        public init(connectingAs key: SecretKey, to peer: Peer) {
-            self.init(key, .connecting(peer)) { SecretKey() }
+        ///   - rule: whether a peer may be there that has proven this key; asked before this side shows its own key, where the peer's was
+        ///     not known before. `false` ends the handshake with `seal.stranger`. It must not block. By default every key may.
+        public init(
+            connectingAs key: SecretKey, to peer: Peer,
+            where rule: @escaping @Sendable (PublicKey) -> Bool = { _ in true }
+        ) {
+            self.init(key, .connecting(peer, rule: rule)) { SecretKey() }
         }
 
         /// The side that is connected to.
@@ -91,7 +124,7 @@
 
         /// With a generator of ephemeral keys, for tests that have to repeat. Each key must be used once.
         package init(connectingAs key: SecretKey, to peer: Peer, ephemeral: @escaping @Sendable () -> SecretKey) {
-            self.init(key, .connecting(peer), ephemeral)
+            self.init(key, .connecting(peer, rule: { _ in true }), ephemeral)
         }
 
         /// With a generator of ephemeral keys, for tests that have to repeat. Each key must be used once.

@@ -22,6 +22,10 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
         /// Whoever offers the service, or names the same session, is taken for the peer. **A stranger may get what was meant
         /// for the peer.**
         case areTakenForThePeer
+        /// The channel is sealed (``/Ferry/SealedFraming``), and its keys are the proof: whoever comes next gets nothing but sealed
+        /// messages, and a message of another peer ends the channel with the seal's error. The link itself goes on as with
+        /// ``areTakenForThePeer``, so without a seal it is as unsafe.
+        case proveTheirKeys
     }
 
     /// How long to try, and how often.
@@ -112,7 +116,7 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
     /// - Throws: what the wrapped transport throws.
     public func listen() async throws(FerryError) -> LinkListener {
         let listener = try await base.listen()
-        let registry = SessionRegistry(framing, unrecognized == .areTakenForThePeer, backoff.limits, time)
+        let registry = SessionRegistry(framing, unrecognized != .areRefused, backoff.limits, time)
         // The task ends with the wrapped listener, which ends with the outer one: nothing here holds that.
         let links = listener.links
         let task = Task {
@@ -169,13 +173,14 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
 
         private func run(after reason: FerryError) async {
             guard let peer = state.withLock({ $0.link })?.peer else { return }
-            guard peer.certainty > .connection || unrecognized == .areTakenForThePeer else {
+            guard peer.certainty > .connection || unrecognized != .areRefused else {
                 return end(
                     FerryError(
                         .disconnected,
                         "The connection was lost, and peer \(peer) cannot be recognised on another: it was known for that "
-                            + "connection only. Pair with it, or say unrecognizedPeers: .areTakenForThePeer if a stranger "
-                            + "may get what was meant for it.", cause: reason))
+                            + "connection only. Pair with it; or seal the channel and say unrecognizedPeers: .proveTheirKeys; or say "
+                            + "unrecognizedPeers: .areTakenForThePeer if a stranger may get what was meant for it.",
+                        cause: reason))
             }
             let patience = time.now + backoff.patience
             var attempt = 0

@@ -1,40 +1,38 @@
-import Ferry
-import FerrySequenced
-import FerryTesting
+package import Ferry
+package import FerryTesting
 import Synchronization
-import TestSupport
 
 /// Stations in memory that listen and connect to one another by name, under virtual time, and a pump that moves their chunks.
-final class MemoryAir: Sendable {
+package final class MemoryAir: Sendable {
     private struct State {
         var listeners: [String: LinkListener] = [:]
         var pairs: [Pair] = []
         var connects = 0
     }
 
-    struct Pair: Sendable {
-        let near: MemoryLink
-        let far: MemoryLink
-        let server: String
+    package struct Pair: Sendable {
+        package let near: MemoryLink
+        package let far: MemoryLink
+        package let server: String
     }
 
-    let time = VirtualTime()
+    package let time = VirtualTime()
     private let state = Mutex(State())
     /// How surely stations know one another.
     let certainty: PeerIdentity.Certainty
 
-    init(certainty: PeerIdentity.Certainty = .address) { self.certainty = certainty }
+    package init(certainty: PeerIdentity.Certainty = .address) { self.certainty = certainty }
 
-    func station(_ name: String) -> Station { Station(air: self, name: name) }
+    package func station(_ name: String) -> Station { Station(air: self, name: name) }
 
     /// Ends the connections to a station, and lets nobody find it any more.
-    func takeAway(_ name: String) {
+    package func takeAway(_ name: String) {
         let listener = state.withLock { $0.listeners.removeValue(forKey: name) }
         listener?.close()
         breakConnections(to: name)
     }
 
-    func breakConnections(to name: String) {
+    package func breakConnections(to name: String) {
         // Whoever comes back meanwhile has a connection that is not among those.
         let broken = state.withLock { state in
             defer { state.pairs.removeAll { $0.server == name } }
@@ -43,9 +41,9 @@ final class MemoryAir: Sendable {
         for pair in broken { pair.near.disconnect() }
     }
 
-    var connects: Int { state.withLock { $0.connects } }
+    package var connects: Int { state.withLock { $0.connects } }
     /// The connections that have been made and not broken by the test.
-    var pairs: [Pair] { state.withLock { $0.pairs } }
+    package var pairs: [Pair] { state.withLock { $0.pairs } }
 
     fileprivate func listen(_ name: String) -> LinkListener {
         let listener = LinkListener(time: time) { [weak self] in
@@ -70,16 +68,12 @@ final class MemoryAir: Sendable {
     }
 
     /// Runs the body under virtual time, and moves chunks until it has returned.
-    func run(_ body: @escaping @Sendable () async throws -> Void) throws {
+    package func run(_ body: @escaping @Sendable () async throws -> Void) throws {
         try time.run(within: .seconds(3600)) { [self] in
             let pump = Task { await time.keep { [self] in deliver() } }
             defer { pump.cancel() }
             try await body()
         }
-    }
-
-    func sequenced(_ link: any Link) throws -> MessageChannel<[UInt8], [UInt8]> {
-        try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming(), time: time)
     }
 
     private func deliver() -> Bool {
@@ -91,15 +85,15 @@ final class MemoryAir: Sendable {
         return hasMoved
     }
 
-    struct Station: Transport {
+    package struct Station: Transport {
         let air: MemoryAir
         let name: String
 
-        func listen() async throws(FerryError) -> LinkListener { air.listen(name) }
+        package func listen() async throws(FerryError) -> LinkListener { air.listen(name) }
 
-        func connect(timeout: Duration) async throws(FerryError) -> any Link { try air.connect(name, to: nil) }
+        package func connect(timeout: Duration) async throws(FerryError) -> any Link { try air.connect(name, to: nil) }
 
-        func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
+        package func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
             guard peer.certainty > .connection else { throw .cannotBeRecognized(peer) }
             return try air.connect(name, to: peer.name)
         }
