@@ -22,6 +22,22 @@
             }
         }
 
+        /// Why this side ends a handshake, as it tells the peer: a message of two bytes, the second of them this.
+        enum Refusal: UInt8 {
+            case key = 1
+            case code = 2
+            case notForThisKey = 3
+
+            static let first: UInt8 = 0x1F
+            /// The reason in a message; nil where it is no refusal. Every message of a handshake and every sealed one is longer.
+            init?(_ message: [UInt8]) {
+                guard message.count == 2, message[0] == Self.first, let reason = Refusal(rawValue: message[1]) else {
+                    return nil
+                }
+                self = reason
+            }
+        }
+
         private enum Life {
             /// Nothing was exchanged.
             case idle
@@ -49,6 +65,8 @@
         /// The code by which the peer came, on the accepting side.
         private var invited: Invitation?
         private var isPeerChecked = false
+        private var reason: Refusal?
+        private var hasOpened = false
 
         init(key: SecretKey, side: NoiseSealing.Side, exchange: SealedExchange, ephemeral: SecretKey) {
             self.key = key
@@ -139,6 +157,10 @@
         public mutating func receiveHandshake(_ message: [UInt8]) throws(FerryError) {
             let digest = SHA256.hash(data: message)
             guard !seen.contains(digest) else { throw Self.repeated }
+            if case .shaking = life, let reason = Refusal(message) {
+                life = .failed
+                throw notAccepted(reason)
+            }
             let before = life
             life = .failed
             switch before {
@@ -172,11 +194,18 @@
             switch opening {
             case .xx, .ik: break
             case .kk:
-                guard let pair = acceptance.pair else { throw Self.unexpected("as one of a pair") }
+                guard let pair = acceptance.pair else {
+                    reason = .key
+                    throw Self.unexpected("as one of a pair")
+                }
                 keys.peer = pair
             case .invited: return try firstRead(message, by: acceptance.invitations)
             }
-            return try firstRead(message, begin(opening, .responder, keys))
+            do throws(FerryError) { return try firstRead(message, begin(opening, .responder, keys)) } catch {
+                // It is sealed for another key than this side's; or altered, which looks the same.
+                if opening != .xx, error.code == .sealRefused { reason = .notForThisKey }
+                throw error
+            }
         }
 
         private func firstRead(_ message: [UInt8], _ begun: HandshakeState) throws(FerryError) -> HandshakeState {
@@ -191,6 +220,7 @@
         private mutating func firstRead(
             _ message: [UInt8], by invitations: NoiseSealing.Acceptance.Invitations?
         ) throws(FerryError) -> HandshakeState {
+            reason = .code
             guard let invitations else { throw Self.unexpected("with a one-time code") }
             var failure: FerryError?
             for invitation in invitations.waiting().prefix(NoiseSealing.Acceptance.maximumInvitations) {
@@ -198,6 +228,7 @@
                 do throws(FerryError) {
                     let state = try firstRead(message, begin(.invited, .responder, keys))
                     invited = invitation
+                    reason = nil
                     return state
                 } catch  where error.code == .sealRefused {
                     failure = error
@@ -235,10 +266,14 @@
             isPeerChecked = true
             switch side {
             case .connecting(_, let rule):
-                guard rule(peer) else { throw stranger(peer) }
+                guard rule(peer) else {
+                    reason = .key
+                    throw stranger(peer)
+                }
             case .accepting(let acceptance):
                 if let invited {
                     guard acceptance.invitations?.claim(invited, peer) == true else {
+                        reason = .code
                         throw FerryError(
                             .sealStranger,
                             "The peer with the key \(peer) (\(peer.fingerprint)) comes with a one-time code that another used before it. Make a "
@@ -246,9 +281,30 @@
                     }
                 } else if state.pattern != .kk {
                     // KK binds the key itself.
-                    guard acceptance.rule(peer) else { throw stranger(peer) }
+                    guard acceptance.rule(peer) else {
+                        reason = .key
+                        throw stranger(peer)
+                    }
                 }
             }
+        }
+
+        /// Two bytes that say why this side has ended the handshake; nil where it was no matter of keys.
+        public var refusal: [UInt8]? { reason.map { [Refusal.first, $0.rawValue] } }
+
+        private func notAccepted(_ reason: Refusal) -> FerryError {
+            let text =
+                switch reason {
+                case .key:
+                    "The peer does not accept this side's key \(key.publicKey) (\(key.publicKey.fingerprint)). Have its owner add it to the list "
+                        + "of keys there."
+                case .code:
+                    "The peer does not accept this one-time code: it is mistyped, was used already, or has expired. Ask for a new code."
+                case .notForThisKey:
+                    "The peer does not have the key that this side expects of it, or an attacker on the path has altered the first message. "
+                        + "Compare the peer's key with the one that was given."
+                }
+            return FerryError(.sealNotAccepted, text)
         }
 
         private func stranger(_ peer: PublicKey) -> FerryError {
@@ -282,8 +338,11 @@
             do throws(FerryError) {
                 let payload = try messages.opener.open(sealed)
                 messages.isPeerProven = true
+                hasOpened = true
                 return payload
             } catch {
+                // The peer ends the handshake after its last message, which was this side's.
+                if !hasOpened, let reason = Refusal(sealed) { throw notAccepted(reason) }
                 // A message of the handshake is named as such, whichever check refused it.
                 throw seen.contains(SHA256.hash(data: sealed)) ? Self.repeated : error
             }

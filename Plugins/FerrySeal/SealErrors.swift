@@ -23,6 +23,8 @@
         public static let sealWeakKey = FerryError.Code("seal.weakKey")
         /// The peer proved a key that this side does not accept.
         public static let sealStranger = FerryError.Code("seal.stranger")
+        /// The peer has ended the handshake: it does not accept this side's key or code. It says so itself, and nothing proves it.
+        public static let sealNotAccepted = FerryError.Code("seal.notAccepted")
         /// A key has sealed as many messages as it may.
         public static let sealExhausted = FerryError.Code("seal.exhausted")
         /// A record's key is not known: the record that carries it has not been opened.

@@ -86,9 +86,10 @@
                     }
                     Issue.record("a stranger was taken for the peer")
                 } catch {
-                    // By IK the stranger cannot read the first message, and leaves. By XX it proves its own key.
-                    #expect(error.code == (isKept ? .sealStranger : .disconnected), "\(error)")
-                    if isKept { #expect(error.message.contains("\(Self.stranger.publicKey)")) }
+                    // By IK the stranger cannot read the first message, and says so. By XX it proves its own key.
+                    #expect(error.code == (isKept ? .sealStranger : .sealNotAccepted), "\(error)")
+                    let words = isKept ? "\(Self.stranger.publicKey)" : "does not have the key that this side expects"
+                    #expect(error.message.contains(words), "\(error)")
                 }
                 listener.close()
                 var channels = listener.channels.makeAsyncIterator()
@@ -101,7 +102,7 @@
             try air.run {
                 let listener = try await Self.transport(air, "peer", Self.b).listen(
                     from: .keys(in: try Self.list(Self.a)), codec: BytesCodec())
-                await Self.expect(.disconnected, "may not accept this side's key") {
+                await Self.expect(.sealNotAccepted, "does not accept this side's key \(Self.stranger.publicKey)") {
                     _ = try await Self.transport(air, "other", Self.stranger).connect(
                         to: .key(Self.b.publicKey), codec: BytesCodec(), timeout: .unreached)
                 }
@@ -116,6 +117,31 @@
                 server.close()
                 listener.close()
             }
+        }
+
+        /// Both ends say what it was: the one that came by its code's fault, and the one that waits.
+        @Test(arguments: BaseFraming.allCases) func aWrongCodeIsToldAtBothEnds(_ base: BaseFraming) throws {
+            var generator = SplitMix64(seed: 5)
+            let wrong = Invitation(using: &generator)
+            let time = VirtualTime()
+            let (near, far) = MemoryLink.makePair(maximumChunkSize: 20)
+            let a = SealedEnd(
+                near, base.session(NoiseSealing(connectingAs: Self.a, to: .invitation(wrong)), id: 1), time: time)
+            let b = SealedEnd(
+                far,
+                base.session(NoiseSealing(acceptingAs: Self.b, from: .invitation(NoiseSealTests.invitation)), id: 9),
+                time: time)
+            a.send([1, 2, 3])
+            for _ in 0..<20 {
+                while near.deliver() || far.deliver() {}
+                a.take()
+                b.take()
+                time.advance(by: .milliseconds(100))
+            }
+            #expect(b.core.closeReason?.code == .sealRefused)
+            #expect(a.core.closeReason?.code == .sealNotAccepted, "\(String(describing: a.core.closeReason))")
+            #expect(a.core.closeReason?.message.contains("Ask for a new code") == true)
+            #expect(a.pending == 0 && b.read.isEmpty)
         }
 
         @Test func silentLinksKeepNoPeerOut() throws {

@@ -58,6 +58,10 @@ public protocol MessageSeal: Sendable {
     /// - Throws: ``FerryError`` that says what was wrong with it.
     mutating func receiveHandshake(_ message: [UInt8]) throws(FerryError)
 
+    /// What the peer is told when ``receiveHandshake(_:)`` has just thrown, before the link closes; nil for nothing. The peer cannot
+    /// check who says it, so it decides nothing but the words of its own error. By default nil.
+    var refusal: [UInt8]? { get }
+
     /// A payload, sealed.
     ///
     /// - Throws: ``FerryError`` before the handshake is complete, and when the key is used up.
@@ -67,4 +71,9 @@ public protocol MessageSeal: Sendable {
     ///
     /// - Throws: ``FerryError`` that says what was wrong with it.
     mutating func open(_ sealed: [UInt8]) throws(FerryError) -> [UInt8]
+}
+
+extension MessageSeal {
+    /// Nil: the link closes without a word.
+    public var refusal: [UInt8]? { nil }
 }

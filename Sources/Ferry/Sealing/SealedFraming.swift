@@ -80,6 +80,8 @@ public struct SealedFraming<Base: Framing, Sealing: MessageSealing>: Framing {
 enum SealedFramingBounds {
     /// A session takes messages of as many bytes at least, so that a small limit does not keep the handshake out.
     static let largestHandshake = 1024
+    /// How long a refusal may take to leave before the link closes all the same.
+    static let refusalTime = Duration.seconds(1)
 }
 
 extension SealedFraming {
@@ -110,6 +112,8 @@ extension SealedFraming {
             /// to have arrived.
             case confirming(MessageID, deadline: Timestamp?)
             case established
+            /// This side has ended the handshake. The refusal goes out before the error ends the channel.
+            case refusing(FerryError, deadline: Timestamp)
             case failed(FerryError)
         }
 
@@ -142,6 +146,19 @@ extension SealedFraming.Session {
         phase = .failed(error)
     }
 
+    /// Ends the handshake: the peer is told, where the seal has a word for it, and then the session fails.
+    private mutating func refuse(_ error: FerryError) {
+        guard case .greeting = phase, let refusal = seal.refusal else { return fail(error) }
+        do {
+            handshakeMessages += 1
+            let id = MessageID(rawValue: .max - handshakeMessages)
+            try base.enqueue(refusal, as: id, options: SendOptions(receipt: .delivered), at: now)
+            phase = .refusing(error, deadline: now + SealedFramingBounds.refusalTime)
+        } catch { fail(error) }
+    }
+
+    private var isRefusing: Bool { if case .refusing = phase { true } else { false } }
+
     private func throwFailure() throws(FerryError) {
         if let failure { throw failure }
     }
@@ -166,6 +183,7 @@ extension SealedFraming.Session {
     private var handshakeDeadline: Timestamp? {
         switch phase {
         case .greeting(let deadline), .confirming(_, let deadline): deadline
+        case .refusing(_, let deadline): deadline
         case .established, .failed: nil
         }
     }
@@ -174,7 +192,7 @@ extension SealedFraming.Session {
         switch phase {
         case .greeting: phase = .greeting(deadline: deadline)
         case .confirming(let id, _): phase = .confirming(id, deadline: deadline)
-        case .established, .failed: break
+        case .established, .refusing, .failed: break
         }
     }
 }
@@ -220,6 +238,12 @@ extension SealedFraming.Session {
     ) throws(FerryError) -> Transmission {
         self.now = now
         try throwFailure()
+        if case .refusing(let error, _) = phase {
+            let outcome = try base.transmit(atMost: maximumChunkSize(), at: now, offer)
+            guard outcome == .idle else { return outcome }
+            fail(error)
+            throw error
+        }
         if !isEstablished || !waiting.isEmpty {
             collect()
             try throwFailure()
@@ -314,8 +338,9 @@ extension SealedFraming.Session {
 
     private mutating func received(_ payload: [UInt8]) {
         do throws(FerryError) {
+            guard !isRefusing else { return base.consume(payload.count, at: now) }
             guard seal.isEstablished else {
-                try seal.receiveHandshake(payload)
+                do { try seal.receiveHandshake(payload) } catch { return refuse(error) }
                 base.consume(payload.count, at: now)
                 return try greet()
             }
@@ -386,6 +411,7 @@ extension SealedFraming.Session {
         self.now = now
         setHandshakeDeadline(nil)
         defer { collect() }
+        if case .refusing(let error, _) = phase { throw error }
         try base.linkDidClose(at: now)
         if case .greeting = phase, !base.survivesLinkLoss {
             throw FerryError(
@@ -407,6 +433,7 @@ extension SealedFraming.Session {
     public mutating func wake(at now: Timestamp) throws(FerryError) {
         self.now = now
         try throwFailure()
+        if case .refusing(let error, let deadline) = phase, deadline <= now { fail(error) }
         if let deadline = handshakeDeadline, deadline <= now {
             fail(
                 FerryError(
