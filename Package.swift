@@ -180,6 +180,8 @@ let package = Package(
                 "Ferry", "FerryBluetooth", "FerryLoopback", "FerrySocket",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
+                .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]
         ),
 
@@ -190,6 +192,7 @@ let package = Package(
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
                 "FerrySimulator", "FerryTransports", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+                .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 deque,
@@ -345,7 +348,7 @@ let package = Package(
         .testTarget(
             name: "FerrySealTests",
             dependencies: [
-                "Ferry", "FerryTesting", "FerrySequenced", "FerrySeal",
+                "Ferry", "FerryTesting", "FerrySequenced", "FerrySeal", "FerrySocket",
                 .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Seal"])),
             ], exclude: ["Vectors"]),
         .testTarget(name: "FerryBluetoothTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"]),
@@ -418,7 +421,12 @@ let package = Package(
             dependencies: ["Ferry", "FerryBluetooth", "FerryLoopback", "FerrySimulator"]),
         .testTarget(name: "FerryFleetTests", dependencies: ["Ferry", "FerryTesting", "FerryFleet"]),
         .testTarget(
-            name: "FerryTransportsTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryTransports"]),
+            name: "FerryTransportsTests",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryTesting", "FerryTransports",
+                .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ]),
         .testTarget(
             name: "FerryCommandTests",
             dependencies: [

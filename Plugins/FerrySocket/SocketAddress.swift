@@ -55,6 +55,21 @@ public struct SocketAddress: Sendable, Hashable {
     }
 }
 
+extension SocketAddress {
+    /// Whether bytes can reach another machine there. A name is believed to be this machine only when it is `localhost`, and an address
+    /// when it is 127.0.0.0/8 or ::1: what a resolver says of other names is an attacker's to choose.
+    ///
+    /// - Parameter isListening: an empty host is every interface to a listener, and this machine to who connects.
+    package func leavesMachine(isListening: Bool) -> Bool {
+        guard case .tcp(let host, _) = kind else { return false }
+        guard !host.isEmpty else { return isListening }
+        if ["localhost", "::1"].contains(host.lowercased()) { return false }
+        let parts = host.split(separator: ".", omittingEmptySubsequences: false)
+        let isNumeric = parts.allSatisfy { UInt8($0) != nil && $0.utf8.allSatisfy { (48...57).contains($0) } }
+        return !(parts.count == 4 && isNumeric && parts[0] == "127")
+    }
+}
+
 extension SocketAddress: CustomStringConvertible {
     /// As ``init(_:)`` reads it.
     public var description: String {

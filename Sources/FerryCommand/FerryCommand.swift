@@ -14,7 +14,8 @@ import Foundation
             PipeCommand.self,
             Pair.self, Bonds.self, Unbond.self, Bench.self,
             Advise.self,
-            Trace.self, Capture.self, Outbox.self, Fleet.self, GatewayCommand.self,
+            KeyCommand.self, TrustCommand.self, InviteCommand.self, Trace.self, Capture.self, Outbox.self, Fleet.self,
+            GatewayCommand.self,
         ])
 
     static func main() async {

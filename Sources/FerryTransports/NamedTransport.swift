@@ -14,6 +14,8 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
     package let attMTU: Int?
     /// Whether what crosses can be captured (``RadioOptions/capture``).
     package let canCapture: Bool
+    /// Whether what crosses can leave this machine over a network, by whether this side listens.
+    package let leavesMachine: @Sendable (_ isListening: Bool) -> Bool
     /// What it makes.
     package let opening: Opening
 
@@ -31,7 +33,7 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
 
     package init(
         _ description: String, reachesOtherProcesses: Bool = true, reachesItself: Bool = false, attMTU: Int? = nil,
-        canCapture: Bool = false,
+        canCapture: Bool = false, leavesMachine: @escaping @Sendable (Bool) -> Bool = { _ in false },
         _ opening: Opening
     ) {
         self.description = description
@@ -39,6 +41,7 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
         self.reachesItself = reachesItself
         self.attMTU = attMTU
         self.canCapture = canCapture
+        self.leavesMachine = leavesMachine
         self.opening = opening
     }
 }

@@ -2,7 +2,10 @@ package import Ferry
 import FerrySocket
 
 /// The TCP port at which a transport listens; nil where it does not, or not at such a port.
-package func listeningPort(of transport: any Transport) -> UInt16? { (transport as? SocketTransport)?.port }
+package func listeningPort(of transport: any Transport) -> UInt16? {
+    if let sealed = transport as? ProtectedTransport { return listeningPort(of: sealed.base) }
+    return (transport as? SocketTransport)?.port
+}
 
 extension TransportKind {
     /// A socket in the file system.
@@ -11,7 +14,9 @@ extension TransportKind {
     static let tcp = available("tcp", makesAdapters: false, forms: ["tcp:HOST:PORT"], parse: socket)
 
     private static func socket(_ text: String) throws(FerryError) -> NamedTransport {
-        let transport = try SocketTransport(SocketAddress(text))
-        return NamedTransport(text, reachesItself: true, .links { transport })
+        let address = try SocketAddress(text)
+        let transport = try SocketTransport(address)
+        return NamedTransport(
+            text, reachesItself: true, leavesMachine: { address.leavesMachine(isListening: $0) }, .links { transport })
     }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Ferry
 import FerryTransports
 
 /// Both roles in one process, unless a subcommand picks one.
@@ -37,12 +38,17 @@ struct ServeCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CardOptions
 
-    func validate() throws { try options.requireOtherProcesses(for: "serve") }
+    func validate() throws {
+        try options.requireOtherProcesses(for: "serve")
+        guard options.trust.code == nil else {
+            throw ValidationError("--code is for business-card receive, which connects: this side shows a code.")
+        }
+    }
 
     func run() async throws {
         try await Runner.run { console in
             let card = try options.loadCard() ?? .example
-            let transport = try options.radio.open(options.transport)("server")
+            let transport = try options.open("server")
             try await options.roles(console).serve(card, over: transport, savingTo: options.save)
         }
     }
@@ -61,7 +67,7 @@ struct ReceiveCommand: AsyncParsableCommand {
     func run() async throws {
         try await Runner.run { console in
             let card = try options.loadCard()
-            let transport = try options.radio.open(options.transport)("client")
+            let transport = try options.open("client")
             try await options.roles(console).receive(over: transport, reply: card, savingTo: options.save)
         }
     }
@@ -84,6 +90,13 @@ extension CardOptions {
             transport: transport, radio: radio, recipe: recipe, timeout: timeout, showsChunks: log, console: console)
     }
 
+    /// The transport for a role, whose channels are sealed where that is needed or asked for.
+    func open(_ role: String) throws(FerryError) -> any Transport {
+        ProtectedTransport(
+            try radio.open(transport)(role), named: transport, trust.request(program: "business-card")
+        ) { Console.complain($0) }
+    }
+
     /// Refuses a role alone on a transport that ends with the process.
     func requireOtherProcesses(for role: String) throws {
         guard !transport.reachesOtherProcesses else { return }
@@ -96,6 +109,11 @@ extension CardOptions {
 
     /// Refuses both roles at once on a transport whose one adapter does not hear itself.
     func requireOneProcess() throws {
+        guard !trust.sealed, trust.code == nil, trust.peer == nil, trust.remember == nil else {
+            throw ValidationError(
+                "Both sides are this process, and have nothing to prove to each other. Use business-card serve and business-card receive."
+            )
+        }
         guard !transport.reachesItself else { return }
         throw ValidationError(
             "\(transport) is one Bluetooth controller, and it does not hear itself. Run business-card serve on one "

@@ -71,6 +71,8 @@ struct CardOptions: ParsableArguments {
             "Capture all HCI packets to a file that Wireshark reads, on an hci transport.", valueName: "file"))
     var capture: String?
 
+    @OptionGroup(title: "Trust") var trust: TrustOptions
+
     /// Refuses what cannot work together before anything happens.
     func validate() throws {
         if capture != nil, !transport.canCapture {

@@ -4,6 +4,7 @@ import FerryCBOR
 import FerryJSON
 import FerryPropertyList
 import FerrySequenced
+import FerryTransports
 import FerryZlib
 
 /// What both sides of an exchange must agree on.
@@ -17,10 +18,12 @@ struct Recipe: Sendable {
     /// Opens a channel for cards over a link.
     func open(over link: any Link, time: any TimeSource = SystemTime()) throws(FerryError) -> MessageChannel<Card, Card>
     {
-        let framing = try framing.make(chunkSize: chunkSize)
-        return try MessageChannel(
-            over: link, codec: codec.make(), framing: framing,
-            compression: compresses ? ZlibCompression() : nil, chunkSize: chunkSize, time: time)
+        func channel(_ framing: some Framing) throws(FerryError) -> MessageChannel<Card, Card> {
+            try MessageChannel(
+                over: link, codec: codec.make(), framing: framing,
+                compression: compresses ? ZlibCompression() : nil, chunkSize: chunkSize, time: time)
+        }
+        return try channel(ProtectedTransport.framing(framing.make(chunkSize: chunkSize), over: link))
     }
 }
 

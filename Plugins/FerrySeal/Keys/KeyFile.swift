@@ -23,11 +23,18 @@
         ///
         /// - Throws: `seal.unsafeFile` when the file exists, for a key is never overwritten, or cannot be written.
         public static func writeSecretKey(_ key: SecretKey, at path: String) throws(FerryError) {
+            try writeNew(KeyText.write(key), at: path)
+        }
+
+        /// Writes a text into a new file of 0600, and has the system keep it.
+        ///
+        /// - Throws: `seal.unsafeFile` when the file exists or cannot be written.
+        package static func writeNew(_ text: String, at path: String) throws(FerryError) {
             let file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
             guard file >= 0 else { throw failure(path, "cannot be made", "Choose another path, or move the file away") }
             defer { closeFile(file) }
             var isWritten = fchmod(file, 0o600) == 0
-            var bytes = [UInt8](KeyText.write(key).utf8)
+            var bytes = [UInt8](text.utf8)
             defer { wipe(&bytes) }
             var offset = 0
             while isWritten, offset < bytes.count {
@@ -43,13 +50,71 @@
             }
         }
 
+        /// Puts a text in place of a file, whole or not at all.
+        ///
+        /// - Throws: `seal.unsafeFile` when it cannot be written.
+        package static func replace(_ path: String, with text: String) throws(FerryError) {
+            let new = path + ".new"
+            _ = unlink(new)
+            try writeNew(text, at: new)
+            guard rename(new, path) == 0 else {
+                let error = failure(path, "cannot be replaced", "Check the permissions of its folder")
+                _ = unlink(new)
+                throw error
+            }
+        }
+
+        /// Calls `body` while no other process does so with the same file, which is made and left.
+        ///
+        /// - Throws: `seal.unsafeFile`, and what `body` throws.
+        package static func withLock<Value>(
+            _ path: String, _ body: () throws(FerryError) -> Value
+        ) throws(FerryError) -> Value {
+            let file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+            guard file >= 0 else { throw failure(path, "cannot be made", "Check the permissions of its folder") }
+            defer { closeFile(file) }
+            while flock(file, LOCK_EX) != 0 {
+                guard errno == EINTR else { throw failure(path, "cannot be locked", "Try again") }
+            }
+            return try body()
+        }
+
+        /// Reads a text that only its owner may read or write.
+        ///
+        /// - Throws: `seal.unsafeFile`.
+        package static func readPrivateText(at path: String) throws(FerryError) -> String {
+            try read(path, atMost: KeyText.maximumSize, refusing: 0o077)
+        }
+
+        /// Reads the text of a list of keys; empty when the file is missing.
+        ///
+        /// - Throws: `seal.unsafeFile`.
+        package static func readListText(at path: String) throws(FerryError) -> String {
+            var status = stat()
+            if lstat(path, &status) != 0, errno == ENOENT { return "" }
+            return try read(path, atMost: AllowList.maximumSize, refusing: 0o022)
+        }
+
+        /// Numbers that change when the file at a path does; none when there is no file.
+        package static func mark(of path: String) -> [Int64] {
+            var status = stat()
+            guard lstat(path, &status) == 0 else { return [] }
+            #if canImport(Darwin)
+                let time = status.st_mtimespec
+            #else
+                let time = status.st_mtim
+            #endif
+            return [
+                Int64(status.st_ino), Int64(status.st_size), Int64(time.tv_sec), Int64(time.tv_nsec),
+                Int64(status.st_mode), Int64(status.st_uid),
+            ]
+        }
+
         /// Reads a list of keys. Others may read it and not write it. A file that is missing is an empty list.
         ///
         /// - Throws: `seal.unsafeFile`, `seal.malformedKey`.
         public static func readAllowList(at path: String) throws(FerryError) -> AllowList {
-            var status = stat()
-            if lstat(path, &status) != 0, errno == ENOENT { return AllowList() }
-            return try AllowList(parsing: try read(path, atMost: AllowList.maximumSize, refusing: 0o022))
+            try AllowList(parsing: try readListText(at: path))
         }
 
         private static func read(_ path: String, atMost limit: Int, refusing mode: mode_t) throws(FerryError) -> String

@@ -13,6 +13,18 @@ import Testing
 /// Addresses as people type them, and what is in the way at them.
 @Suite(.tags(.channel, .hostility), .timeLimit(.minutes(5))) struct AddressTests {
     @Test(arguments: [
+        ("unix:/run/x", false, false), ("tcp:localhost:1", false, false), ("tcp:127.0.0.1:1", false, false),
+        ("tcp:127.80.3.4:1", false, false), ("tcp:[::1]:1", false, false), ("tcp::1", false, true),
+        ("tcp:0.0.0.0:1", true, true), ("tcp:[::]:1", true, true), ("tcp:127.evil.example.org:1", true, true),
+        ("tcp:127.0.0.1.example.org:1", true, true), ("tcp:127.1:1", true, true), ("tcp:10.0.0.7:1", true, true),
+        ("tcp:localhost.example.org:1", true, true), ("tcp:+127.0.0.1:1", true, true), ("tcp:1270.0.0.1:1", true, true),
+    ]) func whatLeavesTheMachineIsKnown(_ text: String, _ connecting: Bool, _ listening: Bool) throws {
+        let address = try SocketAddress(text)
+        #expect(address.leavesMachine(isListening: false) == connecting)
+        #expect(address.leavesMachine(isListening: true) == listening)
+    }
+
+    @Test(arguments: [
         "unix:/run/ferry.socket", "unix:ferry", "unix:@ferry", "unix:with:colon", "tcp:localhost:7000", "tcp::7000",
         "tcp:127.0.0.1:0", "tcp:[::1]:65535", "tcp:[fe80::1%eth0]:1",
     ])

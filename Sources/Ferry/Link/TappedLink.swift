@@ -4,8 +4,8 @@
 ///
 /// For logs, captures, counters and tests. Taps can be put around taps; each adds one call per chunk and no copy.
 public final class TappedLink: Link {
-    private let link: any Link
-    private let observer: any LinkObserver
+    package let link: any Link
+    package let observer: any LinkObserver
 
     /// Puts a tap around `link`, which nobody uses directly from now on. The tap keeps `observer` alive.
     public init(_ link: any Link, observer: any LinkObserver) {

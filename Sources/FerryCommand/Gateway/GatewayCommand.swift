@@ -15,7 +15,7 @@
             discussion: """
                 Peers come over the transport, as ferry send --store does. What they send is in the store before they hear of \
                 it, and leaves it some minutes after the stream has it. While no server is there, records wait in the store, and \
-                peers when that is full. Documentation/Gateway.md tells consumers what they get.
+                peers when that is full. Over a network peers prove their keys, and those of 'ferry trust' are let in. Documentation/Gateway.md tells consumers what they get.
 
                 Ends with 0 after Ctrl-C or SIGTERM, 1 when something is in the way, 64 for wrong usage.
                 """)
@@ -47,7 +47,19 @@
                 "Log what happens on standard error, from this level on: trace, debug, info, notice, warning, error (trait Observability).",
                 valueName: "level"))
         var logLevel: String?
+        @OptionGroup(title: "Trust") var trust: TrustOptions
         @Flag(help: "Look whether everything is as it must be, change nothing, and end.") var check = false
+
+        func validate() throws {
+            for (option, isThere) in [
+                ("--code", trust.code != nil), ("--peer", trust.peer != nil), ("--remember", trust.remember != nil),
+                ("--show-code", trust.showCode == true),
+            ] where isThere {
+                throw ValidationError(
+                    "A gateway has no \(option): it lets in the keys of 'ferry trust', and whom 'ferry invite' has invited."
+                )
+            }
+        }
 
         func run() async throws {
             do { try await serve() } catch let error as FerryError { throw CommandFailure(error.message) }
@@ -67,6 +79,10 @@
             settings.downlink = downlink ?? settings.downlink
             settings.metrics = metrics ?? settings.metrics
             settings.logLevel = logLevel ?? settings.logLevel
+            if trust.sealed { (settings.sealed, settings.plain) = (true, false) }
+            if trust.plain { (settings.sealed, settings.plain) = (false, true) }
+            settings.identity = trust.identity ?? settings.identity
+            settings.trusted = trust.trusted ?? settings.trusted
             return settings
         }
 

@@ -18,14 +18,16 @@
         /// - Parameters:
         ///   - transport: peers are heard and reached over it; nil where all are named.
         ///   - named: names and transports of peers that listen there.
+        ///   - trust: whose keys are trusted.
         ///   - log: what is logged.
         init(
             _ store: RecordStore, _ configuration: LeaseKeeper.Configuration, _ bounds: PeerRounds.Configuration,
-            over transport: NamedTransport?, named: [String: NamedTransport], _ log: GatewayLog
+            over transport: NamedTransport?, named: [String: NamedTransport], _ trust: TrustRequest,
+            _ log: GatewayLog
         ) async throws(FerryError) {
             let keeper = try LeaseKeeper(configuration, observer: log.observer)
             var reach: [String: any Transport] = [:]
-            for (name, transport) in named { reach[name] = try TransferOptions.open(transport, "gateway") }
+            for (name, transport) in named { reach[name] = try TransferOptions.open(transport, "gateway", trust) }
             var radio: (any Transport)?
             var hearing: RadioHearing?
             if let transport {
@@ -45,13 +47,15 @@
                 }
             }
             let (reached, other) = (reach, radio)
-            rounds = try PeerRounds(store, keeper, configuration: bounds, observer: log.observer) {
-                (peer, timeout) throws(FerryError) in
-                if let transport = reached[peer] { return log.watch(try await transport.connect(timeout: timeout)) }
+            rounds = try PeerRounds(
+                store, keeper, configuration: bounds, observer: log.observer,
+                channel: { link throws(FerryError) in try RecordsChannel.open(over: link) { log.watch($0) } }
+            ) { (peer, timeout) throws(FerryError) in
+                if let transport = reached[peer] { return try await transport.connect(timeout: timeout) }
                 guard let other, let identity = PeerIdentity(peer) else {
                     throw FerryError(.peerNotFound, "Nothing says how peer \(peer) is reached.")
                 }
-                return log.watch(try await other.connect(to: identity, timeout: timeout))
+                return try await other.connect(to: identity, timeout: timeout)
             }
             self.keeper = keeper
             self.named = named.keys.sorted()

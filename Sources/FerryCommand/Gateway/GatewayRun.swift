@@ -19,6 +19,7 @@
         private let rounds: PeerRounds.Configuration
         private let interval: Duration
         private let metrics: String?
+        private let trust: TrustRequest
         let log: GatewayLog
 
         init(_ settings: GatewaySettings) throws {
@@ -45,6 +46,7 @@
             slots = settings.slots ?? 32
             rounds = try settings.rounds()
             metrics = settings.metrics
+            trust = try settings.trust()
             log = try GatewayLog(settings.logLevel, gateway: gateway.name)
         }
 
@@ -75,17 +77,15 @@
                 try Downlink(store, configuration, servesAll: leases == nil, observer: log.observer)
             }
             if let leases {
-                let fleet = try await GatewayFleet(store, leases, rounds, over: transport, named: named, log)
+                let fleet = try await GatewayFleet(store, leases, rounds, over: transport, named: named, trust, log)
                 let publishing = try Gateway(store, gateway, observer: log.observer) { fleet.keeper.token(of: $0) }
                 try await run(publishing, fleet, downlink, say) { try await fleet.run(with: downlink) }
             } else if let transport {
                 var bounds = RecordHub.Configuration()
                 bounds.slots = slots
                 let hub = try RecordHub(
-                    store, over: try TransferOptions.open(transport, "gateway"), configuration: bounds,
-                    channel: { [log] link throws(FerryError) in
-                        try MessageChannel(over: log.watch(link), codec: BytesCodec())
-                    })
+                    store, over: try TransferOptions.open(transport, "gateway", trust), configuration: bounds,
+                    channel: { [log] link throws(FerryError) in try RecordsChannel.open(over: link) { log.watch($0) } })
                 if let observer = log.observer { hub.tellOfVisits(observer) }
                 hub.onInterruption { say($0?.message ?? "Peers can come again.") }
                 try await run(try Gateway(store, gateway, observer: log.observer), nil, downlink, say) {
@@ -113,6 +113,19 @@
                 defer { group.cancelAll() }
                 try await group.next()
             }
+        }
+    }
+
+    /// Channels of records, sealed where the link's transport says so.
+    enum RecordsChannel {
+        /// - Parameter watch: puts a tap around the link.
+        static func open(
+            over link: any Link, _ watch: (any Link) -> any Link
+        ) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
+            func channel(_ framing: some Framing) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
+                try MessageChannel(over: watch(link), codec: BytesCodec(), framing: framing)
+            }
+            return try channel(ProtectedTransport.framing(LengthPrefixFraming(), over: link))
         }
     }
 

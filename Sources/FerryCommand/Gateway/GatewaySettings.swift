@@ -3,6 +3,7 @@
     import FerryFleet
     import FerryGateway
     import FerryNATS
+    import FerryTransports
     import Foundation
 
     /// The file of `ferry gateway --config`: one JSON object. `Documentation/Gateway.md` has it.
@@ -35,12 +36,16 @@
         var peers: [String: String]?
         var metrics: String?
         var logLevel: String?
+        var sealed: Bool?
+        var plain: Bool?
+        var identity: String?
+        var trusted: String?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
             case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, metrics,
-                logLevel
+                logLevel, sealed, plain, identity, trusted
         }
 
         /// Reads a file.
@@ -78,6 +83,19 @@
 
         private func require(_ holds: Bool, _ key: String, _ value: some Any, _ range: String) throws {
             guard holds else { throw CommandFailure("\(key) is \(value); give \(range).") }
+        }
+
+        /// Who is trusted.
+        func trust() throws -> TrustRequest {
+            var request = TrustRequest()
+            (request.isSealed, request.isPlain) = (sealed ?? false, plain ?? false)
+            (request.identity, request.trusted) = (identity, trusted)
+            guard !(request.isSealed && request.isPlain) else {
+                throw CommandFailure("sealed and plain exclude each other; give one of them.")
+            }
+            // Its output is a log; `ferry invite` makes codes.
+            request.showsCode = false
+            return request
         }
 
         /// Where to, and how.

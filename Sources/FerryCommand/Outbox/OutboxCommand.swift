@@ -65,7 +65,7 @@
                 abstract: "Shows the records that wait in a stream, oldest first.")
 
             @OptionGroup var store: StoreOption
-            @Argument(help: "The peer's name.") var peer: String
+            @Argument(help: "The peer's name, or its public key.") var peer: String
             @Option(help: "The stream's name.") var stream = ""
             @Option(help: "At most so many records.") var limit = 20
 
@@ -79,7 +79,8 @@
 
             func text() async throws -> String {
                 try await store.use { store in
-                    let rows = try await store.records(to: peer, stream: stream, limit: limit).map { record in
+                    let rows = try await store.records(to: StorePeer.name(peer), stream: stream, limit: limit).map {
+                        record in
                         [
                             "\(record.id.sequence)", "\(record.id.epoch)", "\(record.priority.rawValue)",
                             record.expires?.formatted(.iso8601) ?? "-", "\(record.bytes.count)",
@@ -96,7 +97,7 @@
                 abstract: "Appends a record, or each line of standard input as one, to be sent to a peer.")
 
             @OptionGroup var store: StoreOption
-            @Argument(help: "The peer's name.") var peer: String
+            @Argument(help: "The peer's name, or its public key.") var peer: String
             @Argument(help: "The record, as text; each line of standard input unless given, or for -.") var text:
                 String?
             @Option(help: "The stream's name.") var stream = ""
@@ -122,7 +123,8 @@
                     let text = text == "-" ? nil : text
                     while let record = count == 0 ? text ?? readLine() : text == nil ? readLine() : nil {
                         try await store.append(
-                            Array(record.utf8), to: peer, stream: stream, priority: .init(rawValue: priority),
+                            Array(record.utf8), to: StorePeer.name(peer), stream: stream,
+                            priority: .init(rawValue: priority),
                             expires: deadline, whenFull: .refuse)
                         count += 1
                     }
@@ -179,13 +181,13 @@
                     """)
 
             @OptionGroup var store: StoreOption
-            @Argument(help: "The peer's name, as ferry outbox peers has it.") var peer: String
+            @Argument(help: "The peer's name, as ferry outbox peers has it, or its public key.") var peer: String
 
             func run() async throws { print(try await text()) }
 
             func text() async throws -> String {
                 try await store.use { store in
-                    try await store.forgetIdentity(of: peer)
+                    try await store.forgetIdentity(of: StorePeer.name(peer))
                     return "\(Outbox.printable(peer)) can come with another store"
                 }
             }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryTransports
 import Foundation
 
 /// `ferry receive`: takes what `ferry send` sends.
@@ -15,6 +16,9 @@ struct Receive: AsyncParsableCommand {
 
             With --store it takes the records of ferry send --store, onto its disk and then to standard output, a line each. Those \
             that were printed just before a kill, at most 128, are printed again; with --json each has an id by which that shows.
+
+            Over a network what crosses is sealed. Unless trusted keys come (ferry trust), the sender needs the one-time code that is \
+            shown here; with --keep none is shown, and ferry invite makes codes. --plain seals nothing.
 
             Ends with 0 when all has arrived, 1 when something has not, 64 for wrong usage, 130 after Ctrl-C.
             """)
@@ -36,7 +40,10 @@ struct Receive: AsyncParsableCommand {
     @Flag(help: "Connect to a sender that listens, and do not wait to be connected to.")
     var connect = false
 
-    func validate() throws {
+    mutating func validate() throws {
+        // What waits for days, perhaps with its output in a log, shows none unless asked to.
+        if keep { options.trust.showCode = options.trust.showCode ?? false }
+        if !connect && options.trust.code != nil { throw ValidationError(TransferOptions.codeOfListener) }
         if keep && connect { throw ValidationError("--keep waits for senders, and --connect goes to one. Choose one.") }
         if store != nil {
             guard destination == ".", !overwrite else {

@@ -10,13 +10,16 @@ struct Receiver: Sendable {
     /// How long a sender may take to its first message: a connection that says nothing holds up the next sender no longer.
     var greeting = Duration.seconds(10)
 
-    /// The sender has said nothing at all.
+    /// The sender has said nothing at all, or not who it is.
     struct Silence: Error, CustomStringConvertible {
-        let greeting: Duration
+        let description: String
 
-        var description: String {
-            "A connection has said nothing for \(TransferReport.time(greeting / .seconds(1))). It is closed."
+        init(for greeting: Duration) {
+            description =
+                "A connection has said nothing for \(TransferReport.time(greeting / .seconds(1))). It is closed."
         }
+
+        init(_ refusal: FerryError) { description = "A connection is refused. \(refusal.message)" }
     }
 
     /// Takes what comes over one channel. Returns whether the transfer is complete; false when the sender has gone before.
@@ -81,8 +84,9 @@ struct Receiver: Sendable {
         do throws(FerryError) {
             return try await channel.next(within: greeting)
         } catch {
+            if error.isOfHandshake { throw Silence(error) }
             guard error.code == .timedOut else { throw error }
-            throw Silence(greeting: greeting)
+            throw Silence(for: greeting)
         }
     }
 

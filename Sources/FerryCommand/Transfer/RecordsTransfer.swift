@@ -362,6 +362,7 @@
         /// Whether it is about what a peer has sent. From one that has not said who it is, it ends that connection only.
         fileprivate var isStrangers: Bool {
             [.misbehavingPeer, .malformedStream, .messageTooLarge, .incompatiblePeer, .strangePeer].contains(code)
+                || isOfHandshake
         }
     }
 
@@ -370,7 +371,7 @@
             func open(_ framing: some Framing) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
                 try MessageChannel(over: try logged(link), codec: BytesCodec(), framing: framing, chunkSize: chunk)
             }
-            return try open(framing.framing)
+            return try open(protected(over: link))
         }
     }
 
@@ -380,7 +381,8 @@
             try await TransferRun.run(report) {
                 try await RecordsStores.use(path) { store in
                     let peers = Set(try await store.waiting().map(\.peer)).sorted()
-                    guard let peer = to ?? (peers.count > 1 ? nil : peers.first ?? "receiver") else {
+                    guard let peer = try to.map(StorePeer.name) ?? (peers.count > 1 ? nil : peers.first ?? "receiver")
+                    else {
                         throw Refusal(
                             "The store \(path) has records for \(peers.joined(separator: ", ")). Choose one with --to.")
                     }

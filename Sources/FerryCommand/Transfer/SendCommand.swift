@@ -11,6 +11,10 @@ struct Send: AsyncParsableCommand {
             ferry receive --transport unix:/tmp/ferry folder     # in one terminal
             ferry send --transport unix:/tmp/ferry photo.jpg     # in another
 
+            Over a network what crosses is sealed, so that nobody else can read or change it. ferry receive shows a one-time code, and \
+            ferry send takes it: ferry send --transport tcp:office:7000 --code CODE photo.jpg. Two sides that trust each other's keys \
+            (ferry trust) need no code. Within this machine nothing is sealed unless --sealed, --code or --peer is given.
+
             What arrives is checked. After a lost connection, or when either side was killed, the same command goes on with a file \
             where it was. A stream (-, a pipe, --lines) does not go on: what was read of it cannot be read again, so it begins \
             anew or fails; --store keeps lines and files. With - standard input is sent: tar c . | ferry send --transport X -, and on the other side \
@@ -59,6 +63,7 @@ struct Send: AsyncParsableCommand {
     var listen = false
 
     func validate() throws {
+        if listen && options.trust.code != nil { throw ValidationError(TransferOptions.codeOfListener) }
         guard store == nil else { return }
         guard TransferName.parts(name) != nil else {
             throw ValidationError(
@@ -112,6 +117,9 @@ struct Send: AsyncParsableCommand {
 }
 
 extension FerryError {
+    /// Whether it is about who the other side is: it ends that connection, and tells nothing of the next.
+    var isOfHandshake: Bool { code.description.hasPrefix("seal.") || code == .incompatiblePeer }
+
     /// Whether the connection has gone, so that another may do better.
     var isLoss: Bool { [.disconnected, .truncatedMessage, .timedOut, .closed].contains(code) }
 }

@@ -26,10 +26,15 @@ final class TransferChannel: Sendable {
         try MessageChannel(over: link, codec: BytesCodec(), framing: framing, chunkSize: chunkSize, limits: limits)
     }
 
-    func send(_ message: TransferMessage) async throws(FerryError) { try await channel.send(message.encoded) }
+    func send(_ message: TransferMessage) async throws(FerryError) { try await send(encoded: message.encoded) }
 
     /// Sends a message that is encoded already.
-    func send(encoded message: [UInt8]) async throws(FerryError) { try await channel.send(message) }
+    func send(encoded message: [UInt8]) async throws(FerryError) {
+        do { try await channel.send(message) } catch {
+            // What the other side says of this one's key or code says more than how far a message has come.
+            throw channel.closeReason.flatMap { $0.isOfHandshake ? $0 : nil } ?? error
+        }
+    }
 
     /// The next message, whole as it came; nil when the other side has closed the channel.
     ///

@@ -51,11 +51,17 @@ struct TransferOptions: ParsableArguments {
     @Flag(help: "Show no progress.")
     var quiet = false
 
+    @OptionGroup(title: "Trust") var trust: TrustOptions
+
     func validate() throws {
         guard (0.1...86_400).contains(timeout) else {
             throw ValidationError("--timeout is \(timeout); give 0.1 to 86400 seconds.")
         }
     }
+
+    /// Why a side that listens takes no code.
+    static let codeOfListener =
+        "--code is for the side that connects: a side that listens shows a code, or lets in whom 'ferry invite' has invited."
 
     var patience: Duration { .seconds(timeout) }
 
@@ -80,18 +86,27 @@ struct TransferOptions: ParsableArguments {
     }
 
     /// The transport for a role. Nothing is opened yet.
-    func open(_ role: String) throws(FerryError) -> any Transport { try Self.open(transport, role) }
+    func open(_ role: String) throws(FerryError) -> any Transport {
+        try Self.open(transport, role, trust.request(program: "ferry"))
+    }
 
-    /// The same for a transport from elsewhere.
-    static func open(_ transport: NamedTransport, _ role: String) throws(FerryError) -> any Transport {
+    /// The same for a transport from elsewhere. Channels over its links take their framing from ``ProtectedTransport/framing(_:over:)``.
+    static func open(
+        _ transport: NamedTransport, _ role: String, _ trust: TrustRequest
+    ) throws(FerryError) -> any Transport {
         var options = RadioOptions()
         options.onAdvice = { note($0) }
-        return try transport.open(layout, options)(role)
+        return ProtectedTransport(try transport.open(layout, options)(role), named: transport, trust) {
+            note("ferry: \($0)")
+        }
     }
 
     func channel(over link: any Link) throws(FerryError) -> TransferChannel {
-        try TransferChannel(over: try logged(link), framing: framing.framing, chunkSize: chunk)
+        try TransferChannel(over: try logged(link), framing: protected(over: link), chunkSize: chunk)
     }
+
+    /// The framing that was chosen, sealed where the link's transport says so.
+    func protected(over link: any Link) -> any Framing { ProtectedTransport.framing(framing.framing, over: link) }
 
     /// Makes the log's file, before anything is waited for.
     ///

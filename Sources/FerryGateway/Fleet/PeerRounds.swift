@@ -47,6 +47,7 @@
         private let keeper: LeaseKeeper
         private let configuration: Configuration
         private let connect: Connect
+        private let channel: @Sendable (any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]>
         private let observer: (any GatewayObserver)?
         private let places: Places
         private let time = SystemTime()
@@ -59,11 +60,15 @@
         ///   - keeper: whose leases they go by.
         ///   - configuration: their bounds.
         ///   - observer: who is told what happens; nil for nobody.
+        ///   - channel: makes a channel over a link, the same as on the other side. By default with the length prefix.
         ///   - connect: how peers are reached, by their names.
         /// - Throws: `invalidConfiguration`.
         public init(
             _ store: RecordStore, _ keeper: LeaseKeeper, configuration: Configuration = Configuration(),
-            observer: (any GatewayObserver)? = nil, connect: @escaping Connect
+            observer: (any GatewayObserver)? = nil,
+            channel: @escaping @Sendable (any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> = {
+                link throws(FerryError) in try MessageChannel(over: link, codec: BytesCodec())
+            }, connect: @escaping Connect
         ) throws(FerryError) {
             guard (1...1024).contains(configuration.slots), configuration.patience >= 1 else {
                 throw FerryError(
@@ -73,6 +78,7 @@
             self.keeper = keeper
             self.configuration = configuration
             self.connect = connect
+            self.channel = channel
             self.observer = observer
             places = Places(configuration.slots)
         }
@@ -184,7 +190,7 @@
             defer { turns.cancel() }
             let summary: RecordStore.Summary
             do throws(FerryError) {
-                let channel = try MessageChannel(over: link, codec: BytesCodec())
+                let channel = try channel(link)
                 summary = try await store.exchange(over: channel, with: peer, endingWhenIdle: configuration.idle)
             } catch {
                 link.close()
