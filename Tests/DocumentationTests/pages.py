@@ -5,6 +5,7 @@
   Package.swift names products and traits that there are.
 - Each line of a command names what there is: for ferry and business-card the subcommand and its options, with values where they
   take some; targets of make; scripts and their first words; suites of `swift test --filter`; products of `swift run`.
+- Each row of Trust.md names a test that there is.
 - Lines of ferry and business-card are run, in a folder of their own, unless they need what is not here; which, and why, is printed.
   Lines that name the same socket are the two sides of one transfer, and run together."""
 import glob, json, os, re, shlex, signal, subprocess, sys, tempfile, time
@@ -154,7 +155,8 @@ def check_command(where, text):
 
 # Why a line is read and not run: the first that fits.
 OBSTACLES = [(r'(hci|bluez)\b|ferry capture', 'needs a Bluetooth adapter'), (r'--nats|/run/ferry', 'needs a nats-server'),
-             (r'\.\.\.', 'is an outline'), (r'^(make|scripts/\w+|swift)\b', 'builds for minutes')]
+             (r'\.\.\.', 'is an outline'),
+             (r'tcp:(?!127\.|localhost)', 'needs another machine'), (r'^(make|scripts/\w+|swift)\b', 'builds for minutes')]
 # What makes a line end soon.
 SHORTENED = {'scan': '--seconds 1', 'watch': '--count 1'}
 # What lines take for granted.
@@ -185,7 +187,7 @@ def run_lines(where, texts):
                 script += f'{scripts[0]} & first=$!\n{{ {other}; }} || {{ kill $first; exit 1; }}\nwait $first || exit\n'
         process = subprocess.Popen(['bash', '-uo', 'pipefail', '-c', script], cwd=folder, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors='replace',
-                                   env=os.environ | {'PATH': f'{os.path.abspath(programs)}:{os.environ["PATH"]}'}, start_new_session=True)
+                                   env=os.environ | {'FERRY_HOME': f'{folder}/keys', 'PATH': f'{os.path.abspath(programs)}:{os.environ["PATH"]}'}, start_new_session=True)
         try:
             output, _ = process.communicate(timeout=120)
             if process.returncode:
@@ -215,6 +217,9 @@ def run_page(page, lines):
 
 was_run, was_read = [], {}
 files = compiled()
+# Of each file, the suites and the tests in it.
+tests_of_files = [{name for line in lines for name in re.findall(r'(?:struct|enum) (\w+Tests)|(func \w+)', line) for name in name if name}
+                  for path, lines, _ in files if '/Tests/' in f'/{path}']
 suites = {name for path, lines, _ in files if '/Tests/' in f'/{path}' for line in lines
           for name in re.findall(r'(?:struct|class|extension|enum) (\w+)', line)} 
 suites |= set(re.findall(r'"(\w+Tests)"', manifest)) | {
@@ -242,6 +247,14 @@ for page in pages:
         if is_line and is_command:
             lines.append((number, line))
     run_page(page, sorted(lines))
+    # What a page says of trust names its tests.
+    for number, line in enumerate(text.splitlines(), 1) if page == 'Documentation/Trust.md' else []:
+        named = re.findall(r'`(\w+Tests)/(\w+)`', line)
+        for suite, test in named:
+            if not any({f'func {test}', suite} <= found for found in tests_of_files):
+                problems.append(f'{page}:{number}: there is no test {suite}/{test}')
+        if line.startswith('|') and not named and not re.match(r'\|(---|.*\| held by \||.*held by \|$)', line):
+            problems.append(f'{page}:{number}: the row names no test, as `Suite/test`')
 for problem in problems:
     print(f'readme: {problem}', file=sys.stderr)
 if blocks < 25 or commands < 40 or len(was_run) < 8:
