@@ -29,11 +29,20 @@
             var forwarded = [0, 0]
             var mischiefs: [Mischief] = []
             let rate: UInt64
+            let aim: Aim?
+
+            /// One mischief, at one message: the place counts the messages of a direction, those of the handshake among them.
+            struct Aim {
+                let mischief: Mischief
+                let place: Int
+                let towardsB: Bool
+            }
 
             init(
                 _ base: BaseFraming, _ meeting: NoiseSealTests.Meeting, chunkSize: Int, seed: UInt64,
-                others: [[[UInt8]]], rate: UInt64
+                others: [[[UInt8]]], rate: UInt64, aim: Aim? = nil
             ) {
+                self.aim = aim
                 self.base = base
                 self.others = others
                 self.rate = rate
@@ -124,9 +133,15 @@
             }
 
             private func meddle(_ message: [UInt8], _ towardsB: Bool) {
-                let mischief =
-                    generator.next() % rate == 0
-                    ? Mischief.allCases[Int(generator.next() % UInt64(Mischief.allCases.count))] : .none
+                let mischief: Mischief
+                if let aim {
+                    let isIt = aim.towardsB == towardsB && recorded[towardsB ? 0 : 1].count == aim.place + 1
+                    mischief = isIt ? aim.mischief : .none
+                } else {
+                    mischief =
+                        generator.next() % rate == 0
+                        ? Mischief.allCases[Int(generator.next() % UInt64(Mischief.allCases.count))] : .none
+                }
                 if mischief != .none { mischiefs.append(mischief) }
                 let own = recorded[towardsB ? 0 : 1]
                 let opposite = recorded[towardsB ? 1 : 0]
@@ -171,12 +186,13 @@
 
         @discardableResult
         private static func run(
-            _ base: BaseFraming, chunkSize: Int, seed: UInt64, others: [[[UInt8]]], rate: UInt64
+            _ base: BaseFraming, chunkSize: Int, seed: UInt64, others: [[[UInt8]]], rate: UInt64,
+            aim: Exchange.Aim? = nil
         ) -> Exchange {
             let meetings = NoiseSealTests.Meeting.allCases
             let exchange = Exchange(
                 base, meetings[Int(seed % UInt64(meetings.count))], chunkSize: chunkSize, seed: seed, others: others,
-                rate: rate)
+                rate: rate, aim: aim)
             let (fromA, fromB) = (payloads(seed, 0), payloads(seed, 1))
             for (x, y) in zip(fromA, fromB) {
                 exchange.a.send(x)
@@ -223,6 +239,28 @@
             guard Effort.isFull else { return }
             #expect(kinds.isSuperset(of: [.sealTruncated, .sealHandshakeRepeated]), "\(kinds)")
             if base != .sequenced { #expect(kinds.contains(.sealReordered), "\(kinds)") }
+        }
+
+        /// Each of ten kinds of mischief, at each message of both directions, the handshake's among them: 160 exchanges for each
+        /// handshake, all of them with `FERRY_FULL`, every seventh otherwise.
+        @Test(arguments: BaseFraming.allCases, 0..<NoiseSealTests.Meeting.allCases.count) func mischiefAtEachMessage(
+            _ base: BaseFraming, _ meeting: Int
+        ) {
+            var number = 0
+            // The seed says how they meet.
+            let seed = UInt64(meeting)
+            let other = Self.run(base, chunkSize: 244, seed: seed + 10_000, others: [], rate: .max)
+            for mischief in Mischief.allCases where mischief != .none {
+                for place in 0..<8 {
+                    for towardsB in [true, false] {
+                        number += 1
+                        guard Effort.isFull || number % 7 == meeting else { continue }
+                        let aim = Exchange.Aim(mischief: mischief, place: place, towardsB: towardsB)
+                        Self.run(base, chunkSize: 244, seed: seed, others: other.recorded, rate: .max, aim: aim)
+                    }
+                }
+            }
+            #expect(number == 160)
         }
     }
 #endif

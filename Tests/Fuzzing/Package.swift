@@ -7,7 +7,7 @@ let package = Package(
     name: "ferry-fuzzing",
     platforms: [.macOS(.v26)],
     dependencies: [
-        .package(name: "ferry", path: "../..", traits: ["Records"]),
+        .package(name: "ferry", path: "../..", traits: ["Records", "Seal"]),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
     ],
     targets: [
@@ -31,6 +31,12 @@ let package = Package(
             dependencies: [
                 "FuzzDriver",
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerryRecords", package: "ferry"),
+            ]),
+        .executableTarget(
+            name: "FuzzSeal",
+            dependencies: [
+                "FuzzDriver",
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerrySeal", package: "ferry"),
             ]),
         .executableTarget(
             name: "FuzzStore",
