@@ -432,6 +432,7 @@ let package = Package(
             dependencies: [
                 "FerryCommand", "Ferry", "FerryBluetooth", "FerryFleet", "FerryTesting", "FerrySequenced",
                 "FerryLoopback", "FerrySimulator", "FerryTransports",
+                .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ] + gateway + observing(("Logging", "swift-log"))
         ),
