@@ -172,6 +172,20 @@ struct Descriptor: Sendable {
     /// Says that nothing more will be written.
     func finishWriting() { _ = shutdown(number, Int32(SHUT_WR)) }
 
+    /// The user at the other end of a Unix socket, as the kernel tells it; nil where it does not.
+    var peerUser: UInt32? {
+        #if canImport(Darwin)
+            var (user, group) = (uid_t(), gid_t())
+            return getpeereid(number, &user, &group) == 0 ? user : nil
+        #else
+            // Process, user and group: `struct ucred` of <sys/socket.h>.
+            var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
+            var size = socklen_t(MemoryLayout<(Int32, UInt32, UInt32)>.size)
+            guard getsockopt(number, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 else { return nil }
+            return credentials.1
+        #endif
+    }
+
     /// The error that the socket keeps, if any: how a connection attempt came out.
     func takeProblem() -> Problem? {
         var value: Int32 = 0

@@ -37,8 +37,14 @@ final class SocketConnection: Sendable {
     private let queue = DispatchQueue(label: "ferry.socket")
     private let state = Mutex(State())
     private let inbound: Inbound
+    private let lingering: LingeringConnections?
 
-    init(owning descriptor: Descriptor, _ configuration: SocketConfiguration, _ time: any TimeSource) {
+    /// - Parameter lingering: bounds how many connections linger at once; nil for one that this side has made.
+    init(
+        owning descriptor: Descriptor, _ configuration: SocketConfiguration, _ time: any TimeSource,
+        _ lingering: LingeringConnections? = nil
+    ) {
+        self.lingering = lingering
         self.descriptor = descriptor
         maximumChunkSize = configuration.maximumChunkSize
         linger = configuration.linger
@@ -78,26 +84,40 @@ final class SocketConnection: Sendable {
 
     func close() {
         let closed = FerryError(.closed, "This side closed the link.")
-        state.withLock { state in
+        let lingers = state.withLock { state in
             switch state.phase {
             case .idle where state.watch == nil && !state.hasSent:
                 // Nobody has heard of it here, and nothing is on its way.
                 state.phase = .ended(closed)
                 descriptor.close()
+                return false
             case .idle, .open:
                 let watch = watch(&state)
                 state.phase = .lingering
-                if state.failure != nil { return end(&state, closed) }
+                if state.failure != nil {
+                    end(&state, closed)
+                    return false
+                }
                 if state.rest.isEmpty { descriptor.finishWriting() }
                 // What the peer sends now is read and thrown away, until it ends the connection in its turn.
                 watch.want(.readable)
                 queue.async { [self] in read() }
                 state.linger = time.schedule(at: time.now + linger) { [weak self] in
-                    self?.state.withLock { state in self?.end(&state, closed) }
+                    self?.endLingering()
                 }
-            case .lingering, .ended: break
+                return true
+            case .lingering, .ended: return false
             }
         }
+        if lingers { lingering?.add(self) }
+    }
+
+    /// Whether this side has closed it, and the peer may still take what was sent.
+    var isLingering: Bool { state.withLock { if case .lingering = $0.phase { true } else { false } } }
+
+    /// The peer has had its time.
+    func endLingering() {
+        state.withLock { end(&$0, FerryError(.closed, "This side closed the link.")) }
     }
 
     /// Ends it, once, and tells the receiver.

@@ -4,12 +4,15 @@ import Ferry
 final class SocketLink: Link {
     let peer: PeerIdentity
     let role: LinkRole?
+    let source: LinkSource
     private let connection: SocketConnection
 
-    init(_ connection: SocketConnection, peer: PeerIdentity, role: LinkRole) {
+    /// - Parameter source: nil for the peer.
+    init(_ connection: SocketConnection, peer: PeerIdentity, role: LinkRole, source: LinkSource? = nil) {
         self.role = role
         self.connection = connection
         self.peer = peer
+        self.source = source ?? LinkSource(peer)
     }
 
     deinit { connection.close() }

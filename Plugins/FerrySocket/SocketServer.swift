@@ -2,6 +2,14 @@ import Dispatch
 import Ferry
 import Synchronization
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Musl)
+    import Musl
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// The sockets of a listener: accepts whoever connects.
 final class SocketServer: Sendable {
     private struct State {
@@ -19,6 +27,7 @@ final class SocketServer: Sendable {
     private let time: any TimeSource
     private let queue = DispatchQueue(label: "ferry.socket.server")
     private let state = Mutex(State())
+    private let lingering = LingeringConnections()
 
     init(
         _ descriptors: [Descriptor], _ file: UnixFile?, _ address: SocketAddress, _ configuration: SocketConfiguration,
@@ -61,8 +70,9 @@ final class SocketServer: Sendable {
             do throws(Problem) {
                 let accepted = try descriptor.accept()
                 if case .tcp = address.kind { accepted.tuneTCP(configuration) }
-                let link = SocketLink(
-                    SocketConnection(owning: accepted, configuration, time), peer: peer(of: accepted), role: .responder)
+                let connection = SocketConnection(owning: accepted, configuration, time, lingering)
+                let (peer, source) = peer(of: accepted)
+                let link = SocketLink(connection, peer: peer, role: .responder, source: source)
                 if !listener.offer(link) { link.close() }
             } catch {
                 if error == .interrupted || error == .aborted { continue }
@@ -83,14 +93,47 @@ final class SocketServer: Sendable {
         time.schedule(at: time.now + .milliseconds(100)) { for watch in watches { watch.want(.readable) } }
     }
 
-    private func peer(of accepted: Descriptor) -> PeerIdentity {
+    private func peer(of accepted: Descriptor) -> (PeerIdentity, LinkSource?) {
         let number = state.withLock { state in
             state.accepted += 1
             return state.accepted
         }
         if case .tcp = address.kind, let (host, port) = accepted.name(ofPeer: true) {
-            return PeerIdentity(SocketAddress.tcp(host, port).description, certainty: .connection)
+            let peer = PeerIdentity(SocketAddress.tcp(host, port).description, certainty: .connection)
+            return (peer, .address(Self.network(of: host)))
         }
-        return PeerIdentity("\(address)#\(number)", certainty: .connection)
+        return (
+            PeerIdentity("\(address)#\(number)", certainty: .connection), accepted.peerUser.map { .user($0) }
+        )
+    }
+
+    /// An IPv4 address as it is. Of an IPv6 address the first 64 bits: a host has all of the others to choose from.
+    static func network(of host: String) -> String {
+        var bytes = in6_addr()
+        let address = host.prefix { $0 != "%" }
+        guard address.contains(":"), inet_pton(AF_INET6, String(address), &bytes) == 1 else { return host }
+        let first = withUnsafeBytes(of: &bytes) { Array($0.prefix(8)) }
+        return first.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "/64"
+    }
+}
+
+/// The connections of a listener that this side has closed, and that wait for their peers to take what was sent. Peers that
+/// never read must not hold a descriptor each for ``SocketConfiguration/linger``: the oldest ends at once when there are more
+/// than ``most``.
+final class LingeringConnections: Sendable {
+    static let most = 64
+
+    private struct Entry { weak var connection: SocketConnection? }
+
+    private let entries = Mutex<[Entry]>([])
+
+    func add(_ connection: SocketConnection) {
+        let oldest = entries.withLock { entries -> SocketConnection? in
+            entries.append(Entry(connection: connection))
+            guard entries.count > Self.most else { return nil }
+            entries.removeAll { $0.connection?.isLingering != true }
+            return entries.count > Self.most ? entries.removeFirst().connection : nil
+        }
+        oldest?.endLingering()
     }
 }

@@ -101,6 +101,8 @@ extension FerryError {
         public static let requestFailed = Code("requestFailed")
         /// The peer broke the rules too often or too grossly.
         public static let misbehavingPeer = Code("misbehavingPeer")
+        /// The listener has no place for the peer at present; `message` says why. Trying again later helps.
+        public static let noPlace = Code("noPlace")
 
         // MARK: Transport and configuration
 

@@ -38,7 +38,7 @@
             try await inFolder { path in
                 #expect(try await Outbox.Send.parse([path, "collector", "21.5"]).append() == 1)
                 let fresh = try await Outbox.Peers.parse([path]).text().split(separator: "\n")
-                #expect(fresh.last?.split(separator: " ") == ["collector", "-", "-", "-", "1", "0"])
+                #expect(fresh.last?.split(separator: " ") == ["collector", "-", "-", "-", "-", "1", "0"])
                 let store = try RecordStore.open(path)
                 let other = try RecordStore.open(path + "-other")
                 let (near, far) = try await SocketPair.open(path + ".socket")
@@ -53,12 +53,12 @@
                 await other.close()
                 let met = try await Outbox.Peers.parse([path]).text().split(separator: "\n")
                 let words = try #require(met.last).split(separator: " ").map(String.init)
-                #expect(words == ["collector", "\(other.id)", "\(other.epoch)", "address", "0", "0"])
+                #expect(words == ["collector", "\(other.id)", "\(other.epoch)", "address", "-", "0", "0"])
                 #expect(
                     try await Outbox.Forget.parse([path, "collector"]).text() == "collector can come with another store"
                 )
                 let forgotten = try await Outbox.Peers.parse([path]).text().split(separator: "\n")
-                #expect(forgotten.last?.split(separator: " ") == ["collector", "-", "-", "-", "0", "0"])
+                #expect(forgotten.last?.split(separator: " ") == ["collector", "-", "-", "-", "-", "0", "0"])
                 let stranger = await #expect(throws: CommandFailure.self) {
                     try await Outbox.Forget.parse([path, "nobody"]).text()
                 }

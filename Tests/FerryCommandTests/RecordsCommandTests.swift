@@ -55,19 +55,14 @@
             #expect(times.failed("other", at: now, chance: 0) == .milliseconds(50))
         }
 
-        @Test func theSilentGiveTheirPlacesUp() {
-            let places = ReceiverPlaces(2)
-            let closed = Journal()
-            func enter(_ name: Int) -> Int? { places.enter { closed.add("\(name)") } }
-            let (one, two) = (enter(1), enter(2))
-            one.map(places.greeted)
-            let three = enter(3)
-            #expect(closed.all == ["2"] && three != nil)
-            two.map(places.leave)
-            three.map(places.greeted)
-            #expect(enter(4) == nil && closed.all == ["2"])
-            one.map(places.leave)
-            #expect(enter(5) != nil && closed.all == ["2"])
+        /// Tells a sender that there is no place for it, as a hub does.
+        private func refuse(_ link: any Link) async throws {
+            let channel = try MessageChannel(over: link, codec: BytesCodec())
+            let reason = "All slots are taken."
+            try await channel.send(RecordsMessage.end(code: 0, text: reason).encoded)
+            var messages = channel.messages.makeAsyncIterator()
+            while let _ = try? await messages.next() {}
+            channel.close()
         }
 
         /// A hub without a slot, a receiver that is just starting: more often than a sender once tried.
@@ -81,12 +76,11 @@
                 var count = 0
                 for await link in listener.links {
                     count += 1
-                    let channel = try MessageChannel(over: link, codec: BytesCodec())
                     switch count {
                     case 1...3: link.close()
-                    case 4...6: await store.refuse(channel, because: "All slots are taken.")
+                    case 4...6: try await refuse(link)
                     default:
-                        try await other.exchange(over: channel)
+                        try await other.exchange(over: try MessageChannel(over: link, codec: BytesCodec()))
                         if try await store.waiting().map(\.count) == [0] { listener.close() }
                     }
                 }
@@ -105,10 +99,7 @@
                 try await store.append([1], to: "receiver")
                 let listener = try await options.open("receiver").listen()
                 let refusing = Task {
-                    for await link in listener.links {
-                        let channel = try MessageChannel(over: link, codec: BytesCodec())
-                        await store.refuse(channel, because: "All slots are taken.")
-                    }
+                    for await link in listener.links { try await refuse(link) }
                 }
                 let error = await #expect(throws: Refusal.self) { try await sender(store, options).run([]) }
                 let text = try #require(error?.description)
@@ -155,7 +146,7 @@
                 let channel = try TransferChannel(over: far, framing: LengthPrefixFraming(), chunkSize: nil)
                 let isGreeted = Journal()
                 await #expect(throws: Receiver.Silence.self) {
-                    try await receiver.run(channel) { isGreeted.add("greeted") }
+                    try await receiver.run(channel, onGreeting: { _ in isGreeted.add("greeted") })
                 }
                 #expect(isGreeted.all.isEmpty)
                 near.close()

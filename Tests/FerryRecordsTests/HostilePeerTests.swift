@@ -21,10 +21,12 @@
             let channel: MessageChannel<[UInt8], [UInt8]>
             let hello: RecordsMessage.Hello
 
-            init(_ link: any Link, store: UInt64 = 9, generation: UInt64 = 1, nonce: UInt64 = 7) throws {
+            init(
+                _ link: any Link, store: UInt64 = 9, id: StoreID? = nil, generation: UInt64 = 1, nonce: UInt64 = 7
+            ) throws {
                 channel = try MessageChannel(over: link, codec: BytesCodec())
                 hello = .init(
-                    store: StoreID(high: store, low: store), epoch: Epoch(generation: generation, nonce: nonce),
+                    store: id ?? StoreID(high: store, low: store), epoch: Epoch(generation: generation, nonce: nonce),
                     largestRecord: 1 << 20)
             }
 

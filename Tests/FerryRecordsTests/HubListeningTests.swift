@@ -47,16 +47,17 @@
             await store.close()
         }
 
-        /// A link that says nothing has the only slot, until a peer needs it; and a peer without a slot is told so.
-        @Test func aSilentLinkGivesItsSlotUp() async throws {
+        /// A link that says nothing takes no slot, and a peer for which there is no slot is told so.
+        @Test func aSilentLinkTakesNoSlot() async throws {
             let transport = HeldListeners()
             let (store, other) = try (RecordStore.open(folder.file("hub")), RecordStore.open(folder.file("peer")))
+            let third = try RecordStore.open(folder.file("third"))
             var configuration = RecordHub.Configuration()
             configuration.slots = 1
             configuration.slotsForComers = 0
+            configuration.idle = .unreached
+            configuration.turn = .seconds(86_400)
             let hub = try RecordHub(store, over: transport, configuration: configuration)
-            let ended = Journal()
-            hub.onVisit { ended.add("\($0.peer ?? "stranger")") }
             let running = Task { await #expect(throws: FerryError.self) { try await hub.run() } }
             try await until("the hub listens") { transport.count == 1 }
             func come() throws -> any Link {
@@ -64,27 +65,22 @@
                 #expect(transport.last?.offer(near) == true)
                 return far
             }
-            let silent = try come()
-            let farewell = try MessageChannel(over: silent, codec: BytesCodec())
+            let silent = try MessageChannel(over: come(), codec: BytesCodec())
             try await other.append(bytes("1"), to: "hub")
-            var reasons: [String] = []
-            try await until("the peer has a slot") {
-                let channel = try MessageChannel(over: try come(), codec: BytesCodec())
-                let summary = try await other.exchange(over: channel, with: "hub", endingWhenIdle: .milliseconds(300))
-                if let reason = summary.ending.reason { reasons.append(reason) }
-                return summary.committed == 1
+            let first = Task {
+                try await other.exchange(over: try MessageChannel(over: come(), codec: BytesCodec()), with: "hub")
             }
-            #expect(reasons.first?.contains("All 1 slots are taken") == true, "\(reasons)")
-            var texts: [String] = []
-            for try await message in farewell.messages {
-                if case .end(_, let text) = try RecordsMessage(message) { texts.append(text) }
-            }
-            #expect(texts == ["It has not said who it is, and another peer needs the slot."])
-            try await ended.wait(for: "stranger")
+            try await until("the peer's record is there") { try await store.undone() == 1 }
+            try await third.append(bytes("1"), to: "hub")
+            let refused = try await third.exchange(
+                over: try MessageChannel(over: come(), codec: BytesCodec()), with: "hub")
+            #expect(refused.ending.reason?.contains("The only place is taken. Try again later.") == true, "\(refused)")
+            #expect(silent.closeReason == nil)
             running.cancel()
             _ = await running.value
-            await store.close()
-            await other.close()
+            _ = try? await first.value
+            silent.close()
+            for store in [store, other, third] { await store.close() }
         }
     }
 

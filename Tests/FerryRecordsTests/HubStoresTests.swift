@@ -142,8 +142,8 @@
                 }
                 #expect(taken.value[name]?.count ?? 0 <= expected, "seed \(seed): \(member.name)")
             }
-            // Who is told that there is no slot has a link for that long.
-            let most = configuration.slots + RecordHub.mostTurnedAway
+            // Beside the slots are links whose peers have not said who they are, or are told that there is no slot.
+            let most = configuration.slots + AcceptingPlan.Configuration(places: 1).greetings
             #expect((4...most).contains(air.mostSlots), "seed \(seed): \(air.mostSlots) links")
             print(
                 "hub, 200 stores, \(rounds / 6) hours, seed \(seed): \(members.count * rounds) records arrived, Jain's index",

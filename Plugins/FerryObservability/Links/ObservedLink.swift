@@ -34,6 +34,9 @@
         public var role: LinkRole? { tap.role }
 
         /// The link's own.
+        public var source: LinkSource { tap.source }
+
+        /// The link's own.
         public var maximumChunkSize: Int { tap.maximumChunkSize }
 
         /// Activates the link; what happens is counted first.

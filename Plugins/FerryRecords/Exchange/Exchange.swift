@@ -1,16 +1,43 @@
 #if Records
     import Ferry
     import Foundation
+    import GRDB
     import Synchronization
 
     /// The shell of one ``RecordsSession``: the channel at one end, the store at the other.
     final class Exchange: Sendable {
+        /// Whom the store takes the peer for.
+        private enum Party {
+            /// It has not said who it is, or that is being looked up.
+            case unknown
+            /// A stranger that has brought nothing: nothing of it is on the disk. `seen` is where it says that it met this store.
+            case guest(name: String, RecordsMessage.Hello, seen: Epoch?)
+            /// The store's number of the peer, and its name.
+            case peer(Int64, name: String)
+
+            var name: String? {
+                switch self {
+                case .unknown: nil
+                case .guest(let name, _, _), .peer(_, let name): name
+                }
+            }
+
+            var number: Int64? { if case .peer(let number, _) = self { number } else { nil } }
+        }
+
+        /// A stream of the peer's.
+        private enum Stream {
+            /// The store's number of it.
+            case kept(Int64)
+            /// A guest's, of which the store has nothing. Its name, and what the guest says that this store has committed of it.
+            case named(String, acknowledged: Position?)
+        }
+
         private struct State {
             var session: RecordsSession
-            /// The store's number of the peer, and its name.
-            var peer: (number: Int64, name: String)?
-            /// The store's numbers of the peer's streams, by their index.
-            var streams: [Int: Int64] = [:]
+            var party = Party.unknown
+            /// The peer's streams, by their index.
+            var streams: [Int: Stream] = [:]
             var failure: FerryError?
             /// The store has failed at something: what was asked of it after that would leave a gap, and must not be done.
             var hasStoreFailed = false
@@ -26,7 +53,7 @@
         private let channel: MessageChannel<[UInt8], [UInt8]>
         private let name: String?
         private let idleTimeout: Duration?
-        private let onGreeting: (@Sendable () -> Void)?
+        private let gate: ExchangeGate
         private let time: any TimeSource
         private let state: Mutex<State>
         private let news: AsyncStream<Void>
@@ -34,13 +61,13 @@
 
         init(
             _ store: RecordStore, _ channel: MessageChannel<[UInt8], [UInt8]>, _ name: String?, idleTimeout: Duration?,
-            onGreeting: (@Sendable () -> Void)? = nil
+            gate: ExchangeGate = ExchangeGate()
         ) {
             self.store = store
             self.channel = channel
             self.name = name
             self.idleTimeout = idleTimeout
-            self.onGreeting = onGreeting
+            self.gate = gate
             time = store.time
             var configuration = RecordsSession.Configuration()
             configuration.largestRecord = store.configuration.largestRecord
@@ -56,7 +83,10 @@
         }
 
         /// The peer's name, once it has said who it is.
-        var peerName: String? { state.withLock { $0.peer?.name } }
+        var peerName: String? { state.withLock { $0.party.name } }
+
+        /// Who the peer has proven to be, or who its link says it is.
+        var identity: PeerIdentity { channel.peer }
 
         /// Until the exchange has ended; returns what went through.
         ///
@@ -84,23 +114,23 @@
             state.withLock { state in for request in state.session.takeUnforgotten() { carryOut(request, state) } }
             // What the store was asked for comes to its end, and counts; nothing more is asked of it.
             _ = try? await store.committer.perform { _, _ in }
-            let (peer, isTold, failure, committed, received, heldUp) = state.withLock {
-                ($0.peer, $0.isTold, $0.failure, $0.committed, $0.received, $0.session.heldUp)
+            let (party, isTold, failure, committed, received, heldUp) = state.withLock {
+                ($0.party, $0.isTold, $0.failure, $0.committed, $0.received, $0.session.heldUp)
             }
-            if let peer {
-                if isTold { store.watch.tell(.parted(peer.number, records: committed + received)) }
-                store.watch.end(self, with: peer.number)
+            if let number = party.number {
+                if isTold { store.watch.tell(.parted(number, records: committed + received)) }
+                store.watch.end(self, with: number)
             }
             let reason = failure ?? FerryError(.closed, "The exchange has ended.")
             let ending: RecordStore.Summary.Ending
             switch reason.code {
             case .exchangeIdle: ending = .complete
-            case .exchangeEnded: ending = .calledOff(reason.message)
+            case .exchangeEnded, .noPlace: ending = .calledOff(reason.message)
             case .disconnected: ending = .linkLost(reason.message)
             default: throw reason
             }
             return RecordStore.Summary(
-                peer: peer?.name, committed: committed, received: received, ending: ending, heldUp: heldUp)
+                peer: party.name, committed: committed, received: received, ending: ending, heldUp: heldUp)
         }
 
         /// Ends it: what was to be said to the peer is said, and the channel closed.
@@ -240,7 +270,12 @@
             let error = state.withLock { state -> FerryError? in
                 guard state.failure == nil else { return nil }
                 do throws(FerryError) { try body(&state, now) } catch { return error }
-                for request in state.session.takeRequests() { carryOut(request, state) }
+                for request in state.session.takeRequests() {
+                    if case .meet = request {
+                        do throws(FerryError) { try gate.greets(channel.peer) } catch { return error }
+                    }
+                    carryOut(request, state)
+                }
                 return nil
             }
             tell.yield()
@@ -249,50 +284,67 @@
 
         private func carryOut(_ request: RecordsSession.Request, _ state: State) {
             let store = store
-            let peer = state.peer
             switch request {
             case .meet(let hello):
                 store.committer.submit { [self] database, book in
-                    let meeting = try store.meet(hello, channel.peer, named: name, database, &book)
+                    let identity = channel.peer
+                    let meeting = try store.meet(
+                        hello, identity, named: name, trust: store.trust(identity), database, &book)
                     // What follows in the same transaction needs to know already.
-                    self.state.withLock { $0.peer = (meeting.peer, meeting.name) }
+                    self.state.withLock { state in
+                        state.party =
+                            meeting.peer.map { .peer($0, name: meeting.name) }
+                            ?? .guest(name: meeting.name, hello, seen: nil)
+                    }
                     return meeting
                 } finish: { [self] result in
                     met(result)
                 }
             case .check(let seen):
                 store.committer.submit { [self] database, book in
-                    let name = self.state.withLock { $0.peer?.name } ?? ""
-                    try store.checkOwn(seen, by: name, database, book)
+                    let name = self.state.withLock { state -> String? in
+                        guard case .guest(let name, let hello, _) = state.party else { return state.party.name }
+                        state.party = .guest(name: name, hello, seen: seen)
+                        return nil
+                    }
+                    if let name { try store.checkOwn(seen, by: name, database, book) }
                 } finish: { [self] result in
                     conclude(result) { _, _ in }
                 }
             case .find(let index, let name, let acknowledged):
-                store.committer.submit { [self] database, book in
-                    guard let number = self.state.withLock({ $0.peer?.number }) else {
-                        throw FerryError(.closed, "The exchange ended before it knew its peer.")
+                store.committer.submit { [self] database, book -> (Stream, Position?) in
+                    switch self.state.withLock({ $0.party }) {
+                    case .unknown: throw FerryError(.closed, "The exchange ended before it knew its peer.")
+                    case .guest: return (.named(name, acknowledged: acknowledged), nil)
+                    case .peer(let number, _):
+                        let found = try store.position(
+                            of: name, from: number, acknowledged: acknowledged, database, &book)
+                        return (.kept(found.stream), found.position)
                     }
-                    return try store.position(of: name, from: number, acknowledged: acknowledged, database, &book)
                 } finish: { [self] result in
                     conclude(result) { state, found in
-                        state.streams[index] = found.stream
-                        state.session.found(found.position, of: index)
+                        state.streams[index] = found.0
+                        state.session.found(found.1, of: index)
                     }
                 }
             case .store(let index, let epoch, let items):
-                guard let number = state.streams[index], peer != nil, let last = items.last?.sequence else { return }
+                guard let last = items.last?.sequence else { return }
                 store.committer.submit(as: .growing) { [self] database, book in
                     guard !self.state.withLock({ $0.hasStoreFailed }) else {
                         throw FerryError(.closed, "The exchange ended before these records were stored.")
                     }
-                    return try store.store(items, epoch, in: number, database, &book)
+                    let (number, meeting) = try number(of: index, for: items, database, &book)
+                    return (try store.store(items, epoch, in: number, database, &book), number, meeting)
                 } finish: { [self] result in
                     let cost = items.reduce(0) { $0 + RecordsMessage.cost(of: $1.bytes.count) }
-                    if case .success = result { self.state.withLock { $0.received += items.count } }
-                    conclude(result) { state, kept in
-                        state.session.stored(index, through: last, cost: cost, kept: kept)
+                    if case .success(let (_, _, meeting)) = result {
+                        self.state.withLock { $0.received += items.count }
+                        if let meeting { enrolled(meeting) }
                     }
-                    if case .success(1...) = result { store.desk.arrive(in: number) }
+                    conclude(result) { state, stored in
+                        state.session.stored(index, through: last, cost: cost, kept: stored.0)
+                    }
+                    if case .success(let (kept, number, _)) = result, kept > 0 { store.desk.arrive(in: number) }
                 }
             case .adopt(let stream, let position):
                 store.committer.submit(as: .repeatable) { database, book in
@@ -317,20 +369,69 @@
         private func met(_ result: Result<RecordStore.Meeting, any Error>) {
             switch result {
             case .success(let meeting):
-                state.withLock { $0.isTold = true }
-                onGreeting?()
-                store.watch.tell(.met(meeting.peer))
-                store.watch.begin(self, with: meeting.peer)
+                gate.met()
+                if meeting.peer != nil { tellOf(meeting) }
             // Its number went with the transaction: what waits for the disk behind it must not use that.
-            case .failure: state.withLock { $0.peer = nil }
+            case .failure: state.withLock { $0.party = .unknown }
             }
             conclude(result) { state, meeting in
                 state.session.admit(seen: meeting.seen, stored: meeting.stored)
-                for offer in meeting.offers {
-                    state.session.offer(
-                        offer.id, name: offer.name, priority: offer.priority, acknowledged: offer.acknowledged)
-                }
+                Self.offer(meeting, &state)
             }
+        }
+
+        /// A guest has brought something, and is a peer of the store now.
+        private func enrolled(_ meeting: RecordStore.Meeting) {
+            tellOf(meeting)
+            act { Self.offer(meeting, &$0) }
+        }
+
+        private func tellOf(_ meeting: RecordStore.Meeting) {
+            guard let number = meeting.peer else { return }
+            state.withLock { $0.isTold = true }
+            gate.proves()
+            store.watch.tell(.met(number))
+            store.watch.begin(self, with: number)
+        }
+
+        private static func offer(_ meeting: RecordStore.Meeting, _ state: inout State) {
+            for offer in meeting.offers {
+                state.session.offer(
+                    offer.id, name: offer.name, priority: offer.priority, acknowledged: offer.acknowledged)
+            }
+        }
+
+        /// The store's number of a stream into which records have come. A guest is written to the disk with its first records.
+        ///
+        /// - Returns: the number, and what has come of meeting the peer where it was a guest until now.
+        private func number(
+            of index: Int, for items: [RecordsMessage.Item], _ database: Database, _ book: inout Book
+        ) throws -> (Int64, RecordStore.Meeting?) {
+            let (stream, party) = state.withLock { ($0.streams[index], $0.party) }
+            guard case .named(let name, let acknowledged)? = stream else {
+                guard case .kept(let number)? = stream else {
+                    throw FerryError(.closed, "The exchange ended before it knew the stream.")
+                }
+                return (number, nil)
+            }
+            // What a stranger sends is looked at before anything is written for it.
+            if RelayStream(name) != nil { for item in items { _ = try RelayedRecord(decoding: item.bytes) } }
+            var meeting: RecordStore.Meeting?
+            if case .guest(_, let hello, let seen) = party {
+                let identity = channel.peer
+                let trust = store.trust(identity)
+                let met = try store.meet(
+                    hello, identity, named: self.name, trust: trust == .stranger ? .trusted : trust, database, &book)
+                try store.checkOwn(seen, by: met.name, database, book)
+                meeting = met
+                if let number = met.peer { state.withLock { $0.party = .peer(number, name: met.name) } }
+            }
+            guard let peer = meeting?.peer ?? party.number else {
+                throw FerryError(.closed, "The exchange ended before it knew its peer.")
+            }
+            let number = try store.position(of: name, from: peer, acknowledged: acknowledged, database, &book).stream
+            state.withLock { $0.streams[index] = .kept(number) }
+            return (number, meeting)
         }
 
         /// - Parameter isAwaited: whether the session wants to know when it is done.

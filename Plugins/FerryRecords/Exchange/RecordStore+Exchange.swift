@@ -76,27 +76,19 @@
             return try await Exchange(self, channel, peer, idleTimeout: idle).run()
         }
 
-        /// The same with whoever comes; `onGreeting` is called when the peer has said who it is, and must not block.
+        /// The same with a peer that has come to a listener. It takes its place when it has said HELLO, and keeps it once it is
+        /// known to the store or has brought a record.
         package func exchange(
-            over channel: MessageChannel<[UInt8], [UInt8]>, onGreeting: @escaping @Sendable () -> Void
+            over channel: MessageChannel<[UInt8], [UInt8]>, for comer: Acceptor.Comer,
+            onGreeting: @escaping @Sendable () -> Void = {}
         ) async throws(FerryError) -> Summary {
-            try await Exchange(self, channel, nil, idleTimeout: nil, onGreeting: onGreeting).run()
-        }
-
-        /// Tells a peer why it cannot exchange now, where there is no place for an exchange; it may try again. Closes the channel.
-        ///
-        /// - Parameters:
-        ///   - channel: a channel as for ``exchange(over:with:endingWhenIdle:)``.
-        ///   - reason: for people.
-        package func refuse(_ channel: MessageChannel<[UInt8], [UInt8]>, because reason: String) async {
-            let farewell = RecordsMessage.end(code: RecordsMessage.EndCode.other.rawValue, text: reason)
-            let limit = time.schedule(at: time.now + .seconds(5)) { channel.close() }
-            defer { limit.cancel() }
-            _ = try? await channel.send(farewell.encoded)
-            // Read, for a socket that is closed with unread messages takes the farewell back; the peer closes the channel.
-            var messages = channel.messages.makeAsyncIterator()
-            while let _ = try? await messages.next() {}
-            channel.close()
+            var gate = ExchangeGate()
+            gate.greets = { identity throws(FerryError) in try comer.greeted(as: identity) }
+            gate.met = onGreeting
+            gate.proves = { comer.proved() }
+            let exchange = Exchange(self, channel, nil, idleTimeout: nil, gate: gate)
+            comer.onReplaced { [weak exchange] in exchange?.fail($0) }
+            return try await exchange.run()
         }
 
         /// Ends the exchange that runs with a peer, if one does. What waits by then waits on.

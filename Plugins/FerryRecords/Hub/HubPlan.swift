@@ -75,6 +75,9 @@
         /// How many slots are taken.
         var taken: Int { slots.count }
 
+        /// How many slots peers that come may have at present.
+        var placesForComers: Int { configuration.slots - own }
+
         // MARK: What the shell tells
 
         /// What waits for a peer, and whether this side can connect to it.
@@ -115,17 +118,23 @@
             queue(id, at: now)
         }
 
-        /// Somebody has come; a peer, where the link tells.
+        /// A peer that has come has greeted; which one, where its link tells.
         ///
-        /// - Returns: the visit; nil when there is no slot, so that the link is to be closed.
+        /// - Returns: the visit; nil when there is no slot, so that the peer is to be turned away.
         mutating func came(_ peer: Int64?, at now: Timestamp) -> Visit? {
             guard slots.count < configuration.slots else {
-                turnedAway = now
+                turnAway(at: now)
                 return nil
             }
             if let peer { peers[peer]?.hasProgressed = false }
             return take(Slot(peer: peer, isOwn: false, since: now))
         }
+
+        /// There was no slot for a peer that came: a turn may be over because of that.
+        mutating func turnAway(at now: Timestamp) { turnedAway = now }
+
+        /// Another peer has the slot of one that came, whose link is being ended.
+        mutating func gaveWay(_ visit: Visit) { slots[visit] = nil }
 
         /// The link to a peer is there.
         mutating func connected(_ visit: Visit, at now: Timestamp) { slots[visit]?.since = now }

@@ -4,8 +4,9 @@
     extension RecordHub {
         /// The bounds of a hub.
         public struct Configuration: Sendable, Hashable {
-            /// How many links there may be at once, with those that are being set up and those of peers that came: what the
-            /// adapter has room for. Default 4, at most 1 024.
+            /// How many links there may be at once, with those that are being set up and those of peers that came and have said
+            /// who they are: what the adapter has room for. Beside them at most 64 links wait for a peer's first message, each for
+            /// ``RecordStore/Configuration/greeting``. Default 4, at most 1 024.
             public var slots = 4
             /// How many of the slots are kept for peers that come. Default 1; fewer than ``slots``.
             public var slotsForComers = 1

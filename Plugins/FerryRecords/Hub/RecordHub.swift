@@ -24,14 +24,20 @@
 
         /// What takes a slot.
         private struct Running {
-            let task: Task<Void, Never>
+            /// Ends it at once.
+            let cancel: @Sendable () -> Void
             var exchange: Exchange?
-            /// Whether the peer came.
-            let hasCome: Bool
             /// The hub wants it to end: that an attempt is given up then is no failure.
             var isCalledOff = false
             /// When its farewell has taken too long.
             var limit: ScheduledTimer?
+        }
+
+        /// A peer that has come.
+        private struct Guest {
+            let exchange: Exchange
+            /// Once it has a slot.
+            var visit: HubPlan.Visit?
         }
 
         private struct State {
@@ -40,10 +46,9 @@
             var numbers: [String: Int64] = [:]
             /// Of whom to look up anew what waits; nil for all.
             var changed: Set<Int64>?
-            var comers: [(visit: HubPlan.Visit, link: any Link)] = []
+            /// Peers that have come, by their comers' numbers.
+            var comers: [Int: Guest] = [:]
             var running: [HubPlan.Visit: Running] = [:]
-            /// How many peers are being told that there is no slot.
-            var turnedAway = 0
             var isRunning = false
             /// Why the store can be used no more.
             var end: FerryError?
@@ -125,17 +130,14 @@
                 }
                 if let end { return end }
                 do throws(FerryError) { try await look(at: changed) } catch { return error }
-                let (steps, comers, deadline) = state.withLock { state in
+                let (steps, deadline) = state.withLock { state in
                     let now = time.now
-                    let steps = state.plan.steps(at: now)
-                    defer { state.comers = [] }
-                    return (steps, state.comers, state.plan.nextDeadline(at: now))
+                    return (state.plan.steps(at: now), state.plan.nextDeadline(at: now))
                 }
-                for (visit, link) in comers { start(visit, hasCome: true, &group) { await self.receive(visit, link) } }
                 for step in steps {
                     switch step {
                     case .connect(let visit, let peer):
-                        start(visit, hasCome: false, &group) { await self.pay(visit, to: peer) }
+                        start(visit, &group) { await self.pay(visit, to: peer) }
                     case .end(let visit): callOff(visit)
                     }
                 }
@@ -148,12 +150,11 @@
 
         /// A task of its own, so that one visit can be ended.
         private func start(
-            _ visit: HubPlan.Visit, hasCome: Bool, _ group: inout DiscardingTaskGroup,
-            _ body: @escaping @Sendable () async -> Void
+            _ visit: HubPlan.Visit, _ group: inout DiscardingTaskGroup, _ body: @escaping @Sendable () async -> Void
         ) {
             let task = state.withLock { state in
                 let task = Task { await body() }
-                state.running[visit] = Running(task: task, hasCome: hasCome)
+                state.running[visit] = Running(cancel: { task.cancel() })
                 return task
             }
             group.addTask {
@@ -167,20 +168,18 @@
         }
 
         /// Ends a visit whose turn is over, or that has become needless: an exchange says so to the peer, and has 5 s for that.
-        private func callOff(
-            _ visit: HubPlan.Visit, because reason: String = "The turn is over, for another peer needs the slot."
-        ) {
+        private func callOff(_ visit: HubPlan.Visit) {
             let running = state.withLock { state in
                 state.running[visit]?.isCalledOff = true
                 return state.running[visit]
             }
             guard let running, let exchange = running.exchange else {
-                running?.task.cancel()
+                running?.cancel()
                 return
             }
-            let limit = time.schedule(at: time.now + .seconds(5)) { running.task.cancel() }
+            let limit = time.schedule(at: time.now + .seconds(5)) { running.cancel() }
             state.withLock { $0.running[visit]?.limit = limit }
-            exchange.fail(FerryError(.exchangeEnded, reason))
+            exchange.fail(FerryError(.exchangeEnded, "The turn is over, for another peer needs the slot."))
         }
 
         // MARK: Links
@@ -203,27 +202,72 @@
             await end(visit, id, failure)
         }
 
-        private func receive(_ visit: HubPlan.Visit, _ link: any Link) async {
-            _ = await exchange(visit, link, with: nil, since: time.now)
-            await end(visit, nil, nil)
-        }
-
-        /// - Parameter name: nil for a peer that has come.
-        private func exchange(
-            _ visit: HubPlan.Visit, _ link: any Link, with name: String?, since began: Timestamp
-        ) async -> FerryError? {
+        /// Exchanges with a peer that has come. It has a slot once it has said who it is.
+        private func receive(_ comer: Acceptor.Comer) async {
+            let (link, began) = (comer.link, time.now)
             var exchange: Exchange?
             let result: Result<RecordStore.Summary, FerryError>
             do throws(FerryError) {
-                let begun = Exchange(store, try channel(link), name, idleTimeout: configuration.idle)
+                var gate = ExchangeGate()
+                gate.greets = { [weak self] identity throws(FerryError) in try self?.greeted(comer, as: identity) }
+                gate.proves = { comer.proved() }
+                let begun = Exchange(store, try channel(link), nil, idleTimeout: configuration.idle, gate: gate)
                 exchange = begun
-                state.withLock { $0.running[visit]?.exchange = begun }
+                state.withLock { $0.comers[comer.number] = Guest(exchange: begun) }
+                comer.onReplaced { [weak begun] in begun?.fail($0) }
                 result = .success(try await begun.run())
             } catch {
                 link.close()
                 result = .failure(error)
             }
-            told(exchange?.peerName ?? name, link.peer, hasCome: name == nil, since: began, result)
+            let visit = state.withLock { $0.comers.removeValue(forKey: comer.number)?.visit }
+            told(exchange?.peerName, link.peer, hasCome: true, since: began, result)
+            guard let visit else { return }
+            state.withLock { $0.running.removeValue(forKey: visit) }?.limit?.cancel()
+            await end(visit, nil, nil)
+        }
+
+        /// Called with the exchange's lock.
+        private func greeted(_ comer: Acceptor.Comer, as identity: PeerIdentity) throws(FerryError) {
+            do throws(FerryError) { try comer.greeted(as: identity) } catch {
+                state.withLock { $0.plan.turnAway(at: time.now) }
+                tell.yield()
+                throw error
+            }
+        }
+
+        /// Called with the acceptor's lock: takes a slot for a peer that has come.
+        private func take(for comer: Acceptor.Comer, insteadOf other: Acceptor.Comer?) -> Bool {
+            state.withLock { state in
+                if let other, let visit = state.comers[other.number]?.visit {
+                    state.comers[other.number]?.visit = nil
+                    state.plan.gaveWay(visit)
+                    state.running.removeValue(forKey: visit)?.limit?.cancel()
+                }
+                let link = comer.link
+                let peer = link.peer.certainty > .connection ? state.numbers[link.peer.description] : nil
+                guard let visit = state.plan.came(peer, at: time.now) else { return false }
+                state.comers[comer.number]?.visit = visit
+                state.running[visit] = Running(
+                    cancel: { link.close() }, exchange: state.comers[comer.number]?.exchange)
+                return true
+            }
+        }
+
+        private func exchange(
+            _ visit: HubPlan.Visit, _ link: any Link, with name: String, since began: Timestamp
+        ) async -> FerryError? {
+            let result: Result<RecordStore.Summary, FerryError>
+            do throws(FerryError) {
+                let exchange = Exchange(
+                    store, try channel(link), name, idleTimeout: configuration.idle)
+                state.withLock { $0.running[visit]?.exchange = exchange }
+                result = .success(try await exchange.run())
+            } catch {
+                link.close()
+                result = .failure(error)
+            }
+            told(name, link.peer, hasCome: false, since: began, result)
             return switch result {
             case .success: nil
             case .failure(let error): error
@@ -241,24 +285,25 @@
         }
 
         private func listen(_ first: LinkListener) async {
+            var configuration = AcceptingPlan.Configuration(places: configuration.slots)
+            configuration.greeting = min(store.configuration.greeting, store.configuration.patience)
+            let acceptor = Acceptor(
+                configuration, time: time,
+                places: Acceptor.Places(
+                    count: { [weak self] in self?.state.withLock { $0.plan.placesForComers } ?? 0 },
+                    take: { [weak self] in self?.take(for: $0, insteadOf: $1) ?? false }))
+            await withDiscardingTaskGroup { group in await listen(first, acceptor, &group) }
+        }
+
+        private func listen(_ first: LinkListener, _ acceptor: Acceptor, _ group: inout DiscardingTaskGroup) async {
             var listener: LinkListener? = first
             var wait = configuration.firstBackoff
             while !Task.isCancelled {
                 if let listener {
                     listener.onInterruption { [weak self] in self?.interrupted(by: $0) }
                     for await link in listener.links {
-                        let visit = state.withLock { state in
-                            let peer = link.peer.certainty > .connection ? state.numbers[link.peer.description] : nil
-                            let visit = state.plan.came(peer, at: time.now)
-                            if let visit { state.comers.append((visit, link)) }
-                            return visit
-                        }
-                        if visit == nil {
-                            callOffSilent()
-                            turnAway(link)
-                        }
+                        acceptor.serve(link, &group) { await self.receive($0) }
                         wait = configuration.firstBackoff
-                        tell.yield()
                     }
                 }
                 guard !Task.isCancelled else { break }
@@ -274,42 +319,7 @@
                 }
             }
             listener?.close()
-            let comers = state.withLock { state in
-                defer { state.comers = [] }
-                return state.comers
-            }
-            for comer in comers { comer.link.close() }
         }
-
-        /// Takes the slot of the peer that came first of those that have not said who they are: the next that comes finds it.
-        private func callOffSilent() {
-            let oldest = state.withLock { state in
-                state.running.filter { $0.value.hasCome && !$0.value.isCalledOff && $0.value.exchange?.peerName == nil }
-                    .keys.min { $0.number < $1.number }
-            }
-            if let oldest { callOff(oldest, because: "It has not said who it is, and another peer needs the slot.") }
-        }
-
-        /// Tells a peer that there is no slot for it, so that it says so to its user and tries again later; or only closes the
-        /// link, where as many are being told already as may be.
-        private func turnAway(_ link: any Link) {
-            let isTold = state.withLock { state in
-                guard state.turnedAway < Self.mostTurnedAway else { return false }
-                state.turnedAway += 1
-                return true
-            }
-            guard isTold else { return link.close() }
-            Task {
-                do throws(FerryError) {
-                    let reason = "All \(configuration.slots) slots are taken. Try again later."
-                    await store.refuse(try channel(link), because: reason)
-                } catch { link.close() }
-                state.withLock { $0.turnedAway -= 1 }
-            }
-        }
-
-        /// How many peers are told at once that there is no slot, over links beside those of the slots.
-        static var mostTurnedAway: Int { 16 }
 
         // MARK: What is in the way
 

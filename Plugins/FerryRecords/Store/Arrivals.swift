@@ -11,6 +11,7 @@
         func position(
             of name: String, from peer: Int64, acknowledged: Position?, _ database: Database, _ book: inout Book
         ) throws -> (stream: Int64, position: Position?) {
+            guard book.peers[peer] != nil else { throw Self.forgotten }
             let number = try book.makeInbound(name, of: peer, database)
             let position = book.inbound[number]?.position
             if let acknowledged, try committed(acknowledged.epoch, of: number, database) < acknowledged.sequence {
@@ -46,10 +47,8 @@
         func store(
             _ items: [RecordsMessage.Item], _ epoch: Epoch, in number: Int64, _ database: Database, _ book: inout Book
         ) throws -> Int {
-            guard var stream = book.inbound[number] else {
-                throw FerryError(.closed, "The store does not know the stream any more: exchange with the peer again.")
-            }
             guard let last = items.last?.sequence else { return 0 }
+            guard var stream = book.inbound[number] else { throw Self.forgotten }
             let isSame = stream.position?.epoch == epoch
             let before = isSame ? stream.position?.sequence ?? 0 : try committed(epoch, of: number, database)
             guard last > before else { return 0 }
@@ -91,6 +90,11 @@
                 position.checksum(of: number).column,
             ])
             return kept
+        }
+
+        /// Nothing is acknowledged that is not stored.
+        private static var forgotten: FerryError {
+            FerryError(.closed, "The peer was forgotten here during the exchange. Exchange again.")
         }
 
         /// Makes room for one more epoch of a stream: a sender that draws a new one for each record fills no disk.
@@ -150,7 +154,8 @@
             try database.execute(sql: "DELETE FROM ferry_notice WHERE id <= (SELECT max(id) FROM ferry_notice) - 1000")
         }
 
-        /// Lets a peer come with another store, or known less surely than before: a device that was replaced or reset.
+        /// Lets a peer come with another store or key, or known less surely than before: a device that was replaced or reset. A peer
+        /// that has left nothing here, and for which nothing waits, is forgotten altogether, and another has its place.
         ///
         /// - Throws: `recordNotFound` when there is no such peer; `closed`, `diskFull`, `storeFailed`.
         public func forgetIdentity(of peer: String) async throws(FerryError) {
@@ -162,6 +167,8 @@
                 entry.certainty = nil
                 entry.epoch = nil
                 entry.largestRecord = nil
+                entry.key = nil
+                guard !book.hasLeftNothing(id) else { return try book.removePeer(id, database) }
                 try book.setPeer(entry, database)
                 book.forgetAcknowledged(of: id)
             }

@@ -33,6 +33,9 @@
             checksum.add(certainty.map(Int64.init))
             checksum.add(epoch)
             checksum.add(largestRecord.map(Int64.init))
+            // Rows of before schema 4 have neither, and their checksum stays what it was.
+            if let key { checksum.add(key) }
+            if let met { checksum.add(met) }
             return checksum
         }
     }

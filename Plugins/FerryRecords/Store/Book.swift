@@ -14,6 +14,10 @@
             var epoch: Epoch?
             /// The largest record that it takes.
             var largestRecord: Int?
+            /// The fingerprint of the key that it has proven; nil before it has proven one.
+            var key: String?
+            /// When it was met last, in milliseconds since 1970; nil when that was before schema 4.
+            var met: Int64?
         }
 
         struct Outbound: Sendable {
@@ -55,6 +59,9 @@
         private(set) var outbound: [Int64: Outbound] = [:]
         private(set) var inbound: [Int64: Inbound] = [:]
         private(set) var peerNames: [String: Int64] = [:]
+        /// The last ids given. What was forgotten leaves its id to nobody while an exchange may still have it.
+        private var lastPeer: Int64 = 0
+        private var lastInbound: Int64 = 0
         private var outboundNames: [StreamName: Int64] = [:]
         private var inboundNames: [StreamName: Int64] = [:]
         private var changedOutbound: Set<Int64> = []
@@ -89,6 +96,7 @@
             let before = self
             self = try Book(database, before.epoch)
             isShortOfRoom = before.isShortOfRoom
+            (lastPeer, lastInbound) = (max(lastPeer, before.lastPeer), max(lastInbound, before.lastInbound))
             // A sequence that was given once is not given again, though its record was not stored.
             for (id, old) in before.outbound {
                 guard var stream = outbound[id] else { continue }
@@ -122,7 +130,9 @@
 
         private mutating func readPeers(_ database: Database) throws {
             try database.cachedStatement(
-                sql: "SELECT id, name, high, low, certainty, generation, nonce, largest, checksum FROM ferry_peer"
+                sql: """
+                    SELECT id, name, high, low, certainty, generation, nonce, largest, key, met, checksum FROM ferry_peer
+                    """
             ).forEachRow(of: "ferry_peer", database) { row in
                 guard peers.count < Self.maximumPeers else {
                     throw row.damage(0, "one more than the \(Self.maximumPeers) peers that there may be")
@@ -132,11 +142,14 @@
                 peer.certainty = try row.numberOrNull(4, 0...255).map(Int.init)
                 peer.epoch = try row.epochOrNull(5)
                 peer.largestRecord = try row.numberOrNull(7).map(Int.init)
-                try row.check(8, peer.checksum)
+                peer.key = try row.textOrNull(8, longest: Self.longestPeerName)
+                peer.met = try row.numberOrNull(9, Int64.min...Int64.max)
+                try row.check(10, peer.checksum)
                 guard peerNames.updateValue(peer.id, forKey: peer.name) == nil else {
                     throw row.damage(1, "the name of another peer too")
                 }
                 peers[peer.id] = peer
+                lastPeer = max(lastPeer, peer.id)
                 return true
             }
         }
@@ -217,6 +230,7 @@
 
         private mutating func add(_ stream: Inbound) {
             inbound[stream.id] = stream
+            lastInbound = max(lastInbound, stream.id)
             inboundNames[StreamName(peer: stream.peer, name: stream.name)] = stream.id
             inboundOfPeer[stream.peer, default: []].append(stream.id)
         }
@@ -226,13 +240,17 @@
         /// - Throws: `outboxFull` when there are too many peers; SQLite's errors.
         mutating func peer(named name: String, _ database: Database) throws -> Int64 {
             if let id = peerNames[name] { return id }
+            if peers.count >= Self.maximumPeers, let idle = idlePeer { try removePeer(idle, database) }
             guard peers.count < Self.maximumPeers else {
                 throw FerryError(
                     .outboxFull,
-                    "The store knows \(peers.count) peers, as many as it may. Use another store for peer \(name).")
+                    "The store knows \(peers.count) peers, as many as it may. Remove one (`ferry outbox forget`), or use another "
+                        + "store for peer \(name).")
             }
-            try database.cachedStatement(sql: "INSERT INTO ferry_peer (name) VALUES (?)").execute(arguments: [name])
-            let id = database.lastInsertedRowID
+            let id = lastPeer + 1
+            try database.cachedStatement(sql: "INSERT INTO ferry_peer (id, name) VALUES (?, ?)").execute(
+                arguments: [id, name])
+            lastPeer = id
             peerNames[name] = id
             try setPeer(Peer(id: id, name: name), database)
             hasNewNames = true
@@ -244,13 +262,39 @@
             try database.cachedStatement(
                 sql: """
                     UPDATE ferry_peer SET high = ?, low = ?, certainty = ?, generation = ?, nonce = ?, largest = ?,
-                    checksum = ? WHERE id = ?
+                    key = ?, met = ?, checksum = ? WHERE id = ?
                     """
             ).execute(arguments: [
                 peer.store.map { Int64(bitPattern: $0.high) }, peer.store.map { Int64(bitPattern: $0.low) },
                 peer.certainty, peer.epoch.map { Int64($0.generation) },
-                peer.epoch.map { Int64(bitPattern: $0.nonce) }, peer.largestRecord, peer.checksum.column, peer.id,
+                peer.epoch.map { Int64(bitPattern: $0.nonce) }, peer.largestRecord, peer.key, peer.met,
+                peer.checksum.column, peer.id,
             ])
+        }
+
+        /// Whether a peer has left nothing here, and nothing waits for it: forgetting it doubles and loses nothing.
+        func hasLeftNothing(_ id: Int64) -> Bool {
+            (inboundOfPeer[id] ?? []).allSatisfy { inbound[$0]?.position == nil && inbound[$0]?.count == 0 }
+                && (outboundOfPeer[id] ?? []).isEmpty
+        }
+
+        /// The peer that was met longest ago, of those that have left nothing.
+        private var idlePeer: Int64? {
+            peers.values.filter { hasLeftNothing($0.id) }.min { ($0.met ?? .min, $0.id) < ($1.met ?? .min, $1.id) }?.id
+        }
+
+        /// Takes a peer's place back. It must have left nothing.
+        ///
+        /// - Throws: SQLite's errors.
+        mutating func removePeer(_ id: Int64, _ database: Database) throws {
+            try database.execute(sql: "DELETE FROM ferry_inbound WHERE peer = ?", arguments: [id])
+            try database.execute(sql: "DELETE FROM ferry_peer WHERE id = ?", arguments: [id])
+            for stream in inboundOfPeer.removeValue(forKey: id) ?? [] {
+                guard let gone = inbound.removeValue(forKey: stream) else { continue }
+                inboundNames[StreamName(peer: id, name: gone.name)] = nil
+                changedInbound.remove(stream)
+            }
+            if let peer = peers.removeValue(forKey: id) { peerNames[peer.name] = nil }
         }
 
         func outboundStream(_ name: String, of peer: Int64) -> Int64? {
@@ -276,10 +320,10 @@
         mutating func makeInbound(_ name: String, of peer: Int64, _ database: Database) throws -> Int64 {
             if let id = inboundNames[StreamName(peer: peer, name: name)] { return id }
             try checkRoom(inboundOfPeer[peer], of: peer)
+            let id = lastInbound + 1
             try database.execute(
-                sql: "INSERT INTO ferry_inbound (peer, name, number, count, bytes) VALUES (?, ?, 0, 0, 0)",
-                arguments: [peer, name])
-            let id = database.lastInsertedRowID
+                sql: "INSERT INTO ferry_inbound (id, peer, name, number, count, bytes) VALUES (?, ?, ?, 0, 0, 0)",
+                arguments: [id, peer, name])
             add(Inbound(id: id, peer: peer, name: name))
             // Its checksum comes with the transaction's end.
             changedInbound.insert(id)

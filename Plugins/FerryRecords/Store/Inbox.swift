@@ -12,6 +12,8 @@
         public let id: RecordID
         /// Who sent it: the name by which exchanges with the peer are opened.
         public let peer: String
+        /// The fingerprint of the key that the peer has proven; nil when it has proven none.
+        public let key: String?
         /// The record.
         public let bytes: [UInt8]
         /// Where it comes from, when the peer carries it for somebody else, as a gateway does; nil for the peer's own.
@@ -155,6 +157,7 @@
         struct Entry: Sendable {
             let id: RecordID
             let peer: String
+            let key: String?
             let peerNumber: Int64
             let bytes: [UInt8]
             let origin: ArrivedRecord.Origin?
@@ -360,8 +363,9 @@
                 }
                 records.append(
                     Entry(
-                        id: id, peer: peer.name, peerNumber: peer.id, bytes: relayed?.1.bytes ?? record, origin: origin,
-                        storedBytes: record.count, number: place, stream: number))
+                        id: id, peer: peer.name, key: peer.key, peerNumber: peer.id,
+                        bytes: relayed?.1.bytes ?? record, origin: origin, storedBytes: record.count, number: place,
+                        stream: number))
                 return bytes < pageBytes
             }
             return Page(records: records, isLast: records.count < page && bytes < pageBytes)
@@ -371,8 +375,9 @@
     extension ArrivedRecord {
         fileprivate init(_ entry: InboxDesk.Entry, _ store: RecordStore) {
             self.init(
-                id: entry.id, peer: entry.peer, bytes: entry.bytes, origin: entry.origin, stream: entry.stream,
-                storedBytes: entry.storedBytes, number: entry.number, peerNumber: entry.peerNumber, store: store)
+                id: entry.id, peer: entry.peer, key: entry.key, bytes: entry.bytes, origin: entry.origin,
+                stream: entry.stream, storedBytes: entry.storedBytes, number: entry.number,
+                peerNumber: entry.peerNumber, store: store)
         }
     }
 #endif

@@ -12,6 +12,8 @@
             public let epoch: Epoch?
             /// How surely it was known at best; `nil` as ``store``.
             public let certainty: PeerIdentity.Certainty?
+            /// The fingerprint of the key that it has proven; `nil` when it has proven none.
+            public let key: String?
             /// The number of records that wait for it.
             public let waiting: Int
             /// The number of its records that the app has not done.
@@ -27,6 +29,7 @@
                     KnownPeer(
                         name: peer.name, store: peer.store, epoch: peer.epoch,
                         certainty: peer.store == nil ? nil : PeerIdentity.Certainty(rawValue: peer.certainty ?? 0),
+                        key: peer.key,
                         waiting: (book.outboundOfPeer[peer.id] ?? []).reduce(0) {
                             $0 + (book.outbound[$1]?.count ?? 0)
                         },

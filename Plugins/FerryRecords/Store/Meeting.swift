@@ -7,7 +7,8 @@
     extension RecordStore {
         /// What has come of meeting a peer.
         struct Meeting: Sendable {
-            let peer: Int64
+            /// The store's number of the peer; nil for a stranger that has brought nothing, of which nothing is kept.
+            let peer: Int64?
             let name: String
             /// The epoch in which the peer's store was met before.
             let seen: Epoch?
@@ -23,13 +24,16 @@
             let acknowledged: Position?
         }
 
-        /// Whether the peer is who it should be; notes its epoch.
+        /// Whether the peer is who it should be; notes its epoch, unless it is a stranger.
         ///
         /// - Throws: `strangePeer`.
         func meet(
-            _ hello: RecordsMessage.Hello, _ identity: PeerIdentity, named given: String?, _ database: Database,
-            _ book: inout Book
+            _ hello: RecordsMessage.Hello, _ identity: PeerIdentity, named given: String?,
+            trust: Trust = .trusted, _ database: Database, _ book: inout Book
         ) throws -> Meeting {
+            if case .refused(let reason) = trust {
+                throw FerryError(.strangePeer, "Peer \(identity) is not taken here: \(reason)")
+            }
             guard hello.store != id else {
                 throw FerryError(
                     .strangePeer,
@@ -40,6 +44,7 @@
             if let name { try NameRule.checkPeer(name) }
             let owner = book.peers.values.first { $0.store == hello.store }
             let wanted = name ?? owner?.name ?? "store:\(hello.store)"
+            if let owner { try owner.checkKey(identity) }
             if let owner, owner.name != wanted {
                 throw FerryError(
                     .strangePeer,
@@ -47,10 +52,12 @@
                         + "forgetIdentity(of:) for \(owner.name) (`ferry outbox forget`) if the device has another name now."
                 )
             }
-            guard configuration.acceptsStrangers || given != nil || book.peerNames[wanted] != nil else {
+            let isStranger = trust == .stranger && given == nil && book.peerNames[wanted] == nil
+            guard configuration.acceptsStrangers || !isStranger else {
                 throw FerryError(
                     .strangePeer, "\(wanted) is not known here, and this store accepts no strangers. Name the peer.")
             }
+            guard !isStranger else { return Meeting(peer: nil, name: wanted, seen: nil, offers: [], stored: 0) }
             if let id = book.peerNames[wanted], let peer = book.peers[id] { try check(peer, hello, identity) }
             let number = try book.peer(named: wanted, database)
             guard var peer = book.peers[number] else { throw DatabaseError(resultCode: .SQLITE_INTERNAL) }
@@ -65,6 +72,8 @@
             }
             peer.store = hello.store
             peer.certainty = max(peer.certainty ?? 0, identity.certainty.rawValue)
+            if identity.certainty == .key { peer.key = identity.name }
+            peer.met = milliseconds
             peer.epoch = hello.epoch
             peer.largestRecord = hello.largestRecord
             try book.setPeer(peer, database)
@@ -80,6 +89,7 @@
         private func check(
             _ peer: Book.Peer, _ hello: RecordsMessage.Hello, _ identity: PeerIdentity
         ) throws(FerryError) {
+            try peer.checkKey(identity)
             guard let store = peer.store else { return }
             guard store == hello.store else {
                 throw FerryError(
@@ -258,6 +268,20 @@
             return Damage(
                 table: "ferry_outbound", row: "id \(number)", column: "count",
                 what: "\(stream.count), and no record is there")
+        }
+    }
+
+    extension Book.Peer {
+        /// What a peer says that has proven a key is bound to that key.
+        ///
+        /// - Throws: `strangePeer` for another key, and for none.
+        fileprivate func checkKey(_ identity: PeerIdentity) throws(FerryError) {
+            guard let key, identity.certainty != .key || identity.name != key else { return }
+            let claim = identity.certainty == .key ? "has proven the key \(identity.name)" : "has proven no key"
+            throw FerryError(
+                .strangePeer,
+                "The peer says that it is \(name), whose key is \(key), and \(claim). If the device has a new key, call "
+                    + "forgetIdentity(of:) (`ferry outbox forget`).")
         }
     }
 

@@ -52,6 +52,10 @@
             ALTER TABLE ferry_waiting ADD COLUMN checksum INTEGER;
             ALTER TABLE ferry_arrived ADD COLUMN checksum INTEGER;
             """,
+            """
+            ALTER TABLE ferry_peer ADD COLUMN key TEXT;
+            ALTER TABLE ferry_peer ADD COLUMN met INTEGER;
+            """,
         ]
 
         /// Makes a new file a store, or brings an older one up to date; in one transaction, so that a file is never between two

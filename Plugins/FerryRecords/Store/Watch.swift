@@ -46,6 +46,9 @@
             }
         }
 
+        /// Those with peers that the store knows.
+        var exchanges: [Exchange] { state.withLock { $0.exchanges.values.compactMap(\.exchange) } }
+
         func exchange(with peer: Int64) -> Exchange? { state.withLock { $0.exchanges[peer]?.exchange } }
 
         /// New records wait in a stream.

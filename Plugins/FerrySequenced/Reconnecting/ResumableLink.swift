@@ -60,10 +60,14 @@ final class ResumableLink: Link {
         role = port.link.role
         state = Mutex(
             State(phase: .idle(port), latestSize: port.link.maximumChunkSize, latestPeer: port.link.peer))
+        source = port.link.source
         self.onEvent = onEvent
     }
 
     // MARK: Link
+
+    /// That of the first connection.
+    let source: LinkSource
 
     /// The surest that was known of the peer so far.
     var peer: PeerIdentity { state.withLock { Self.notePeer(&$0) } }

@@ -22,6 +22,9 @@ public protocol Link: AnyObject, Sendable {
     /// ``Framing/needsRole`` cannot be used over a link that says nil.
     var role: LinkRole? { get }
 
+    /// What a listener counts this link by, so that one machine or user does not take every place. By default the peer.
+    var source: LinkSource { get }
+
     /// The most bytes that ``trySend(_:)`` takes at present. It may change at any time, as ATT_MTU does; it is never
     /// less than 1 and is asked before each chunk.
     var maximumChunkSize: Int { get }

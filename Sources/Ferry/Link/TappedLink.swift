@@ -20,6 +20,9 @@ public final class TappedLink: Link {
     public var role: LinkRole? { link.role }
 
     /// The link's own.
+    public var source: LinkSource { link.source }
+
+    /// The link's own.
     public var maximumChunkSize: Int { link.maximumChunkSize }
 
     /// Activates the link; its events go to the observer first and then to `receiver`.

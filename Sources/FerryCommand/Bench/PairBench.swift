@@ -44,32 +44,58 @@ struct PairBench: Sendable {
         defer { listener.close() }
         listener.onInterruption { note("ferry: \($0?.message ?? "listening again")") }
         if !isJSON { note("ferry: waiting for ferry bench --connect on \(transport)") }
-        for await link in listener.links {
-            let channel = try PairChannel(over: link, framing)
-            do {
-                try say(Line(event: "visit", peer: "\(link.peer)", chunkSize: link.maximumChunkSize)) {
-                    "\(link.peer) is here; chunks of \(link.maximumChunkSize) bytes"
-                }
-                try await withTaskCancellationHandler {
-                    visit: while true {
-                        switch try await channel.next(within: Self.patience) {
-                        case .ping: try await channel.send(.ping)
-                        case .run(let run): try await answer(run, channel)
-                        case .end: break visit
-                        case .data, .result: throw Self.outOfTurn
-                        }
-                    }
-                } onCancel: {
-                    channel.close()
-                }
-            } catch let error as FerryError {
-                try Task.checkCancellation()
-                try say(Line(event: "failed", reason: error.message)) { "The visit has failed: \(error.message)" }
+        let failure = Mutex<(any Error)?>(nil)
+        let acceptor = Acceptor(AcceptingPlan.Configuration(places: 1))
+        await acceptor.serve(listener.links) { comer in
+            do { try await visit(comer) } catch {
+                // What cannot be printed ends it; a visit that fails does not.
+                failure.withLock { $0 = $0 ?? error }
+                listener.close()
+                acceptor.closeAll()
             }
-            channel.close()
         }
         try Task.checkCancellation()
-        throw listener.interruption ?? FerryError(.transportUnavailable, "\(transport) has stopped listening.")
+        throw failure.withLock { $0 } ?? listener.interruption
+            ?? FerryError(.transportUnavailable, "\(transport) has stopped listening.")
+    }
+
+    /// Answers one that has connected. It has the place once it has asked for something.
+    private func visit(_ comer: Acceptor.Comer) async throws {
+        let link = comer.link
+        let channel: PairChannel
+        do throws(FerryError) { channel = try PairChannel(over: link, framing) } catch { return link.close() }
+        defer { channel.close() }
+        comer.onReplaced { _ in channel.close() }
+        var hasGreeted = false
+        do {
+            try await withTaskCancellationHandler {
+                while true {
+                    let message = try await channel.next(within: Self.patience)
+                    if !hasGreeted {
+                        guard message == .ping || message.isRun else { throw Self.outOfTurn }
+                        try comer.greeted(as: link.peer)
+                        hasGreeted = true
+                        try say(Line(event: "visit", peer: "\(link.peer)", chunkSize: link.maximumChunkSize)) {
+                            "\(link.peer) is here; chunks of \(link.maximumChunkSize) bytes"
+                        }
+                    }
+                    switch message {
+                    case .ping: try await channel.send(.ping)
+                    case .run(let run):
+                        comer.proved()
+                        try await answer(run, channel)
+                    case .end: return
+                    case .data, .result: throw Self.outOfTurn
+                    }
+                }
+            } onCancel: {
+                channel.close()
+            }
+        } catch let error as FerryError {
+            // A connection that has said nothing is no visit.
+            guard !Task.isCancelled, hasGreeted else { return }
+            try say(Line(event: "failed", reason: error.message)) { "The visit has failed: \(error.message)" }
+        }
     }
 
     private func answer(_ run: PairMessage.Run, _ channel: PairChannel) async throws {

@@ -39,6 +39,9 @@ enum PairMessage: Equatable, Sendable {
         var goodput: Double { seconds > 0 ? Double(bytes) * 8 / seconds / 1000 : 0 }
     }
 
+    /// Whether it asks for a measurement.
+    var isRun: Bool { if case .run = self { true } else { false } }
+
     private static let maximumBody = 1024
 
     /// - Throws: `malformedMessage`.

@@ -157,27 +157,16 @@
 
             func run() async throws { print(try await text(), terminator: "") }
 
-            func text() async throws -> String {
-                try await store.use { store in
-                    let rows = try await store.peers().map { peer in
-                        [
-                            Outbox.printable(peer.name), peer.store?.description ?? "-",
-                            peer.epoch?.description ?? "-", peer.certainty.map { "\($0)" } ?? "-", "\(peer.waiting)",
-                            "\(peer.undone)",
-                        ]
-                    }
-                    guard !rows.isEmpty else { return "The store knows no peer.\n" }
-                    return Outbox.aligned([["peer", "store", "epoch", "known by", "waiting", "undone"]] + rows)
-                }
-            }
+            func text() async throws -> String { try await Outbox.peersText(store) }
         }
 
         struct Forget: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lets a peer come with another store: a device that was replaced or reset.",
+                abstract: "Lets a peer come with another store or key: a device that was replaced or reset.",
                 discussion: """
-                    A peer's name is bound to the first store that comes under it, and another one is refused. What waits for the \
-                    peer goes to the store that comes next under its name.
+                    A peer's name is bound to its key, and otherwise to the first store that comes under it; another one is refused. What \
+                    waits for the peer goes to the store that comes next under its name. A peer that left nothing, and for which \
+                    nothing waits, gives its place in the store back.
                     """)
 
             @OptionGroup var store: StoreOption
@@ -185,11 +174,31 @@
 
             func run() async throws { print(try await text()) }
 
-            func text() async throws -> String {
-                try await store.use { store in
-                    try await store.forgetIdentity(of: StorePeer.name(peer))
-                    return "\(Outbox.printable(peer)) can come with another store"
+            func text() async throws -> String { try await Outbox.forgetText(store, peer) }
+        }
+
+        /// The peers of a store, as a table.
+        static func peersText(_ option: StoreOption) async throws -> String {
+            try await option.use { store in
+                let rows = try await store.peers().map { peer in
+                    [
+                        printable(peer.name), peer.store?.description ?? "-", peer.epoch?.description ?? "-",
+                        peer.certainty.map { "\($0)" } ?? "-", peer.key.map(printable) ?? "-", "\(peer.waiting)",
+                        "\(peer.undone)",
+                    ]
                 }
+                guard !rows.isEmpty else { return "The store knows no peer.\n" }
+                return aligned([["peer", "store", "epoch", "known by", "key", "waiting", "undone"]] + rows)
+            }
+        }
+
+        /// Forgets a peer's identity; says what became of it.
+        static func forgetText(_ option: StoreOption, _ peer: String) async throws -> String {
+            try await option.use { store in
+                let name = try StorePeer.name(peer)
+                try await store.forgetIdentity(of: name)
+                let isThere = try await store.peers().contains { $0.name == name }
+                return isThere ? "\(printable(peer)) can come with another store" : "\(printable(peer)) is forgotten"
             }
         }
 

@@ -81,64 +81,62 @@ struct Receive: AsyncParsableCommand {
             try options.open("receiver"), listens: !connect, name: "\(options.transport)", onWait: { report.wait($0) }
         ) { report.remark($0) }
         defer { meeting.close() }
-        guard keep else {
-            // A sender whose connection is lost comes again, and goes on.
-            var failure: (any Error)?
-            while true {
-                let link: any Link
-                do { link = try await meeting.next(within: options.patience) } catch { throw failure ?? error }
-                do {
-                    if try await take(link, receiver) { return }
-                    failure = FerryError(.disconnected, "The sender left before it had sent everything.")
-                } catch let silence as Receiver.Silence {
-                    report.remark("\(silence)")
-                    continue
-                } catch let error as FerryError where error.isLoss {
-                    failure = error
-                }
-                try Task.checkCancellation()
-                if destination == "-", let failure { throw failure }
-                report.remark("The connection was lost; waiting for the sender to come again.")
-            }
-        }
-        try await withThrowingTaskGroup(of: Void.self) { group in
-            let places = ReceiverPlaces(64)
-            var end: FerryError?
-            while !Task.isCancelled {
-                let link: any Link
-                do throws(FerryError) { link = try await meeting.next(within: .seconds(31_536_000)) } catch {
-                    end = error
-                    break
-                }
-                guard let place = places.enter({ link.close() }) else {
-                    link.close()
-                    continue
-                }
-                group.addTask {
-                    defer { places.leave(place) }
-                    do { _ = try await take(link, receiver) { places.greeted(place) } } catch is CancellationError {
-                    } catch {
-                        report.remark("A sender's transfer ended: \(explanation(of: error))")
-                    }
-                }
-            }
-            // Those who are there may go on to their end.
-            try await group.waitForAll()
-            try Task.checkCancellation()
-            if let end { throw end }
+        guard let listener = meeting.listener else { return try await receiveConnecting(meeting, receiver, report) }
+        let wait = meeting.announce(within: keep ? nil : options.patience)
+        defer { wait.cancel() }
+        let reception = Reception(
+            keeps: keep, patience: options.patience, canGoOn: destination != "-", remark: { report.remark($0) })
+        try await reception.run(listener) { comer, greeted in
+            let channel = try options.channel(over: comer.link)
+            defer { channel.close() }
+            comer.onReplaced { _ in channel.close() }
+            return try await received(
+                channel, receiver,
+                onGreeting: { identity throws(FerryError) in
+                    try comer.greeted(as: identity)
+                    wait.cancel()
+                    greeted()
+                }, onContent: { comer.proved() })
         }
     }
 
-    private func take(
-        _ link: any Link, _ receiver: Receiver, onGreeting: @escaping @Sendable () -> Void = {}
-    ) async throws -> Bool {
-        let channel = try options.channel(over: link)
-        defer { channel.close() }
-        return try await withTaskCancellationHandler {
-            try await receiver.run(channel, onGreeting: onGreeting)
-        } onCancel: {
-            channel.close()
+    /// From a sender that listens: it is connected to again when the connection is lost.
+    private func receiveConnecting(_ meeting: Meeting, _ receiver: Receiver, _ report: TransferReport) async throws {
+        var failure: (any Error)?
+        while true {
+            let link: any Link
+            do { link = try await meeting.next(within: options.patience) } catch { throw failure ?? error }
+            let channel = try options.channel(over: link)
+            defer { channel.close() }
+            do {
+                guard case .lost(let error) = try await received(channel, receiver) else { return }
+                failure = error
+            } catch let silence as Receiver.Silence {
+                report.remark("\(silence)")
+                continue
+            }
+            try Task.checkCancellation()
+            if destination == "-", let failure { throw failure }
+            report.remark("The connection was lost; waiting for the sender to come again.")
         }
+    }
+
+    private func received(
+        _ channel: TransferChannel, _ receiver: Receiver,
+        onGreeting: @escaping @Sendable (PeerIdentity) throws(FerryError) -> Void = { _ in },
+        onContent: @escaping @Sendable () -> Void = {}
+    ) async throws -> Reception.Outcome {
+        do {
+            let isComplete = try await withTaskCancellationHandler {
+                try await receiver.run(channel, onGreeting: onGreeting, onContent: onContent)
+            } onCancel: {
+                channel.close()
+            }
+            if isComplete { return .complete }
+        } catch let error as FerryError where error.isLoss {
+            return .lost(error)
+        }
+        return .lost(FerryError(.disconnected, "The sender left before it had sent everything."))
     }
 }
 

@@ -24,17 +24,33 @@ struct Receiver: Sendable {
 
     /// Takes what comes over one channel. Returns whether the transfer is complete; false when the sender has gone before.
     ///
-    /// - Parameter onGreeting: called at the first message.
+    /// - Parameters:
+    ///   - onGreeting: called when the sender has greeted. It throws `noPlace` where the sender is to come again later, which is
+    ///     told to it.
+    ///   - onContent: called when the sender has brought something.
     /// - Throws: `Silence`; `FerryError` when the connection is lost or the sender out of order, and what writing threw.
-    func run(_ channel: TransferChannel, onGreeting: () -> Void = {}) async throws -> Bool {
+    func run(
+        _ channel: TransferChannel, onGreeting: (PeerIdentity) throws(FerryError) -> Void = { _ in },
+        onContent: () -> Void = {}
+    ) async throws -> Bool {
         var inbox = TransferInbox()
         var found: Found?
         var hasBegun = false
         while let message = try await next(of: channel, hasBegun) {
-            if !hasBegun { onGreeting() }
             hasBegun = true
-            switch try inbox.receive(message) {
-            case .welcome: try await channel.send(.welcome(version: TransferMessage.version))
+            let action = try inbox.receive(message)
+            switch action {
+            case .write, .finish, .alreadyThere: onContent()
+            default: break
+            }
+            switch action {
+            case .welcome:
+                do throws(FerryError) { try onGreeting(channel.peer) } catch {
+                    try await channel.send(.refused(error.message))
+                    await channel.finish()
+                    throw error
+                }
+                try await channel.send(.welcome(version: TransferMessage.version))
             case .look(let item):
                 found = nil
                 found = try await look(item, &inbox, channel)

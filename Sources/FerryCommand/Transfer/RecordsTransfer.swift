@@ -305,64 +305,48 @@
                 onWait: { [report] in report.wait($0) }
             ) { [report] in report.remark($0) }
             defer { meeting.close() }
-            guard keeps else {
-                var before: (any Error)?
-                while true {
-                    let link: any Link
-                    do { link = try await meeting.next(within: options.patience) } catch { throw before ?? error }
-                    let failure: FerryError
-                    let greeting = Greeting()
-                    do {
-                        let summary = try await take(link) { greeting.hasCome.store(true, ordering: .relaxed) }
-                        guard let reason = summary.ending.reason else { return }
-                        failure = FerryError(
-                            .disconnected, "The sender left before it had sent everything: \(reason)")
-                    } catch let error as FerryError where error.isLoss || error.isStrangers && !greeting.isThere {
-                        failure = error
-                    }
-                    before = failure
-                    try Task.checkCancellation()
-                    report.remark("\(explanation(of: failure)) Waiting for the sender to come again.")
-                }
-            }
-            let places = ReceiverPlaces(64)
-            await withDiscardingTaskGroup { group in
-                while !Task.isCancelled {
-                    guard let link = try? await meeting.next(within: .seconds(31_536_000)) else { break }
-                    guard let place = places.enter({ link.close() }) else {
-                        link.close()
-                        continue
-                    }
-                    group.addTask {
-                        defer { places.leave(place) }
-                        do { _ = try await take(link) { places.greeted(place) } } catch  where !Task.isCancelled {
-                            report.remark("A sender's exchange ended: \(explanation(of: error))")
-                        } catch {}
+            guard let listener = meeting.listener else { return try await receiveConnecting(meeting) }
+            let wait = meeting.announce(within: keeps ? nil : options.patience)
+            defer { wait.cancel() }
+            let reception = Reception(
+                keeps: keeps, patience: options.patience, canGoOn: true, remark: { [report] in report.remark($0) })
+            try await reception.run(listener) { comer, greeted in
+                let channel = try options.recordsChannel(over: comer.link)
+                return try await received {
+                    try await store.exchange(over: channel, for: comer) {
+                        wait.cancel()
+                        greeted()
                     }
                 }
             }
-            try Task.checkCancellation()
         }
 
-        /// Whether a sender has said who it is, and was found to be that.
-        private final class Greeting: Sendable {
-            let hasCome = Atomic(false)
-            var isThere: Bool { hasCome.load(ordering: .relaxed) }
+        /// From a sender that listens: it is connected to again when it is lost.
+        private func receiveConnecting(_ meeting: Meeting) async throws {
+            var before: (any Error)?
+            while true {
+                let link: any Link
+                do { link = try await meeting.next(within: options.patience) } catch { throw before ?? error }
+                let outcome = try await received {
+                    try await store.exchange(over: try options.recordsChannel(over: link))
+                }
+                guard case .lost(let failure) = outcome else { return }
+                before = failure
+                try Task.checkCancellation()
+                report.remark("\(failure.message) Waiting for the sender to come again.")
+            }
         }
 
-        /// - Parameter onGreeting: called when the sender has said who it is.
-        private func take(
-            _ link: any Link, onGreeting: @escaping @Sendable () -> Void = {}
-        ) async throws -> RecordStore.Summary {
-            try await store.exchange(over: try options.recordsChannel(over: link), onGreeting: onGreeting)
-        }
-    }
-
-    extension FerryError {
-        /// Whether it is about what a peer has sent. From one that has not said who it is, it ends that connection only.
-        fileprivate var isStrangers: Bool {
-            [.misbehavingPeer, .malformedStream, .messageTooLarge, .incompatiblePeer, .strangePeer].contains(code)
-                || isOfHandshake
+        private func received(
+            _ exchange: () async throws -> RecordStore.Summary
+        ) async throws -> Reception.Outcome {
+            do {
+                let summary = try await exchange()
+                guard let reason = summary.ending.reason else { return .complete }
+                return .lost(FerryError(.disconnected, "The sender left before it had sent everything: \(reason)"))
+            } catch let error as FerryError where error.isLoss {
+                return .lost(error)
+            }
         }
     }
 

@@ -93,9 +93,17 @@ struct Send: AsyncParsableCommand {
         ) { report.remark($0) }
         defer { meeting.close() }
         var position = Sender.Position()
-        var fruitless = 0
+        var retries = RetryTimes(limit: options.patience)
+        let time = SystemTime()
         while true {
-            let channel = try options.channel(over: try await meeting.next(within: options.patience))
+            let link: any Link
+            do throws(FerryError) {
+                link = try await meeting.next(within: max(.milliseconds(100), retries.left(at: time.now)))
+            } catch {
+                // What went wrong when the other side was there says more than that it is there no longer.
+                throw retries.reason.map { FerryError(error.code, givenUp($0)) } ?? error
+            }
+            let channel = try options.channel(over: link)
             do {
                 try await withTaskCancellationHandler {
                     try await sender.run(channel, &position)
@@ -108,11 +116,20 @@ struct Send: AsyncParsableCommand {
                 try Task.checkCancellation()
                 // Every item was answered; what was left to say changes nothing.
                 if position.next == sources.count { return }
-                fruitless = position.hasMoved ? 0 : fruitless + 1
-                guard error.isLoss, !position.hasReadStream, fruitless < 5 else { throw error }
-                report.remark("The connection was lost. Trying again.")
+                guard error.isLoss || error.code == .noPlace, !position.hasReadStream else { throw error }
+                if position.hasMoved { retries.moved() }
+                let reason = error.code == .noPlace ? error.message : "The connection was lost: \(error.message)"
+                guard let pause = retries.failed(reason, at: time.now, chance: .random(in: 0...1)) else {
+                    throw FerryError(error.code, givenUp(reason))
+                }
+                report.remark("\(reason) Trying again.")
+                if !listen { try await time.sleep(for: pause) }
             }
         }
+    }
+
+    private func givenUp(_ reason: String) -> String {
+        "\(reason) Nothing has gone through for \(TransferReport.time(options.timeout)); the same command goes on where it was."
     }
 }
 
@@ -127,7 +144,8 @@ extension FerryError {
 /// The other sides of a transfer, as they come or are gone to.
 struct Meeting {
     private let transport: any Transport
-    private let listener: LinkListener?
+    /// Nil where the other side is connected to.
+    let listener: LinkListener?
     private let name: String
     private let onWait: @Sendable (String) -> Void
 
@@ -152,9 +170,7 @@ struct Meeting {
     /// - Throws: `timedOut`, why nobody could come, or what connecting throws.
     func next(within timeout: Duration) async throws(FerryError) -> any Link {
         let time = SystemTime()
-        let limit = timeout < .seconds(86_400) ? " for up to \(TransferReport.time(timeout / .seconds(1)))" : ""
-        let wait = "Waiting\(limit) \(listener == nil ? "to connect to" : "to be connected to at") \(name)."
-        let notice = time.schedule(at: time.now + .milliseconds(500)) { onWait(wait) }
+        let notice = announce(within: timeout)
         defer { notice.cancel() }
         guard let listener else { return try await transport.connect(timeout: timeout) }
         // The listener ends with the task that waits for it, so it is not the task that is given up.
@@ -164,6 +180,16 @@ struct Meeting {
         // What was in the way all the while explains more than the time that went by.
         if let reason = listener.interruption { throw reason }
         throw FerryError(.timedOut, "Nobody has come within \(TransferReport.time(timeout / .seconds(1))).")
+    }
+
+    /// Says what is waited for, unless it comes within half a second.
+    ///
+    /// - Parameter timeout: how long it is waited for; nil for ever.
+    func announce(within timeout: Duration?) -> ScheduledTimer {
+        let time = SystemTime()
+        let limit = timeout.map { " for up to \(TransferReport.time($0 / .seconds(1)))" } ?? ""
+        let wait = "Waiting\(limit) \(listener == nil ? "to connect to" : "to be connected to at") \(name)."
+        return time.schedule(at: time.now + .milliseconds(500)) { onWait(wait) }
     }
 
     func close() { listener?.close() }

@@ -26,6 +26,9 @@ final class TransferChannel: Sendable {
         try MessageChannel(over: link, codec: BytesCodec(), framing: framing, chunkSize: chunkSize, limits: limits)
     }
 
+    /// Who the other side has proven to be, or who its link says it is.
+    var peer: PeerIdentity { channel.peer }
+
     func send(_ message: TransferMessage) async throws(FerryError) { try await send(encoded: message.encoded) }
 
     /// Sends a message that is encoded already.

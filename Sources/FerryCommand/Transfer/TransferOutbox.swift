@@ -103,6 +103,8 @@ struct TransferOutbox {
             }
             state = .idle
             return .start
+        case (.greeting, .refused(let reason)):
+            throw FerryError(.noPlace, "The receiver takes nothing at present: \(reason)")
         case (.named(let item, hasProved: false), .prove(let count)) where item.kind == .file:
             state = .proving(item)
             return .prove(count: count)

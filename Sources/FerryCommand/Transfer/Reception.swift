@@ -1,0 +1,131 @@
+import Ferry
+import Synchronization
+
+/// The senders that come to `ferry receive`, of files or of records: who greets takes a place, and silent connections hold up nobody.
+struct Reception: Sendable {
+    /// What became of one sender.
+    enum Outcome: Sendable {
+        /// It has sent everything.
+        case complete
+        /// It has left before, and may come again.
+        case lost(FerryError)
+    }
+
+    /// Whether it goes on when a sender has sent everything.
+    let keeps: Bool
+    /// Without `keeps`: how long to wait for a sender, at the beginning and after each loss.
+    let patience: Duration
+    /// Whether a sender that was lost can go on over another connection.
+    let canGoOn: Bool
+    /// Receives what happens to senders, for people.
+    let remark: @Sendable (String) -> Void
+    var time: any TimeSource = SystemTime()
+
+    /// The most senders at once with `keeps`.
+    static let places = 64
+
+    private enum Phase {
+        /// No sender is there. The timer closes the listener.
+        case waiting(ScheduledTimer)
+        case serving
+        case over(Result<Void, any Error>)
+    }
+
+    private struct State {
+        var phase: Phase?
+        var failure: (any Error)?
+        var lastRemark: Timestamp?
+    }
+
+    /// Serves senders until one has sent everything, or with `keeps` until the task is cancelled or listening ends.
+    ///
+    /// - Parameter serve: receives from one. It calls `greeted`, which throws `noPlace` with what the sender is to be told, at the first
+    ///   message of a sender.
+    /// - Throws: `timedOut` when no sender has come; what `serve` throws of a sender that has brought something.
+    func run(
+        _ listener: LinkListener,
+        _ serve: @escaping @Sendable (Acceptor.Comer, _ greeted: @escaping @Sendable () -> Void) async throws -> Outcome
+    ) async throws {
+        let acceptor = Acceptor(AcceptingPlan.Configuration(places: keeps ? Self.places : 1), time: time)
+        let state = Mutex(State())
+        state.withLock { wait(listener, &$0) }
+        await acceptor.serve(listener.links) { comer in
+            do {
+                let outcome = try await serve(comer) { self.greeted(state) }
+                self.ended(comer, outcome, listener, acceptor, state)
+            } catch {
+                self.failed(comer, error, listener, acceptor, state)
+            }
+        }
+        let (phase, failure) = state.withLock { ($0.phase, $0.failure) }
+        if case .waiting(let timer)? = phase { timer.cancel() }
+        if case .over(let result)? = phase { return try result.get() }
+        try Task.checkCancellation()
+        if let failure { throw failure }
+        if let reason = listener.interruption { throw reason }
+        guard !keeps else { return }
+        throw FerryError(.timedOut, "Nobody has come within \(TransferReport.time(patience / .seconds(1))).")
+    }
+
+    private func wait(_ listener: LinkListener, _ state: inout State) {
+        guard !keeps else { return }
+        state.phase = .waiting(time.schedule(at: time.now + patience) { listener.close() })
+    }
+
+    private func greeted(_ state: borrowing Mutex<State>) {
+        state.withLock { state in
+            guard case .waiting(let timer)? = state.phase else { return }
+            timer.cancel()
+            state.phase = .serving
+        }
+    }
+
+    private func end(
+        _ result: Result<Void, any Error>, _ listener: LinkListener, _ acceptor: Acceptor,
+        _ state: borrowing Mutex<State>
+    ) {
+        state.withLock { if case .over? = $0.phase {} else { $0.phase = .over(result) } }
+        listener.close()
+        acceptor.closeAll()
+    }
+
+    private func ended(
+        _ comer: Acceptor.Comer, _ outcome: Outcome, _ listener: LinkListener, _ acceptor: Acceptor,
+        _ state: borrowing Mutex<State>
+    ) {
+        switch outcome {
+        case .complete:
+            if !keeps { end(.success(()), listener, acceptor, state) }
+        case .lost(let error):
+            guard comer.isProven else { return failed(comer, error, listener, acceptor, state) }
+            if keeps { return remark("A sender's transfer ended: \(error.message)") }
+            guard canGoOn else { return end(.failure(error), listener, acceptor, state) }
+            state.withLock { state in
+                state.failure = error
+                if case .serving? = state.phase { wait(listener, &state) }
+            }
+            remark("\(error.message) Waiting for the sender to come again.")
+        }
+    }
+
+    private func failed(
+        _ comer: Acceptor.Comer, _ error: any Error, _ listener: LinkListener, _ acceptor: Acceptor,
+        _ state: borrowing Mutex<State>
+    ) {
+        if error is CancellationError || Task.isCancelled { return }
+        if comer.isProven {
+            if keeps { return remark("A sender's transfer ended: \(explanation(of: error))") }
+            return end(.failure(error), listener, acceptor, state)
+        }
+        // Whatever a stranger does that has brought nothing, the next sender is waited for.
+        let isTold = state.withLock { state in
+            if case .serving? = state.phase, acceptor.counts.placed <= 1 { wait(listener, &state) }
+            if !keeps, (error as? FerryError)?.code != .noPlace { state.failure = error }
+            // Ten thousand of them are no reason for ten thousand lines.
+            guard state.lastRemark.map({ time.now - $0 >= .seconds(10) }) ?? true else { return false }
+            state.lastRemark = time.now
+            return true
+        }
+        if isTold { remark("A connection was closed: \(explanation(of: error))") }
+    }
+}
