@@ -2,10 +2,11 @@
     import CNATS
     public import Ferry
 
-    /// A key-value bucket whose entries expire: what several processes agree by.
+    /// A key-value bucket: what several processes agree by.
     ///
     /// A revision grows with each change in the bucket. Who creates a key has it; who changes it names the revision that it has
-    /// seen last, so that of two that try one fails. What is not changed for as long as ``expiry`` is gone.
+    /// seen last, so that of two that try one fails. What is not changed for as long as ``expiry`` is gone; a bucket without expiry
+    /// keeps it.
     public final class NATSBucket: Sendable {
         /// What a key has.
         public struct Entry: Sendable, Hashable {
@@ -19,15 +20,15 @@
 
         /// The bucket's name.
         public let name: String
-        /// After so long without a change a key is gone.
-        public let expiry: Duration
+        /// After so long without a change a key is gone; nil for never.
+        public let expiry: Duration?
         private let connection: NATSConnection
         private let raw: NATSKeyValue
         /// Whether any of its servers may be asked for a key, which does not wait for other requests; else its leader is.
         private let allowsDirectReading: Bool
 
         private init(
-            _ name: String, _ expiry: Duration, _ connection: NATSConnection, _ opened: (NATSKeyValue, Bool)
+            _ name: String, _ expiry: Duration?, _ connection: NATSConnection, _ opened: (NATSKeyValue, Bool)
         ) {
             (self.name, self.expiry, self.connection) = (name, expiry, connection)
             (raw, allowsDirectReading) = opened
@@ -37,17 +38,17 @@
         ///
         /// - Parameters:
         ///   - name: letters, digits, `-` and `_`.
-        ///   - expiry: after so long without a change a key must be gone; whole milliseconds, 100 ms to a year.
+        ///   - expiry: after so long without a change a key must be gone; whole milliseconds, 100 ms to a year; nil for never.
         ///   - replicas: on how many servers of a cluster a new one is kept.
         ///   - creates: whether to make one where there is none.
         ///   - connection: the server's.
         /// - Throws: `natsWrongShape` for a bucket without expiry, or with another one; `natsNotFound`, `invalidConfiguration`,
         ///   `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public static func open(
-            _ name: String, expiry: Duration, replicas: Int = 1, creates: Bool = true,
+            _ name: String, expiry: Duration?, replicas: Int = 1, creates: Bool = true,
             on connection: NATSConnection
         ) async throws(FerryError) -> NATSBucket {
-            guard expiry >= .milliseconds(100), expiry <= .seconds(31_536_000) else {
+            if let expiry, expiry < .milliseconds(100) || expiry > .seconds(31_536_000) {
                 throw FerryError(.invalidConfiguration, "The expiry \(expiry) is out of range; give 100 ms to a year.")
             }
             let letters = name.utf8.allSatisfy {
@@ -70,7 +71,7 @@
                         kvConfig_Init(&wanted)
                         wanted.Bucket = name
                         wanted.History = 1
-                        wanted.TTL = expiry.nanoseconds
+                        wanted.TTL = expiry?.nanoseconds ?? 0
                         wanted.StorageType = js_FileStorage
                         wanted.Replicas = Int32(clamping: replicas)
                         return js_CreateKeyValue(&store, handle.jetStream, &wanted)
@@ -107,7 +108,14 @@
         }
 
         /// - Parameter found: in nanoseconds.
-        static func check(_ name: String, _ expiry: Duration, found: Int64) throws(FerryError) {
+        static func check(_ name: String, _ expiry: Duration?, found: Int64) throws(FerryError) {
+            guard let expiry else {
+                guard found > 0 else { return }
+                throw FerryError(
+                    .natsWrongShape,
+                    "The keys of bucket \(name) expire after \(found / 1_000_000) ms, and what is in it must stay. Name another one; "
+                        + "a new one is made (nats kv add \(name)).")
+            }
             let seconds = "\(expiry.milliseconds)ms"
             guard found > 0 else {
                 throw FerryError(
@@ -217,6 +225,27 @@
                     "\(key.debugDescription) is no key: use letters, digits, - / _ = and dots between words.")
             }
             return "$KV.\(name).\(key)"
+        }
+
+        /// Tells of each change of a key, as it is published; none is told that comes while the connection is lost.
+        ///
+        /// - Throws: `closed`, `natsFailed`.
+        public func changes() async throws(FerryError) -> AsyncStream<Void> {
+            let messages = try await connection.messages(to: "$KV.\(name).>")
+            let (changes, tell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+            let task = Task {
+                for await _ in messages { tell.yield() }
+                tell.finish()
+            }
+            tell.onTermination = { _ in task.cancel() }
+            return changes
+        }
+
+        /// A number that grows with each change in the bucket.
+        ///
+        /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func lastRevision() async throws(FerryError) -> UInt64 {
+            try await connection.state(of: stream).lastSequence
         }
 
         /// The keys that there are.

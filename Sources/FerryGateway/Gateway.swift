@@ -478,11 +478,15 @@
         /// Those of its stream, made anew where an epoch, a peer's name or a token has changed.
         private func names(of record: ArrivedRecord, _ known: inout [Int64: StreamNames]) -> StreamNames {
             let token = token(record.peer)
-            if let names = known[record.place.stream], names.fit(record.id, peer: record.peer, token: token) {
+            if let names = known[record.place.stream],
+                names.fit(record.id, peer: record.peer, key: record.key, token: token)
+            {
                 return names
             }
             let names = StreamNames(
-                record.id, peer: record.peer, gateway: configuration.name, prefix: configuration.prefix, token: token)
+                record.id, peer: record.peer, key: record.key, gateway: configuration.name,
+                prefix: configuration.prefix,
+                token: token)
             if known.count >= 4_096 { known = [:] }
             known[record.place.stream] = names
             return names

@@ -71,37 +71,45 @@
 
     /// What the names of a stream's records have in common.
     struct StreamNames: Sendable {
-        /// `prefix.sender.stream`; a stream without a name is `%`.
+        /// `prefix.sender.stream`; a stream without a name is `%`. The sender is its store, or `key-` and the fingerprint of the key
+        /// that it has proven: whoever says another's store has another name.
         let subject: String
         private let record: RecordID
         private let peer: String
+        private let key: String?
         let token: FencingToken?
         /// `sender/epoch/stream/`.
         private let idPrefix: String
         private let before: [NATSMessage.Header]
         private let after: [NATSMessage.Header]
 
-        init(_ record: RecordID, peer: String, gateway: String, prefix: String, token: FencingToken?) {
+        init(
+            _ record: RecordID, peer: String, key: String? = nil, gateway: String, prefix: String, token: FencingToken?
+        ) {
             self.record = record
             self.peer = peer
+            self.key = key
             self.token = token
             let stream = RecordNames.word(record.stream)
-            subject = "\(prefix).\(record.sender).\(stream)"
-            idPrefix = "\(record.sender)/\(record.epoch)/\(RecordNames.escaped(record.stream))/"
-            before = [
-                NATSMessage.Header("Ferry-Peer", RecordNames.word(peer)),
-                NATSMessage.Header("Ferry-Stream", stream),
-                NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
-            ]
+            let owner = key.map { "key-" + RecordNames.escaped($0) }
+            subject = "\(prefix).\(owner ?? "\(record.sender)").\(stream)"
+            let sender = owner.map { "\($0)-\(record.sender)" } ?? "\(record.sender)"
+            idPrefix = "\(sender)/\(record.epoch)/\(RecordNames.escaped(record.stream))/"
+            before =
+                [
+                    NATSMessage.Header("Ferry-Peer", RecordNames.word(peer)),
+                    NATSMessage.Header("Ferry-Stream", stream),
+                    NATSMessage.Header("Ferry-Epoch", "\(record.epoch)"),
+                ] + (key.map { [NATSMessage.Header("Ferry-Key", RecordNames.escaped($0))] } ?? [])
             after =
                 [NATSMessage.Header("Ferry-Gateway", RecordNames.escaped(gateway))]
                 + (token.map { [NATSMessage.Header("Ferry-Token", "\($0)")] } ?? [])
         }
 
         /// Whether they are another record's too.
-        func fit(_ other: RecordID, peer: String, token: FencingToken?) -> Bool {
+        func fit(_ other: RecordID, peer: String, key: String? = nil, token: FencingToken?) -> Bool {
             record.sender == other.sender && record.epoch == other.epoch && record.stream == other.stream
-                && self.peer == peer && self.token == token
+                && self.peer == peer && self.key == key && self.token == token
         }
 
         /// `sender/epoch/stream/sequence`: what consumers upsert by.

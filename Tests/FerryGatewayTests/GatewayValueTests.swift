@@ -73,6 +73,25 @@
             #expect(bare.headers(record(4)).count == 5)
         }
 
+        /// One that says the victim's store at another gateway, with a key of its own or none, writes under other names.
+        @Test func namesCarryTheKeyThatWasProven() {
+            let record = RecordID(
+                sender: StoreID(high: 1, low: 2), epoch: Epoch(generation: 3, nonce: 7), stream: "s", sequence: 4)
+            let all = ["victim", "mallory", nil].map { key in
+                StreamNames(record, peer: "p", key: key, gateway: "g", prefix: "x", token: nil)
+            }
+            let sender = "00000000000000010000000000000002"
+            #expect(all.map(\.subject) == ["x.key-victim.s", "x.key-mallory.s", "x.\(sender).s"])
+            #expect(
+                all.map { $0.id(record) } == [
+                    "key-victim-\(sender)/3.0000000000000007/s/4", "key-mallory-\(sender)/3.0000000000000007/s/4",
+                    "\(sender)/3.0000000000000007/s/4",
+                ])
+            #expect(all[0].headers(record).contains { $0.name == "Ferry-Key" && $0.value == "victim" })
+            #expect(!all[2].headers(record).contains { $0.name == "Ferry-Key" })
+            #expect(!all[0].fit(record, peer: "p", key: "mallory", token: nil))
+        }
+
         @Test func oneOfALaneAtATime() {
             var plan = plan()
             for number in 1...3 { for lane: Int64 in [1, 2] { plan.add(item(lane, number)) } }

@@ -18,7 +18,8 @@
                 peers when that is full. Over a network peers prove their keys, and those of 'ferry trust' are let in. Documentation/Gateway.md tells consumers what they get.
 
                 Ends with 0 after Ctrl-C or SIGTERM, 1 when something is in the way, 64 for wrong usage.
-                """)
+                """,
+            subcommands: [Peers.self, Forget.self, Keys.self, Allow.self, Revoke.self])
 
         @Option(help: ArgumentHelp("A JSON file with what the options say, and more.", valueName: "file"))
         var config: String?
@@ -40,6 +41,11 @@
             help: ArgumentHelp(
                 "Carry messages for peers from this stream; made when it is not there.", valueName: "stream"))
         var downlink: String?
+        @Option(
+            help: ArgumentHelp(
+                "Take only peers whose keys are on the list in this bucket, which gateways share (ferry gateway allow).",
+                valueName: "bucket"))
+        var allow: String?
         @Option(help: ArgumentHelp("Serve figures for Prometheus there, such as 127.0.0.1:9469.", valueName: "address"))
         var metrics: String?
         @Option(
@@ -77,6 +83,7 @@
             settings.name = name ?? settings.name
             settings.fleet = fleet ?? settings.fleet
             settings.downlink = downlink ?? settings.downlink
+            settings.allow = allow ?? settings.allow
             settings.metrics = metrics ?? settings.metrics
             settings.logLevel = logLevel ?? settings.logLevel
             if trust.sealed { (settings.sealed, settings.plain) = (true, false) }
@@ -109,6 +116,12 @@
                 } else {
                     say("no stream \(downlink.stream.name) yet; it is made when the gateway begins")
                 }
+            }
+            if let allowed = plan.allowed {
+                let keys = try await NATSConnection.with(allowed.servers) { connection throws(FerryError) in
+                    try await AllowedKeys(allowed).entries(on: connection)
+                }
+                say("the list of keys in bucket \(allowed.bucket) has \(keys.count)")
             }
             guard let leases = plan.leases else { return }
             if try await LeaseKeeper.check(leases) {

@@ -15,6 +15,7 @@
         private let named: [String: NamedTransport]
         let leases: LeaseKeeper.Configuration?
         let downlink: Downlink.Configuration?
+        let allowed: AllowedKeys.Configuration?
         private let slots: Int
         private let rounds: PeerRounds.Configuration
         private let interval: Duration
@@ -29,6 +30,7 @@
             gateway = try settings.gateway()
             leases = try settings.leases()
             downlink = try settings.messages()
+            allowed = try settings.allowed()
             interval = try settings.status()
             named = try (settings.peers ?? [:]).mapValues(parse)
             guard settings.transport != nil || !named.isEmpty else {
@@ -42,6 +44,7 @@
             var store = RecordStore.Configuration()
             store.largestRecord = settings.largestRecord ?? 1_000_000
             store.inboxCapacity = 64 << 20
+            store.acceptsStrangers = settings.takesStrangers
             self.store = store
             slots = settings.slots ?? 32
             rounds = try settings.rounds()
@@ -72,7 +75,24 @@
             }
         }
 
+        /// Publishes and collects, by the list of allowed keys where there is one.
         private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
+            guard let allowed else {
+                // A listener that proves keys has taken only those of its own list.
+                store.decideTrust { $0.certainty == .key ? .trusted : RecordStore.Trust($0) }
+                return try await serve(store, say)
+            }
+            let keys = AllowedKeys(allowed)
+            store.decideTrust { keys.trust($0) }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask { try await keys.run { store.decideTrustAgain() } }
+                group.addTask { try await serve(store, say) }
+                defer { group.cancelAll() }
+                try await group.next()
+            }
+        }
+
+        private func serve(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
             let downlink = try downlink.map { configuration throws(FerryError) in
                 try Downlink(store, configuration, servesAll: leases == nil, observer: log.observer)
             }

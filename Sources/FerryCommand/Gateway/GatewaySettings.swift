@@ -34,6 +34,8 @@
         var capacity: Int?
         var storeBytes: Int?
         var peers: [String: String]?
+        var allow: String?
+        var acceptsStrangers: Bool?
         var metrics: String?
         var logLevel: String?
         var sealed: Bool?
@@ -44,8 +46,8 @@
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
-            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, metrics,
-                logLevel, sealed, plain, identity, trusted
+            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, allow,
+                acceptsStrangers, metrics, logLevel, sealed, plain, identity, trusted
         }
 
         /// Reads a file.
@@ -196,6 +198,20 @@
             configuration.policy = .lasting(.seconds(leaseSeconds))
             return configuration
         }
+
+        /// The keys whose peers are taken; nil where no list is named.
+        func allowed() throws -> AllowedKeys.Configuration? {
+            guard let allow else { return nil }
+            let gateway = try gateway()
+            var configuration = AllowedKeys.Configuration(servers: gateway.servers, bucket: allow)
+            configuration.createsBucket = gateway.createsStream
+            configuration.replicas = gateway.stream.replicas
+            configuration.acceptsStrangers = acceptsStrangers ?? false
+            return configuration
+        }
+
+        /// Whether peers are taken that are neither known nor allowed: false where keys are set up, unless it is said.
+        var takesStrangers: Bool { acceptsStrangers ?? (allow == nil) }
 
         /// How peers of a fleet are visited.
         func rounds() throws -> PeerRounds.Configuration {
