@@ -30,6 +30,49 @@ import Testing
         #expect(output == "sent 0\nreceived 0\nsame\n")
     }
 
+    /// A hundred that say nothing, and one that speaks something else: whoever listens serves the one that comes after them.
+    @Test(
+        "Connections that say nothing keep nobody out",
+        arguments: [
+            ("receive $T out", "send $T f"), ("send $T --listen f", "receive $T --connect out"),
+            ("receive $T --store in > lines", "send $T --store out.store --lines f"),
+            ("send $T --store out.store --listen --lines f", "receive $T --store in --connect > lines"),
+        ])
+    func silent(_ listening: String, _ connecting: String) async throws {
+        let port = 20100 + (listening.hasPrefix("send") ? 1 : 0) + (listening.contains("--store") ? 2 : 0)
+        let output = try await run(
+            """
+            echo hello > f; H=/dev/tcp/\(ProgramShell.host)/\(port)
+            $FERRY \(listening) 2> told & l=$!
+            until (exec 3<> $H) 2> /dev/null; do sleep 0.05; done
+            for i in $(seq 100); do exec {fd}<> $H; done
+            printf 'GET / HTTP/1.1\\r\\n\\r\\n' >&$fd
+            $FERRY \(connecting) 2>> told; echo "connected $?"; wait $l; echo "listened $?"
+            cat out/f lines 2> /dev/null
+            [ $(wc -l < told) -lt 20 ] || cat told
+            """, transport: "tcp:\(ProgramShell.host):\(port)")
+        #expect(output == "connected 0\nlistened 0\nhello\n", "\(output)")
+    }
+
+    /// The receiver has a sender that takes its time: the other waits for its turn, and says what for.
+    @Test("A sender that is refused waits and says why") func refused() async throws {
+        let output = try await run(
+            """
+            mkfifo in; echo hello > f
+            $FERRY receive $T out 2> /dev/null & r=$!
+            $FERRY send $T --name slow - < in & s=$!
+            exec 3> in; echo begin >&3
+            until_size out/.slow.ferry-part 0
+            $FERRY send $T --timeout 0.5 f 2> told 3>&-; echo "refused $?"; grep -o 'The only place is taken' told | sort -u
+            $FERRY send $T --timeout 60 f 2> later 3>&- & o=$!
+            until_there later 'Trying again'
+            exec 3>&-; wait $s; echo "sent $?"; wait $r; echo "received $?"
+            $FERRY receive $T out; wait $o; echo "sent $?"; cat out/f
+            """)
+        #expect(
+            output == "refused 1\nThe only place is taken\nsent 0\nreceived 0\nsent 0\nhello\n", "\(output)")
+    }
+
     @Test("Lines arrive as they are written, one by one") func lines() async throws {
         let output = try await run(
             """

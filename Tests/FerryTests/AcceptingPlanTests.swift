@@ -67,6 +67,19 @@ import Testing
         #expect(plan.placed == 4)
     }
 
+    /// A peer that is being looked up gives way to nobody, and then to others as a stranger.
+    @Test func whoIsLookedUpStays() {
+        var plan = plan(places: 1)
+        let (first, second, third) = (
+            plan.came(from: stranger, at: zero).comer, plan.came(from: honest, at: zero).comer,
+            plan.came(from: honest, at: zero).comer
+        )
+        #expect(plan.greeted(first, from: stranger, isChecked: false, at: zero) == .admitted(instead: nil))
+        #expect(plan.greeted(second, from: honest, at: zero) == .refused(.full(places: 1)))
+        plan.checked(first)
+        #expect(plan.greeted(third, from: honest, at: zero) == .admitted(instead: first))
+    }
+
     @Test func provenPeersFillAllPlaces() {
         var plan = plan(places: 2)
         for number in 0..<2 {

@@ -288,6 +288,7 @@
             case .meet(let hello):
                 store.committer.submit { [self] database, book in
                     let identity = channel.peer
+                    if gate.replaces, let name { try store.release(name, database, &book) }
                     let meeting = try store.meet(
                         hello, identity, named: name, trust: store.trust(identity), database, &book)
                     // What follows in the same transaction needs to know already.
@@ -369,8 +370,9 @@
         private func met(_ result: Result<RecordStore.Meeting, any Error>) {
             switch result {
             case .success(let meeting):
-                gate.met()
+                // First, so that a peer that is known is never a guest.
                 if meeting.peer != nil { tellOf(meeting) }
+                gate.met()
             // Its number went with the transaction: what waits for the disk behind it must not use that.
             case .failure: state.withLock { $0.party = .unknown }
             }

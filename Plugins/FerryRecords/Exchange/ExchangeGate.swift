@@ -44,6 +44,8 @@
         var greets: @Sendable (PeerIdentity) throws(FerryError) -> Void = { _ in }
         /// The peer was found to be who it says, or to be a stranger that is taken.
         var met: @Sendable () -> Void = {}
+        /// Whether the peer may have another store than the last one under its name.
+        var replaces = false
         /// The peer is known to the store, or has brought a record.
         var proves: @Sendable () -> Void = {}
     }

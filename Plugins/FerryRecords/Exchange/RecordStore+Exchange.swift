@@ -76,18 +76,31 @@
             return try await Exchange(self, channel, peer, idleTimeout: idle).run()
         }
 
-        /// The same with a peer that has come to a listener. It takes its place when it has said HELLO, and keeps it once it is
-        /// known to the store or has brought a record.
+        /// The same for programs.
+        ///
+        /// - Parameters:
+        ///   - comer: a peer that has come to a listener. It takes its place when it has said HELLO, and keeps it once it is known
+        ///     to the store or has brought a record.
+        ///   - replaces: whether the peer may have another store than the last one under its name, as each gateway of a fleet has.
+        ///   - onGreeting: called when the peer has said who it is, and was found to be that. It must not block.
         package func exchange(
-            over channel: MessageChannel<[UInt8], [UInt8]>, for comer: Acceptor.Comer,
+            over channel: MessageChannel<[UInt8], [UInt8]>, with peer: String? = nil,
+            endingWhenIdle idle: Duration? = nil, for comer: Acceptor.Comer?, replacing replaces: Bool = false,
             onGreeting: @escaping @Sendable () -> Void = {}
         ) async throws(FerryError) -> Summary {
+            if let peer { try NameRule.checkPeer(peer) }
             var gate = ExchangeGate()
-            gate.greets = { identity throws(FerryError) in try comer.greeted(as: identity) }
-            gate.met = onGreeting
-            gate.proves = { comer.proved() }
-            let exchange = Exchange(self, channel, nil, idleTimeout: nil, gate: gate)
-            comer.onReplaced { [weak exchange] in exchange?.fail($0) }
+            if let comer {
+                gate.greets = { identity throws(FerryError) in try comer.greeted(as: identity, isChecked: false) }
+                gate.proves = { comer.proved() }
+            }
+            gate.met = {
+                comer?.checked()
+                onGreeting()
+            }
+            gate.replaces = replaces
+            let exchange = Exchange(self, channel, peer, idleTimeout: idle, gate: gate)
+            comer?.onReplaced { [weak exchange] in exchange?.fail($0) }
             return try await exchange.run()
         }
 

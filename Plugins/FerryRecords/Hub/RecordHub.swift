@@ -210,6 +210,7 @@
             do throws(FerryError) {
                 var gate = ExchangeGate()
                 gate.greets = { [weak self] identity throws(FerryError) in try self?.greeted(comer, as: identity) }
+                gate.met = { comer.checked() }
                 gate.proves = { comer.proved() }
                 let begun = Exchange(store, try channel(link), nil, idleTimeout: configuration.idle, gate: gate)
                 exchange = begun
@@ -229,7 +230,7 @@
 
         /// Called with the exchange's lock.
         private func greeted(_ comer: Acceptor.Comer, as identity: PeerIdentity) throws(FerryError) {
-            do throws(FerryError) { try comer.greeted(as: identity) } catch {
+            do throws(FerryError) { try comer.greeted(as: identity, isChecked: false) } catch {
                 state.withLock { $0.plan.turnAway(at: time.now) }
                 tell.yield()
                 throw error

@@ -175,6 +175,16 @@
         }
     }
 
+    extension RecordStore {
+        /// Unbinds a peer's name from the store that came under it last, within an exchange that the app allows that.
+        func release(_ peer: String, _ database: Database, _ book: inout Book) throws {
+            guard let id = book.peerNames[peer], var entry = book.peers[id] else { return }
+            (entry.store, entry.certainty, entry.epoch, entry.largestRecord, entry.key) = (nil, nil, nil, nil, nil)
+            try book.setPeer(entry, database)
+            book.forgetAcknowledged(of: id)
+        }
+    }
+
     /// What the rows of records that arrive in one message have in common.
     struct ArrivedRow {
         private let common: RowChecksum

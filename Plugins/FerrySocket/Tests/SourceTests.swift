@@ -24,7 +24,6 @@ import Testing
             near.close()
             far.close()
         }
-        #expect(pairs[0].1.peer != pairs[1].1.peer)
     }
 
     /// A listener that closes connections has something on its way to each; peers that never read hold at most 64 descriptors.

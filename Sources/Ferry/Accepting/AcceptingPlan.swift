@@ -1,10 +1,10 @@
 /// Which of the links that come to a listener have a place: a value without I/O, clock or randomness.
 ///
-///     came -> greeting -> placed (guest -> proven) -> gone
-///                  \-> leaving ------------------/
+///     came -> greeting -> placed (checking -> guest -> proven) -> gone
+///                  \-> leaving ------------------------------/
 ///
 /// A link waits, beside the places, until its peer has greeted; it has ``Configuration/greeting`` for that. A peer that has greeted takes a
-/// place. It is a guest until it has brought something or proven who it is. When links or places run out, the oldest of the
+/// place. Once its server has looked up who it is, it is a guest until it has brought something or proven who it is. When links or places run out, the oldest of the
 /// source that has the most gives way: first links whose peers have not greeted, then guests. A proven peer keeps its place.
 package struct AcceptingPlan: Sendable {
     /// The bounds of a listener.
@@ -67,6 +67,8 @@ package struct AcceptingPlan: Sendable {
 
     private enum Stage {
         case greeting(until: Timestamp)
+        /// Its server looks up who it is, which takes milliseconds: a known peer does not give way to a stranger meanwhile.
+        case checking
         case guest
         case proven
         case leaving(until: Timestamp)
@@ -74,7 +76,7 @@ package struct AcceptingPlan: Sendable {
         var deadline: Timestamp? {
             switch self {
             case .greeting(let until), .leaving(let until): until
-            case .guest, .proven: nil
+            case .checking, .guest, .proven: nil
             }
         }
 
@@ -118,9 +120,10 @@ package struct AcceptingPlan: Sendable {
     ///
     /// - Parameters:
     ///   - source: what it counts as now: a key, where it has proven one.
+    ///   - isChecked: whether its server knows already who it is; otherwise ``checked(_:)`` follows.
     ///   - places: how many places there are at present; nil for the configuration's.
     package mutating func greeted(
-        _ comer: Comer, from source: LinkSource, places: Int? = nil, at now: Timestamp
+        _ comer: Comer, from source: LinkSource, isChecked: Bool = true, places: Int? = nil, at now: Timestamp
     ) -> Admission {
         guard case .greeting? = entries[comer]?.stage else {
             if entries[comer]?.stage.hasPlace == true { return .admitted(instead: nil) }
@@ -143,8 +146,13 @@ package struct AcceptingPlan: Sendable {
             guard instead != nil else { return refuse(comer, .full(places: room), at: now) }
         }
         if let instead { entries[instead]?.stage = .leaving(until: now + configuration.farewell) }
-        entries[comer] = Entry(source: source, stage: .guest)
+        entries[comer] = Entry(source: source, stage: isChecked ? .guest : .checking)
         return .admitted(instead: instead)
+    }
+
+    /// A peer's server has looked up who it is.
+    package mutating func checked(_ comer: Comer) {
+        if case .checking? = entries[comer]?.stage { entries[comer]?.stage = .guest }
     }
 
     private mutating func refuse(_ comer: Comer, _ refusal: Refusal, at now: Timestamp) -> Admission {
@@ -154,7 +162,10 @@ package struct AcceptingPlan: Sendable {
 
     /// A peer has brought something, or is known: it keeps its place.
     package mutating func proved(_ comer: Comer) {
-        if case .guest? = entries[comer]?.stage { entries[comer]?.stage = .proven }
+        switch entries[comer]?.stage {
+        case .checking, .guest: entries[comer]?.stage = .proven
+        case .greeting, .proven, .leaving, nil: break
+        }
     }
 
     /// A link has ended.

@@ -103,10 +103,12 @@ package final class Acceptor: Sendable {
     }
 
     /// Called with a lock of the caller's own: it calls no comer's code.
-    fileprivate func greeted(_ comer: Comer, from source: LinkSource) throws(FerryError) {
+    fileprivate func greeted(_ comer: Comer, from source: LinkSource, isChecked: Bool) throws(FerryError) {
         let (refusal, replaced) = state.withLock { state -> (AcceptingPlan.Refusal?, Comer?) in
             let now = time.now
-            switch state.plan.greeted(comer.id, from: source, places: places?.count(), at: now) {
+            switch state.plan.greeted(
+                comer.id, from: source, isChecked: isChecked, places: places?.count(), at: now)
+            {
             case .refused(let refusal):
                 schedule(&state)
                 return (refusal, nil)
@@ -123,6 +125,8 @@ package final class Acceptor: Sendable {
         if let replaced { Task { replaced.giveWay() } }
         if let refusal { throw FerryError(.noPlace, refusal.message) }
     }
+
+    fileprivate func checked(_ comer: Comer) { state.withLock { $0.plan.checked(comer.id) } }
 
     fileprivate func proved(_ comer: Comer) { state.withLock { $0.plan.proved(comer.id) } }
 
@@ -178,12 +182,16 @@ extension Acceptor {
 
         /// The peer has greeted: it takes a place. Calls no code of other comers, and may be called with a lock held.
         ///
+        /// - Parameter isChecked: whether it is known already who the peer is; otherwise ``checked()`` or ``proved()`` follows.
         /// - Throws: `noPlace` with what the peer is to be told, when there is no place for it.
-        package func greeted(as identity: PeerIdentity) throws(FerryError) {
+        package func greeted(as identity: PeerIdentity, isChecked: Bool = true) throws(FerryError) {
             let source: LinkSource = identity.certainty >= .bond ? LinkSource(identity) : link.source
-            try acceptor.greeted(self, from: source)
+            try acceptor.greeted(self, from: source, isChecked: isChecked)
             state.withLock { $0.standing = max($0.standing, .guest) }
         }
+
+        /// It was looked up who the peer is.
+        package func checked() { acceptor.checked(self) }
 
         /// The peer has brought something, or is known: it keeps its place.
         package func proved() {

@@ -85,7 +85,7 @@ struct Receive: AsyncParsableCommand {
         let wait = meeting.announce(within: keep ? nil : options.patience)
         defer { wait.cancel() }
         let reception = Reception(
-            keeps: keep, patience: options.patience, canGoOn: destination != "-", remark: { report.remark($0) })
+            keeps: keep, patience: options.patience, canGoOn: { destination != "-" }, remark: { report.remark($0) })
         try await reception.run(listener) { comer, greeted in
             let channel = try options.channel(over: comer.link)
             defer { channel.close() }

@@ -1,7 +1,8 @@
 import Ferry
 import Synchronization
 
-/// The senders that come to `ferry receive`, of files or of records: who greets takes a place, and silent connections hold up nobody.
+/// The peers that come to a transfer that listens: senders to `ferry receive`, receivers to `ferry send --listen`. Who greets takes a place,
+/// and silent connections hold up nobody.
 struct Reception: Sendable {
     /// What became of one sender.
     enum Outcome: Sendable {
@@ -15,8 +16,10 @@ struct Reception: Sendable {
     let keeps: Bool
     /// Without `keeps`: how long to wait for a sender, at the beginning and after each loss.
     let patience: Duration
-    /// Whether a sender that was lost can go on over another connection.
-    let canGoOn: Bool
+    /// What comes, for people: a sender or a receiver.
+    var who = "sender"
+    /// Whether one that was lost can go on over another connection.
+    let canGoOn: @Sendable () -> Bool
     /// Receives what happens to senders, for people.
     let remark: @Sendable (String) -> Void
     var time: any TimeSource = SystemTime()
@@ -98,13 +101,13 @@ struct Reception: Sendable {
             if !keeps { end(.success(()), listener, acceptor, state) }
         case .lost(let error):
             guard comer.isProven else { return failed(comer, error, listener, acceptor, state) }
-            if keeps { return remark("A sender's transfer ended: \(error.message)") }
-            guard canGoOn else { return end(.failure(error), listener, acceptor, state) }
+            if keeps { return remark("A \(who)'s transfer ended: \(error.message)") }
+            guard canGoOn() else { return end(.failure(error), listener, acceptor, state) }
             state.withLock { state in
                 state.failure = error
                 if case .serving? = state.phase { wait(listener, &state) }
             }
-            remark("\(error.message) Waiting for the sender to come again.")
+            remark("\(error.message) Waiting for the \(who) to come again.")
         }
     }
 
@@ -114,7 +117,7 @@ struct Reception: Sendable {
     ) {
         if error is CancellationError || Task.isCancelled { return }
         if comer.isProven {
-            if keeps { return remark("A sender's transfer ended: \(explanation(of: error))") }
+            if keeps { return remark("A \(who)'s transfer ended: \(explanation(of: error))") }
             return end(.failure(error), listener, acceptor, state)
         }
         // Whatever a stranger does that has brought nothing, the next sender is waited for.

@@ -109,6 +109,7 @@
                 onWait: { [report] in report.wait($0) }
             ) { [report] in report.remark($0) }
             defer { meeting.close() }
+            if let listener = meeting.listener { return try await send(meeting, listener) }
             var retries = RetryTimes(limit: options.patience)
             while true {
                 let wasOver = isInputOver.value
@@ -125,26 +126,71 @@
                     guard let reason = retries.reason else { throw error }
                     throw try await givenUp(reason)
                 }
-                let outcome = try await exchange(over: link, wasOver)
-                let isWaiting = try await waiting()
-                if outcome.isComplete, isInputOver.value, isWaiting == 0 { return }
-                // Trying again does not make it smaller.
-                if !isFleet, wasOver, isWaiting == wasWaiting, let record = outcome.heldUp.first {
-                    throw Refusal(
-                        "Record \(record.sequence) of stream '\(record.stream.forTerminal)' has \(record.bytes) bytes, and the other "
-                            + "side takes at most \(record.largest). \(Self.count(isWaiting)) in the store.")
+                switch try await attempt(over: link, &retries) {
+                case .done: return
+                case .again(let pause): if let pause { try await time.sleep(for: pause) }
                 }
-                // The other side is there, and takes what comes as it can.
-                let isCollecting = outcome.isComplete && !wasOver
-                if outcome.hasMoved || isWaiting < wasWaiting || isCollecting { retries.moved() }
-                if !wasOver && isInputOver.value { continue }
-                let reason = outcome.reason ?? "The other side takes no more at present."
-                let pause = retries.failed(reason, at: time.now, chance: .random(in: 0...1))
-                guard isFleet || pause != nil else { throw try await givenUp(reason) }
-                report.remark("\(reason) Trying again.")
-                // Who listens is come to again at the other side's pace.
-                if !listens, let pause { try await time.sleep(for: pause) }
             }
+        }
+
+        /// The same to a receiver that connects. Connections that say nothing, and strangers, hold up nobody.
+        private func send(_ meeting: Meeting, _ listener: LinkListener) async throws {
+            let retries = Shared(RetryTimes(limit: options.patience))
+            let wait = meeting.announce(within: options.patience)
+            defer { wait.cancel() }
+            let reception = Reception(
+                keeps: false, patience: options.patience, who: "receiver", canGoOn: { true },
+                remark: { [report] in report.remark($0) })
+            do {
+                try await reception.run(listener) { comer, greeted in
+                    // One has the place at a time.
+                    var mine = retries.value
+                    let next = try await attempt(over: comer.link, &mine, comer) {
+                        wait.cancel()
+                        greeted()
+                    }
+                    if comer.isProven { retries.value = mine }
+                    guard case .again = next else { return .complete }
+                    return .lost(FerryError(.disconnected, mine.reason ?? "The input is over."))
+                }
+            } catch {
+                // All is there; it is only that the other side could not be told that no more comes.
+                if isInputOver.value, retries.value.reason != nil, try await waiting() == 0 { return }
+                throw error
+            }
+        }
+
+        private enum Next {
+            case done
+            /// After a pause, where this side connects.
+            case again(after: Duration?)
+        }
+
+        /// - Throws: what trying again does not help against.
+        private func attempt(
+            over link: any Link, _ retries: inout RetryTimes, _ comer: Acceptor.Comer? = nil,
+            onGreeting: @escaping @Sendable () -> Void = {}
+        ) async throws -> Next {
+            let wasOver = isInputOver.value
+            let wasWaiting = try await waiting()
+            let outcome = try await exchange(over: link, wasOver, comer, onGreeting)
+            let isWaiting = try await waiting()
+            if outcome.isComplete, isInputOver.value, isWaiting == 0 { return .done }
+            // Trying again does not make it smaller.
+            if !isFleet, wasOver, isWaiting == wasWaiting, let record = outcome.heldUp.first {
+                throw Refusal(
+                    "Record \(record.sequence) of stream '\(record.stream.forTerminal)' has \(record.bytes) bytes, and the other "
+                        + "side takes at most \(record.largest). \(Self.count(isWaiting)) in the store.")
+            }
+            // The other side is there, and takes what comes as it can.
+            let isCollecting = outcome.isComplete && !wasOver
+            if outcome.hasMoved || isWaiting < wasWaiting || isCollecting { retries.moved() }
+            if !wasOver && isInputOver.value { return .again(after: nil) }
+            let reason = outcome.reason ?? "The other side takes no more at present."
+            let pause = retries.failed(reason, at: time.now, chance: .random(in: 0...1))
+            guard isFleet || pause != nil else { throw try await givenUp(reason) }
+            if comer == nil { report.remark("\(reason) Trying again.") }
+            return .again(after: pause)
         }
 
         private struct Outcome {
@@ -160,15 +206,18 @@
         /// One exchange over a link.
         ///
         /// - Throws: what trying again does not help against.
-        private func exchange(over link: any Link, _ isInputOver: Bool) async throws -> Outcome {
+        private func exchange(
+            over link: any Link, _ isInputOver: Bool, _ comer: Acceptor.Comer?,
+            _ onGreeting: @escaping @Sendable () -> Void
+        ) async throws -> Outcome {
             let channel = try options.recordsChannel(over: link)
             do {
-                // A peer that was never met has nothing to be forgotten.
-                if isFleet { try? await store.forgetIdentity(of: peer) }
                 let summary =
                     isInputOver
-                    ? try await store.exchange(over: channel, with: peer, endingWhenIdle: .milliseconds(300))
-                    : try await exchangeWhileInputComes(channel)
+                    ? try await store.exchange(
+                        over: channel, with: peer, endingWhenIdle: .milliseconds(300), for: comer, replacing: isFleet,
+                        onGreeting: onGreeting)
+                    : try await exchangeWhileInputComes(channel, comer, onGreeting)
                 return Outcome(
                     isComplete: summary.isComplete, hasMoved: summary.committed + summary.received > 0,
                     reason: summary.ending.reason, heldUp: summary.heldUp)
@@ -188,10 +237,14 @@
 
         /// Until the link is lost, or the input is over and all of it there, which the other side is told.
         private func exchangeWhileInputComes(
-            _ channel: MessageChannel<[UInt8], [UInt8]>
+            _ channel: MessageChannel<[UInt8], [UInt8]>, _ comer: Acceptor.Comer?,
+            _ onGreeting: @escaping @Sendable () -> Void
         ) async throws -> RecordStore.Summary {
             try await withThrowingTaskGroup(of: RecordStore.Summary.self) { group in
-                group.addTask { try await store.exchange(over: channel, with: peer) }
+                group.addTask {
+                    try await store.exchange(
+                        over: channel, with: peer, for: comer, replacing: isFleet, onGreeting: onGreeting)
+                }
                 group.addTask {
                     while !isInputOver.value { try await Task.sleep(for: .milliseconds(20)) }
                     do { try await store.drained(peer, within: .seconds(10)) } catch let error as FerryError
@@ -309,7 +362,7 @@
             let wait = meeting.announce(within: keeps ? nil : options.patience)
             defer { wait.cancel() }
             let reception = Reception(
-                keeps: keeps, patience: options.patience, canGoOn: true, remark: { [report] in report.remark($0) })
+                keeps: keeps, patience: options.patience, canGoOn: { true }, remark: { [report] in report.remark($0) })
             try await reception.run(listener) { comer, greeted in
                 let channel = try options.recordsChannel(over: comer.link)
                 return try await received {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Ferry
 import FerryTransports
 import Foundation
+import Synchronization
 
 /// `ferry send`: files, folders and streams to a `ferry receive`.
 struct Send: AsyncParsableCommand {
@@ -92,6 +93,7 @@ struct Send: AsyncParsableCommand {
             try options.open("sender"), listens: listen, name: "\(options.transport)", onWait: { report.wait($0) }
         ) { report.remark($0) }
         defer { meeting.close() }
+        if let listener = meeting.listener { return try await send(sender, sources.count, meeting, listener, report) }
         var position = Sender.Position()
         var retries = RetryTimes(limit: options.patience)
         let time = SystemTime()
@@ -123,7 +125,44 @@ struct Send: AsyncParsableCommand {
                     throw FerryError(error.code, givenUp(reason))
                 }
                 report.remark("\(reason) Trying again.")
-                if !listen { try await time.sleep(for: pause) }
+                try await time.sleep(for: pause)
+            }
+        }
+    }
+
+    /// The same to a receiver that connects. Connections that say nothing hold up nobody.
+    private func send(
+        _ sender: Sender, _ count: Int, _ meeting: Meeting, _ listener: LinkListener, _ report: TransferReport
+    ) async throws {
+        let position = Mutex(Sender.Position())
+        let wait = meeting.announce(within: options.patience)
+        defer { wait.cancel() }
+        let reception = Reception(
+            keeps: false, patience: options.patience, who: "receiver",
+            canGoOn: { !position.withLock(\.hasReadStream) }, remark: { report.remark($0) })
+        try await reception.run(listener) { comer, greeted in
+            let channel = try options.channel(over: comer.link)
+            defer { channel.close() }
+            comer.onReplaced { _ in channel.close() }
+            return try await withTaskCancellationHandler {
+                var outbox = try await sender.greet(channel)
+                try comer.greeted(as: channel.peer)
+                comer.proved()
+                wait.cancel()
+                greeted()
+                // One has the place at a time.
+                var mine = position.withLock { $0 }
+                defer { position.withLock { $0 = mine } }
+                do { try await sender.run(channel, &outbox, &mine) } catch let error as FerryError {
+                    try Task.checkCancellation()
+                    // Every item was answered; what was left to say changes nothing.
+                    if mine.next == count { return .complete }
+                    guard error.isLoss else { throw error }
+                    return .lost(error)
+                }
+                return .complete
+            } onCancel: {
+                channel.close()
             }
         }
     }

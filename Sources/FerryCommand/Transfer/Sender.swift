@@ -22,13 +22,26 @@ struct Sender: Sendable {
     ///
     /// - Throws: `FerryError` when the connection is lost; the position says how far it came.
     func run(_ channel: TransferChannel, _ position: inout Position) async throws {
-        position.hasMoved = false
+        var outbox = try await greet(channel)
+        try await run(channel, &outbox, &position)
+    }
+
+    /// Greets, and waits for the receiver's greeting.
+    ///
+    /// - Throws: `noPlace` when the receiver takes nothing at present; `FerryError` when the connection is lost, or nobody answers.
+    func greet(_ channel: TransferChannel) async throws -> TransferOutbox {
         var outbox = TransferOutbox()
         try await channel.send(outbox.greet())
         guard let greeting = try await greeting(channel) else {
             throw FerryError(.disconnected, "The receiver closed the connection.")
         }
         _ = try outbox.receive(greeting)
+        return outbox
+    }
+
+    /// Sends what is not sent yet to a receiver that has greeted.
+    func run(_ channel: TransferChannel, _ outbox: inout TransferOutbox, _ position: inout Position) async throws {
+        position.hasMoved = false
         while position.next < sources.count {
             try await send(sources[position.next], channel, &outbox, &position)
             position.next += 1
