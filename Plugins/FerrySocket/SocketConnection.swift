@@ -84,20 +84,17 @@ final class SocketConnection: Sendable {
 
     func close() {
         let closed = FerryError(.closed, "This side closed the link.")
-        let lingers = state.withLock { state in
+        let (lingers, _) = state.withLock { state -> (Bool, (any LinkReceiver)?) in
             switch state.phase {
             case .idle where state.watch == nil && !state.hasSent:
                 // Nobody has heard of it here, and nothing is on its way.
                 state.phase = .ended(closed)
                 descriptor.close()
-                return false
+                return (false, nil)
             case .idle, .open:
                 let watch = watch(&state)
                 state.phase = .lingering
-                if state.failure != nil {
-                    end(&state, closed)
-                    return false
-                }
+                if state.failure != nil { return (false, end(&state, closed)) }
                 if state.rest.isEmpty { descriptor.finishWriting() }
                 // What the peer sends now is read and thrown away, until it ends the connection in its turn.
                 watch.want(.readable)
@@ -105,8 +102,8 @@ final class SocketConnection: Sendable {
                 state.linger = time.schedule(at: time.now + linger) { [weak self] in
                     self?.endLingering()
                 }
-                return true
-            case .lingering, .ended: return false
+                return (true, nil)
+            case .lingering, .ended: return (false, nil)
             }
         }
         if lingers { lingering?.add(self) }
@@ -117,12 +114,14 @@ final class SocketConnection: Sendable {
 
     /// The peer has had its time.
     func endLingering() {
-        state.withLock { end(&$0, FerryError(.closed, "This side closed the link.")) }
+        _ = state.withLock { end(&$0, FerryError(.closed, "This side closed the link.")) }
     }
 
     /// Ends it, once, and tells the receiver.
-    private func end(_ state: inout State, _ reason: FerryError) {
-        if case .ended = state.phase { return }
+    ///
+    /// - Returns: the receiver, to be let go of without the lock: it may own the link, whose end closes this connection.
+    private func end(_ state: inout State, _ reason: FerryError) -> (any LinkReceiver)? {
+        if case .ended = state.phase { return nil }
         let isLingering = if case .lingering = state.phase { true } else { false }
         let reason = isLingering ? FerryError(.closed, "This side closed the link.") : reason
         state.phase = .ended(reason)
@@ -130,8 +129,9 @@ final class SocketConnection: Sendable {
         state.linger = nil
         state.rest = []
         state.watch.take()?.cancel { [descriptor] in descriptor.close() }
-        guard let receiver = state.receiver.take() else { return }
+        guard let receiver = state.receiver.take() else { return nil }
         queue.async { receiver.linkDidClose(reason) }
+        return receiver
     }
 
     // MARK: Writing
@@ -241,7 +241,9 @@ final class SocketConnection: Sendable {
                 case .chunk(let bytes):
                     receiver.linkDidReceive(RawSpan(_unsafeBytes: bytes))
                     continue
-                case .malformed(let reason): return state.withLock { end(&$0, reason) }
+                case .malformed(let reason):
+                    _ = state.withLock { end(&$0, reason) }
+                    return
                 case .nothing: break
                 }
             }
@@ -265,7 +267,7 @@ final class SocketConnection: Sendable {
             if problem == .reset, inbound.notesReset() { return true }
             reason = problem.ended
         }
-        state.withLock { end(&$0, reason) }
+        _ = state.withLock { end(&$0, reason) }
         return false
     }
 }

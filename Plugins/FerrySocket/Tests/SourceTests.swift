@@ -50,4 +50,30 @@ import Testing
         for link in clients { link.close() }
         listener.close()
     }
+
+    /// A receiver that owns its link, as a channel does, and that nobody else keeps: it is let go of while the connection ends.
+    @Test func aReceiverOwnsItsLink() async throws {
+        final class Keeper: LinkReceiver {
+            let link: any Link
+            init(_ link: any Link) { self.link = link }
+            func linkIsReady() {}
+            func linkDidReceive(_ chunk: RawSpan) {}
+            func linkDidClose(_ reason: FerryError) {}
+        }
+        let transport = try SocketTransport(.tcp("127.0.0.1", 0))
+        let listener = try await transport.listen()
+        let client = try SocketTransport(.tcp("127.0.0.1", try #require(transport.port)))
+        var links = listener.links.makeAsyncIterator()
+        var clients: [any Link] = []
+        for _ in 0..<1000 {
+            clients.append(try await client.connect(timeout: .unreached))
+            if clients.count > 100 { clients.removeFirst().close() }
+            let link = try #require(await links.next())
+            link.activate(Keeper(link))
+            #expect(try link.trySend(([7] as [UInt8]).span.bytes))
+            link.close()
+        }
+        for link in clients { link.close() }
+        listener.close()
+    }
 }
