@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Who has a place at a listener, as a value.
-@Suite struct AcceptingPlanTests {
+@Suite(.tags(.core, .hostility)) struct AcceptingPlanTests {
     private let zero = Timestamp.zero
     private let stranger = LinkSource.address("203.0.113.9")
     private let honest = LinkSource.address("192.0.2.1")
@@ -126,7 +126,7 @@ import Testing
 }
 
 /// The same with links, in virtual time.
-@Suite(.timeLimit(.minutes(1))) struct AcceptorTests {
+@Suite(.tags(.core, .hostility), .timeLimit(.minutes(1))) struct AcceptorTests {
     private let time = VirtualTime()
 
     private final class Shared<Value: Sendable>: Sendable {

@@ -12,7 +12,7 @@ import Testing
 #endif
 
 /// What a listener knows of the other ends, and what those that never read cost.
-@Suite(.timeLimit(.minutes(2))) struct SourceTests {
+@Suite(.tags(.channel, .hostility), .timeLimit(.minutes(2))) struct SourceTests {
     /// Ports and the lower half of an IPv6 address are a peer's to choose; none of them is another source.
     @Test(arguments: [
         (Kind.tcp, LinkSource.address("127.0.0.1")), (.tcp6, .address("0000000000000000/64")), (.unix, .user(getuid())),
