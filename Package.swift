@@ -190,7 +190,7 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
-                "FerrySimulator", "FerryTransports", "FerryZlib",
+                "FerrySMP", "FerrySimulator", "FerryTransports", "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
@@ -539,9 +539,15 @@ package.plugin("FerrySocket", in: "Plugins")
 package.plugin("FerryCBOR", in: "Plugins")
 package.plugin("FerryBTP", in: "Plugins")
 package.plugin("FerryMdoc", in: "Plugins")
+package.plugin("FerrySMP", in: "Plugins")
+package.plugin("FerryUART", in: "Plugins")
 package.plugin("FerryHex", in: "Tests/Exercises")
 package.plugin("FerryFlagged", in: "Tests/Exercises")
 package.plugin("FerryNearby", in: "Tests/Exercises")
+
+// The bodies of SMP's messages are CBOR.
+package.targets.first { $0.name == "FerrySMP" }?.dependencies.append("FerryCBOR")
+package.targets.first { $0.name == "FerrySMPTests" }?.dependencies.append("FerrySimulator")
 
 // What is built anew for some tests is built without the others (scripts/sanitize).
 if let tests = Context.environment["FERRY_TESTS"] {

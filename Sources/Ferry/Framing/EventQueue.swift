@@ -1,6 +1,7 @@
 import DequeModule
 
-/// What a session has to tell, oldest first, with at most one pending progress report per message.
+/// What a session has to tell, oldest first, with at most one pending progress report per message. For this package's
+/// framings.
 @usableFromInline
 package struct EventQueue: Sendable {
     /// What ``next()`` has to tell. Most often nothing or a step of progress, and then it is known without a call, and the

@@ -1,7 +1,7 @@
 import DequeModule
 
 /// The messages that wait to be sent, oldest first. The first is kept apart, so that chunks are cut from its bytes in
-/// place.
+/// place. For this package's framings that send one message after the other.
 @usableFromInline
 package struct OutboundQueue: Sendable {
     package struct Message: Sendable {
@@ -17,7 +17,7 @@ package struct OutboundQueue: Sendable {
     /// The messages behind the first, and the places of those that were taken back.
     private(set) var waiting = Deque<Message>()
     /// How many of ``waiting`` are to be sent.
-    private(set) var waitingCount = 0
+    package private(set) var waitingCount = 0
 
     package init() {}
 

@@ -1,0 +1,206 @@
+import Ferry
+
+/// Finds messages in what arrives, and goes on after damage. It throws nothing: what is wrong is told among the messages.
+struct FrameDecoder: Sendable {
+    /// Where in the stream of bytes it is.
+    private enum Place {
+        case between
+        case line
+        /// Within a frame; `isEscaped` after an escape whose second byte has not come.
+        case slip(isEscaped: Bool)
+        /// Within a frame: `missing` bytes of a block have yet to come, and a zero follows it unless the frame ends.
+        case cobs(missing: Int, owesZero: Bool)
+        /// What follows belongs to a frame that was given up.
+        case skipping
+    }
+
+    private let format: UARTFraming.Format
+    private let limit: Int
+    private var place = Place.between
+    private var assembler: MessageAssembler
+    /// Messages, and what was wrong.
+    var events = EventList()
+    /// Frames that have ended, whole or damaged.
+    private(set) var endedFrames = 0
+
+    init(_ format: UARTFraming.Format, limit: Int) {
+        self.format = format
+        self.limit = limit
+        // A carriage return at the end of a line is none of its bytes.
+        let (bound, overflow) = limit.addingReportingOverflow(1)
+        assembler = MessageAssembler(bound: overflow ? limit : bound)
+    }
+
+    /// Bytes of the message in hand.
+    var arrivedBytes: Int { assembler.count }
+
+    /// Whether a message has arrived in part.
+    var isInFrame: Bool {
+        switch place {
+        case .between, .skipping: false
+        case .line, .slip, .cobs: true
+        }
+    }
+
+    /// Gives the message in hand up, and passes over the rest of it.
+    mutating func giveUp(_ error: FerryError) {
+        events.append(.receiveFailed(error))
+        endedFrames += 1
+        _ = assembler.takeUnannounced()
+        place = .skipping
+    }
+
+    mutating func receive(_ chunk: RawSpan) {
+        switch format {
+        case .lines: receiveLines(chunk)
+        case .slip: receiveSLIP(chunk)
+        case .cobs: receiveCOBS(chunk)
+        }
+    }
+
+    /// Passes over what belongs to a frame that was given up; returns where to go on.
+    private mutating func skip(to end: UInt8, in chunk: RawSpan, from offset: Int) -> Int {
+        let found = chunk.first(end, from: offset)
+        guard found < chunk.byteCount else { return found }
+        place = .between
+        return found + 1
+    }
+
+    private mutating func deliver(droppingCarriageReturn: Bool = false) {
+        var message = assembler.takeUnannounced()
+        if droppingCarriageReturn, message.last == Line.carriageReturn { message.removeLast() }
+        place = .between
+        endedFrames += 1
+        if message.count <= limit { return events.append(.received(message)) }
+        events.append(.receiveFailed(tooLarge(afterMessages: endedFrames - 1)))
+    }
+
+    /// Adds bytes to the message in hand; false, and the message is given up, where it becomes too large.
+    private mutating func append(_ bytes: RawSpan, allowing spare: Int = 0) -> Bool {
+        guard bytes.byteCount <= limit - assembler.count + spare else {
+            giveUp(tooLarge(afterMessages: endedFrames))
+            return false
+        }
+        assembler.append(bytes)
+        return true
+    }
+
+    private mutating func append(_ byte: UInt8) -> Bool {
+        guard assembler.count < limit else {
+            giveUp(tooLarge(afterMessages: endedFrames))
+            return false
+        }
+        withUnsafeBytes(of: byte) { assembler.append($0.bytes) }
+        return true
+    }
+
+    private func tooLarge(afterMessages count: Int) -> FerryError {
+        .messageTooLarge(receiving: "has no end within the limit", afterMessages: count, limit: limit)
+    }
+
+    private func malformed(_ what: String) -> FerryError {
+        FerryError(
+            .malformedStream,
+            "Message \(endedFrames + 1) from the peer \(what). Bytes were lost, or the peer speaks another format.")
+    }
+
+    // MARK: Formats
+
+    private mutating func receiveLines(_ chunk: RawSpan) {
+        var offset = 0
+        while offset < chunk.byteCount {
+            if case .skipping = place {
+                offset = skip(to: Line.feed, in: chunk, from: offset)
+                continue
+            }
+            let feed = chunk.first(Line.feed, from: offset)
+            place = .line
+            guard append(chunk.extracting(offset..<feed), allowing: 1) else { continue }
+            offset = feed + 1
+            if feed < chunk.byteCount { deliver(droppingCarriageReturn: true) }
+        }
+    }
+
+    private mutating func receiveSLIP(_ chunk: RawSpan) {
+        var offset = 0
+        while offset < chunk.byteCount {
+            switch place {
+            case .skipping: offset = skip(to: SLIP.end, in: chunk, from: offset)
+            case .slip(isEscaped: true):
+                let byte = chunk.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+                switch byte {
+                case SLIP.escapedEnd, SLIP.escapedEscape:
+                    offset += 1
+                    place = .slip(isEscaped: false)
+                    _ = append(byte == SLIP.escapedEnd ? SLIP.end : SLIP.escape)
+                default:
+                    // The end is left for what skips.
+                    giveUp(
+                        malformed("has 0x\(String(byte, radix: 16)) after a SLIP escape, byte \(arrivedBytes) of it"))
+                }
+            default:
+                let special = chunk.first(SLIP.end, SLIP.escape, from: offset)
+                if special > offset {
+                    place = .slip(isEscaped: false)
+                    guard append(chunk.extracting(offset..<special)) else { continue }
+                }
+                offset = special + 1
+                guard special < chunk.byteCount else { continue }
+                if chunk.unsafeLoad(fromByteOffset: special, as: UInt8.self) == SLIP.escape {
+                    place = .slip(isEscaped: true)
+                } else if isInFrame {
+                    deliver()
+                }
+            }
+        }
+    }
+
+    private mutating func receiveCOBS(_ chunk: RawSpan) {
+        var offset = 0
+        while offset < chunk.byteCount {
+            switch place {
+            case .skipping: offset = skip(to: 0, in: chunk, from: offset)
+            case .cobs(let missing, let owesZero) where missing > 0:
+                let end = min(chunk.byteCount, offset + missing)
+                let zero = chunk.first(0, from: offset, upTo: end)
+                guard zero == end else {
+                    giveUp(malformed("ends \(offset + missing - zero) bytes before its COBS block does"))
+                    offset = zero
+                    continue
+                }
+                guard append(chunk.extracting(offset..<end)) else { continue }
+                place = .cobs(missing: missing - (end - offset), owesZero: owesZero)
+                offset = end
+            default:
+                let code = chunk.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+                offset += 1
+                guard code > 0 else {
+                    if isInFrame { deliver() }
+                    continue
+                }
+                if case .cobs(_, owesZero: true) = place, !append(0 as UInt8) { continue }
+                place = .cobs(missing: Int(code) - 1, owesZero: code < 0xFF)
+            }
+        }
+    }
+}
+
+/// Events, oldest first. Most often one at a time, and then it takes no memory that lasts.
+struct EventList: Sendable {
+    private var events: [FramingEvent] = []
+    private var taken = 0
+
+    mutating func append(_ event: FramingEvent) { events.append(event) }
+
+    mutating func popFirst() -> FramingEvent? {
+        guard taken < events.count else { return nil }
+        defer {
+            taken += 1
+            if taken == events.count {
+                events.removeAll(keepingCapacity: true)
+                taken = 0
+            }
+        }
+        return events[taken]
+    }
+}
