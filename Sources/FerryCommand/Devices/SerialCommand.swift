@@ -86,26 +86,42 @@ struct Serial: AsyncParsableCommand {
         let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: framing, chunkSize: chunk)
         defer { channel.close() }
         let activity = LastActivity()
-        try await withThrowingTaskGroup(of: Bool.self) { group in
-            group.addTask {
-                try await print(channel, activity)
-                return true
+        // In tasks of their own: a read that waits for somebody to type cannot be called off, and nothing waits for it.
+        let (ends, source) = AsyncStream<Result<End, any Error>>.makeStream()
+        let tasks = [
+            Self.run(.device, source) { try await print(channel, activity) },
+            Self.run(.input, source) { try await sendInput(channel) },
+        ]
+        defer { for task in tasks { task.cancel() } }
+        for await end in ends {
+            guard try end.get() == .input else { return }
+            activity.touch()
+            let silence = Self.run(.device, source) {
+                while activity.silence < .seconds(wait) { try await Task.sleep(for: .milliseconds(20)) }
             }
-            group.addTask {
-                try await sendInput(channel)
-                return false
+            defer { silence.cancel() }
+            for await end in ends {
+                _ = try end.get()
+                return
             }
-            while let hasEnded = try await group.next() {
-                if hasEnded { break }
-                // The input is at its end: wait until nothing more comes.
-                group.addTask {
-                    activity.touch()
-                    while activity.silence < .seconds(wait) { try await Task.sleep(for: .milliseconds(20)) }
-                    return true
-                }
+        }
+    }
+
+    /// What has ended: the input, or the device's side.
+    private enum End { case input, device }
+
+    /// Does the work in a task, and tells how it ended.
+    private static func run(
+        _ end: End, _ ends: AsyncStream<Result<End, any Error>>.Continuation,
+        _ work: @escaping @Sendable () async throws -> Void
+    ) -> Task<Void, Never> {
+        Task {
+            do {
+                try await work()
+                ends.yield(.success(end))
+            } catch {
+                ends.yield(.failure(error))
             }
-            channel.close()
-            group.cancelAll()
         }
     }
 
