@@ -394,7 +394,7 @@ let package = Package(
             name: "FerryHCITests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "BluetoothHost", "FerryHCI",
-                "FerryMdoc", "FerryBTP",
+                "FerryMdoc", "FerryBTP", "FerrySMP", "FerryUART",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOEmbedded", package: "swift-nio", condition: .when(traits: ["HCI"])),
             ]),
