@@ -53,6 +53,13 @@ let package = Package(
                 .product(name: "FerryBTP", package: "ferry"),
             ]),
         .executableTarget(
+            name: "FuzzDevices",
+            dependencies: [
+                "FuzzDriver",
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerrySMP", package: "ferry"),
+                .product(name: "FerryUART", package: "ferry"),
+            ]),
+        .executableTarget(
             name: "FuzzHost",
             dependencies: [
                 "FuzzDriver",
