@@ -2,6 +2,32 @@
 
 #include "CFerryChecksum.h"
 
+uint32_t ferry_crc32c_by_nibbles(uint32_t crc, const void *bytes, size_t count) {
+    static const uint32_t sixteen[16] = {
+        0x00000000, 0x105EC76F, 0x20BD8EDE, 0x30E349B1, 0x417B1DBC, 0x5125DAD3, 0x61C69362, 0x7198540D,
+        0x82F63B78, 0x92A8FC17, 0xA24BB5A6, 0xB21572C9, 0xC38D26C4, 0xD3D3E1AB, 0xE330A81A, 0xF36E6F75,
+    };
+    const uint8_t *next = bytes;
+    crc = ~crc;
+    for (; count > 0; count--, next++) {
+        crc ^= *next;
+        crc = sixteen[crc & 15] ^ (crc >> 4);
+        crc = sixteen[crc & 15] ^ (crc >> 4);
+    }
+    return ~crc;
+}
+
+#if !__STDC_HOSTED__
+
+// Firmware: a table of 8 KiB that is filled at run time would be most of a small controller's memory.
+uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) { return ferry_crc32c_by_nibbles(crc, bytes, count); }
+
+uint32_t ferry_crc32c_by_table(uint32_t crc, const void *bytes, size_t count) {
+    return ferry_crc32c_by_nibbles(crc, bytes, count);
+}
+
+#else
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -120,5 +146,7 @@ uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
 uint32_t ferry_crc32c(uint32_t crc, const void *bytes, size_t count) {
     return ferry_crc32c_by_table(crc, bytes, count);
 }
+
+#endif
 
 #endif

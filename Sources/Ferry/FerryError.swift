@@ -15,13 +15,25 @@ public struct FerryError: Error, Sendable {
     /// What is known of the message whose `send` has failed; nil for errors that are not about one.
     public let fate: MessageFate?
 
-    /// Makes an error; plugins use the same codes as the core, and codes of their own.
-    public init(_ code: Code, _ message: String, cause: (any Error)? = nil, fate: MessageFate? = nil) {
-        self.code = code
-        self.message = message
-        self.cause = cause
-        self.fate = fate
-    }
+    #if FERRY_WITHOUT_TEXTS
+        /// Makes an error without its text, which is not even compiled: for firmware (`scripts/firmware`).
+        public init(
+            _ code: Code, _ message: @autoclosure () -> String, cause: (any Error)? = nil, fate: MessageFate? = nil
+        ) {
+            self.code = code
+            self.message = ""
+            self.cause = cause
+            self.fate = fate
+        }
+    #else
+        /// Makes an error; plugins use the same codes as the core, and codes of their own.
+        public init(_ code: Code, _ message: String, cause: (any Error)? = nil, fate: MessageFate? = nil) {
+            self.code = code
+            self.message = message
+            self.cause = cause
+            self.fate = fate
+        }
+    #endif
 
     /// The same error, about a message of which so much is known.
     func telling(_ fate: MessageFate) -> FerryError { FerryError(code, message, cause: cause, fate: fate) }
@@ -118,7 +130,11 @@ extension FerryError {
 extension FerryError: CustomStringConvertible {
     /// The message, the code, and the cause when there is one.
     public var description: String {
-        guard let cause else { return "\(message) [\(code)]" }
-        return "\(message) [\(code)] (cause: \(cause))"
+        let text = "\(message) [\(code)]"
+        // Embedded Swift cannot print a value of unknown type, and nothing below a framing reports a cause there.
+        #if !hasFeature(Embedded)
+            if let cause { return "\(text) (cause: \(cause))" }
+        #endif
+        return text
     }
 }

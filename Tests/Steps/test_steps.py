@@ -38,7 +38,7 @@ class Selection(unittest.TestCase):
         self.assertEqual(selected('Sources/Ferry/Framing/Varint.swift'), landing - {'report', 'keys', 'installation', 'plain', 'package', 'docs'})
 
     def test_sequenced_framing(self):
-        self.assertEqual(selected('Plugins/FerrySequenced/SequencedFraming.swift'), {'schedules', 'memory', 'apple'})
+        self.assertEqual(selected('Plugins/FerrySequenced/SequencedFraming.swift'), {'schedules', 'memory', 'apple', 'firmware'})
 
     def test_bluez(self):
         self.assertEqual(selected('Plugins/FerryBlueZ/BlueZAdapter.swift'), {'interop-bluez', 'interop-mixed'})

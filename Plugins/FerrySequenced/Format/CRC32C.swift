@@ -29,4 +29,9 @@ struct CRC32C: Sendable, Hashable {
     static func byTable(_ bytes: [UInt8]) -> UInt32 {
         bytes.withUnsafeBytes { ferry_crc32c_by_table(0, $0.baseAddress, $0.count) }
     }
+
+    /// The same as firmware has it, so that a test can compare the two.
+    static func byNibbles(_ bytes: [UInt8]) -> UInt32 {
+        bytes.withUnsafeBytes { ferry_crc32c_by_nibbles(0, $0.baseAddress, $0.count) }
+    }
 }

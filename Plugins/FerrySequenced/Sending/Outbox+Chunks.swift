@@ -1,4 +1,3 @@
-import DequeModule
 import Ferry
 
 // MARK: - Runs

@@ -1,4 +1,3 @@
-import DequeModule
 import Ferry
 
 /// The messages that wait to be sent or acknowledged, and the choice of which goes next.
@@ -11,7 +10,7 @@ struct Outbox {
     private var vacant: [Int32] = []
     private(set) var indices: [MessageID: Int32] = [:]
     var levels = ContiguousArray(repeating: Level(), count: 4)
-    var cancelling: Deque<Int32> = []
+    var cancelling: Queue<Int32> = []
     private(set) var freeSlots = UInt32.max
     /// The message whose bytes a chunk without a record goes on with, or -1.
     var current: Int32 = -1
@@ -35,9 +34,9 @@ struct Outbox {
     var run = Run()
 
     struct Level {
-        var active: Deque<Int32> = []
+        var active: Queue<Int32> = []
         /// Not begun, oldest first. Messages that were cancelled keep their places, but never the first.
-        var waiting: Deque<Int32> = []
+        var waiting: Queue<Int32> = []
         /// How many of ``waiting`` were cancelled.
         var cancelledCount = 0
         /// Chunks left of the turn of `active.first`.
@@ -119,7 +118,7 @@ struct Outbox {
     /// longer for each.
     private mutating func sweep(_ level: Int, wholly: Bool = false) {
         guard levels[level].cancelledCount > 0 else { return }
-        var kept: Deque<Int32> = []
+        var kept: Queue<Int32> = []
         while let first = levels[level].waiting.first {
             if messages[Int(first)].isCancelled {
                 release(first)
@@ -147,7 +146,7 @@ struct Outbox {
     }
 
     /// The peer has a part of a message. Progress is told once for each acknowledgement, by ``reportProgress``.
-    mutating func acknowledge(_ count: Int, of message: Int32, _ events: inout Deque<FramingEvent>) {
+    mutating func acknowledge(_ count: Int, of message: Int32, _ events: inout Queue<FramingEvent>) {
         let index = Int(message)
         if progressed != message { reportProgress(&events) }
         messages[index].acknowledged += count
@@ -163,7 +162,7 @@ struct Outbox {
     mutating func acknowledgeCancel(of message: Int32) { release(message) }
 
     /// Tells how far the message that was acknowledged last has come.
-    mutating func reportProgress(_ events: inout Deque<FramingEvent>) {
+    mutating func reportProgress(_ events: inout Queue<FramingEvent>) {
         guard progressed >= 0 else { return }
         let index = Int(progressed)
         progressed = -1
@@ -173,7 +172,7 @@ struct Outbox {
     }
 
     /// The link has taken a chunk for the first time: ends turns, and tells who asked for no more than that.
-    mutating func handedOver(_ chunk: borrowing OutboundChunk, _ events: inout Deque<FramingEvent>) {
+    mutating func handedOver(_ chunk: borrowing OutboundChunk, _ events: inout Queue<FramingEvent>) {
         let first = chunk.segments[0]
         if first.kind != .cancel {
             let level = messages[Int(first.message)].level
@@ -197,7 +196,7 @@ struct Outbox {
 
     /// Fails every waiting message that `isHopeless`.
     mutating func failWaiting(
-        _ events: inout Deque<FramingEvent>, with error: (OutboundMessage) -> FerryError?
+        _ events: inout Queue<FramingEvent>, with error: (OutboundMessage) -> FerryError?
     ) {
         for level in levels.indices {
             for index in levels[level].waiting where !messages[Int(index)].isCancelled {
@@ -258,8 +257,9 @@ struct Outbox {
         else { return false }
         let count = messages[Int(first)].payload.count
         if openBytes == 0 || openBytes + count <= peerMaximum { return true }
-        // The peer holds twice its maximum, the second half for what is more urgent than all that is open.
-        return openBytes + count <= peerMaximum * 2 && (level...3).allSatisfy { levels[$0].active.isEmpty }
+        // The peer holds twice its maximum, the second half for what is more urgent than all that is open. The maximum is the
+        // peer's word, up to `Int.max` where that has 32 bits: it is compared without being doubled.
+        return openBytes + count - peerMaximum <= peerMaximum && (level...3).allSatisfy { levels[$0].active.isEmpty }
     }
 
     // MARK: Cutting

@@ -1,4 +1,3 @@
-import DequeModule
 import Ferry
 
 /// The chunks that were sent and are not yet acknowledged, oldest first, and when to send which of them again.
@@ -182,7 +181,7 @@ struct SendWindow {
     /// Drops the chunks before `number`, handing each to `outbox`.
     mutating func acknowledge(
         before number: UInt64, bitmap: UInt64, at now: Timestamp, _ outbox: inout Outbox,
-        _ events: inout Deque<FramingEvent>
+        _ events: inout Queue<FramingEvent>
     ) {
         let advances = number > first
         var sample: Int64?
@@ -273,7 +272,7 @@ private struct AcknowledgedRun {
     private var count = 0
 
     @inline(__always)
-    mutating func take(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Deque<FramingEvent>) {
+    mutating func take(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Queue<FramingEvent>) {
         if segment.message == message, segment.kind != .cancel {
             count += Int(segment.count)
         } else {
@@ -281,13 +280,13 @@ private struct AcknowledgedRun {
         }
     }
 
-    mutating func end(_ outbox: inout Outbox, _ events: inout Deque<FramingEvent>) {
+    mutating func end(_ outbox: inout Outbox, _ events: inout Queue<FramingEvent>) {
         if message >= 0 { outbox.acknowledge(count, of: message, &events) }
         message = -1
     }
 
     @inline(never)
-    private mutating func begin(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Deque<FramingEvent>) {
+    private mutating func begin(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Queue<FramingEvent>) {
         end(&outbox, &events)
         if segment.kind == .cancel {
             outbox.acknowledgeCancel(of: segment.message)

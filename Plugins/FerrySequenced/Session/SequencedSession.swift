@@ -1,4 +1,3 @@
-import DequeModule
 public import Ferry
 
 extension SequencedFraming {
@@ -21,7 +20,7 @@ extension SequencedFraming {
         var window: SendWindow
         var arrivals: ReceiveWindow
         var inbox: Inbox
-        var events: Deque<FramingEvent> = []
+        var events: Queue<FramingEvent> = []
         var handshake = Handshake()
         var acknowledging = Acknowledging()
         var probing = Probing()

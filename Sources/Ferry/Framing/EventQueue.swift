@@ -1,5 +1,3 @@
-import DequeModule
-
 /// What a session has to tell, oldest first, with at most one pending progress report per message. For this package's
 /// framings.
 @usableFromInline
@@ -10,7 +8,7 @@ package struct EventQueue: Sendable {
     enum Pending: Sendable { case nothing, progress, events, eventsThenProgress }
 
     @usableFromInline var pending = Pending.nothing
-    private var events = Deque<FramingEvent>()
+    private var events = Queue<FramingEvent>()
     /// The latest progress of the message being sent, where there is some. It is told after `events`, and before the
     /// message's own end.
     @usableFromInline var progressID = MessageID(rawValue: 0)

@@ -1,5 +1,3 @@
-import DequeModule
-
 /// The payload's length, then the payload: one stream of bytes, cut anywhere.
 ///
 /// The boundaries of chunks carry no meaning, so any link will do that keeps bytes in order. A chunk is filled with the

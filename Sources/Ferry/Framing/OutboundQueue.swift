@@ -1,5 +1,3 @@
-import DequeModule
-
 /// The messages that wait to be sent, oldest first. The first is kept apart, so that chunks are cut from its bytes in
 /// place. For this package's framings that send one message after the other.
 @usableFromInline
@@ -15,7 +13,7 @@ package struct OutboundQueue: Sendable {
     package private(set) var first = Message(id: MessageID(rawValue: 0), payload: [])
     @usableFromInline package private(set) var isEmpty = true
     /// The messages behind the first, and the places of those that were taken back.
-    private(set) var waiting = Deque<Message>()
+    private(set) var waiting = Queue<Message>()
     /// How many of ``waiting`` are to be sent.
     package private(set) var waitingCount = 0
 
@@ -61,7 +59,7 @@ package struct OutboundQueue: Sendable {
         waiting[index].isCancelled = true
         waiting[index].payload = []
         waitingCount -= 1
-        if waiting.count > 2 * waitingCount + 32 { waiting.removeAll(where: \.isCancelled) }
+        if waiting.count > 2 * waitingCount + 32 { waiting.removeAll { $0.isCancelled } }
         return true
     }
 
