@@ -108,6 +108,11 @@ let package = Package(
             dependencies: ["Ferry", "CFerryChecksum", deque],
             path: "Plugins/FerrySequenced"
         ),
+        // The framings for C: the header, and what implements it. scripts/firmware makes the library.
+        .target(name: "CFerry", path: "Plugins/CFerry"),
+        .target(
+            name: "FerryC", dependencies: ["CFerry", "Ferry", "FerrySequenced"], path: "Plugins/FerryC",
+            exclude: ["Tests"]),
         .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),
         .target(name: "FerryPropertyList", dependencies: ["Ferry"], path: "Plugins/FerryPropertyList"),
         .systemLibrary(
@@ -345,6 +350,9 @@ let package = Package(
 
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerrySequencedTests", dependencies: ["Ferry", "FerryTesting", "FerrySequenced"]),
+        .testTarget(
+            name: "FerryCTests", dependencies: ["CFerry", "FerryC", "Ferry", "FerryTesting", "FerrySequenced"],
+            path: "Plugins/FerryC/Tests"),
         .testTarget(
             name: "FerrySealTests",
             dependencies: [
