@@ -169,7 +169,9 @@
             ])
             #expect(place.servers.authoritiesFile == "ca.pem" && place.servers.servers == ["tls://a"])
             #expect(place.servers.certificateFile == "me.pem" && place.servers.keyFile == "me.key")
-            let refusal = #expect(throws: (any Error).self) { try FleetPlace.parse(["--nats", "a", "--key", "me.key"]) }
+            let refusal = #expect(throws: (any Error).self) {
+                try FleetPlace.parse(["--nats", "a", "--key", "me.key"])
+            }
             #expect(refusal.map { FleetPlace.message(for: $0).contains("give both") } == true)
         }
 

@@ -154,7 +154,7 @@
         ) {
             let task = state.withLock { state in
                 let task = Task { await body() }
-                state.running[visit] = Running(cancel: { task.cancel() })
+                state.running[visit] = Running(cancel: task.cancel)
                 return task
             }
             group.addTask {

@@ -57,17 +57,6 @@ extension Link {
     public func replaceConnection() -> Bool { false }
 }
 
-/// Which of the two sides of a link this one is. Transports tell it, for framings in which the sides differ.
-@frozen public enum LinkRole: Sendable, Hashable, CaseIterable {
-    /// This side connected: Bluetooth LE's central, a socket's client, whoever opened an L2CAP channel.
-    case initiator
-    /// This side was connected to: Bluetooth LE's peripheral, a socket's server, whoever accepted an L2CAP channel.
-    case responder
-
-    /// The other side's.
-    public var other: LinkRole { self == .initiator ? .responder : .initiator }
-}
-
 /// The owner of a ``Link``. Called by the link on a thread of its choosing; it must not block.
 public protocol LinkReceiver: AnyObject, Sendable {
     /// There may be space in the transmit queue again.

@@ -37,7 +37,7 @@ struct Reception: Sendable {
     private struct State {
         var phase: Phase?
         var failure: (any Error)?
-        var lastRemark: Timestamp?
+        var remarks = RemarkBudget()
     }
 
     /// Serves senders until one has sent everything, or with `keeps` until the task is cancelled or listening ends.
@@ -124,11 +124,28 @@ struct Reception: Sendable {
         let isTold = state.withLock { state in
             if case .serving? = state.phase, acceptor.counts.placed <= 1 { wait(listener, &state) }
             if !keeps, (error as? FerryError)?.code != .noPlace { state.failure = error }
-            // Ten thousand of them are no reason for ten thousand lines.
-            guard state.lastRemark.map({ time.now - $0 >= .seconds(10) }) ?? true else { return false }
-            state.lastRemark = time.now
-            return true
+            return state.remarks.take(at: time.now)
         }
         if isTold { remark("A connection was closed: \(explanation(of: error))") }
+    }
+}
+
+/// How many lines strangers may cost: ten at once, and one more each 10 s. Ten thousand of them are no reason for ten thousand lines.
+struct RemarkBudget: Sendable {
+    static let most = 10
+    static let pause = Duration.seconds(10)
+
+    private var left = most
+    private var refilled: Timestamp?
+
+    /// Returns whether there is a line left, and takes it.
+    mutating func take(at now: Timestamp) -> Bool {
+        let since = refilled ?? now
+        let more = min(Self.most - left, Int((now - since) / Self.pause))
+        left += more
+        refilled = left == Self.most ? now : since + Self.pause * more
+        guard left > 0 else { return false }
+        left -= 1
+        return true
     }
 }

@@ -50,7 +50,8 @@ struct Template: Sendable {
             try made.notice("A notice.", about: "b", database)
             let epoch = Epoch(generation: 3, nonce: 5)
             let hello = RecordsMessage.Hello(store: StoreID(high: 2, low: 2), epoch: epoch, largestRecord: 1 << 20)
-            let peer = try made.meet(hello, PeerIdentity("b", certainty: .address), named: "b", database, &book).peer
+            let met = try made.meet(hello, PeerIdentity("b", certainty: .address), named: "b", database, &book)
+            guard let peer = met.peer else { fatalError("A peer to whom something was sent is met as a stranger.") }
             for name in ["t", "ferry-relay:o:t"] {
                 let stream = try made.position(of: name, from: peer, acknowledged: nil, database, &book).stream
                 let items = (1...3 as ClosedRange<UInt64>).map {
