@@ -132,7 +132,8 @@ struct UploadOverhead: Sendable {
 
     /// The bytes of a CBOR head for a number (RFC 8949, 3).
     static func headCount(_ number: Int) -> Int {
-        switch number {
+        // An Int of 32 bits does not have the last bound.
+        switch UInt64(number.magnitude) {
         case ..<24: 1
         case ..<0x100: 2
         case ..<0x1_0000: 3

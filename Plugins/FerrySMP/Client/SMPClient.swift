@@ -92,6 +92,7 @@ public final class SMPClient: Sendable {
     ///   - group: the group of commands.
     ///   - command: the command in it.
     ///   - body: what it says, as a map.
+    ///   - answer: what the answer says, as a map; most often known from where it goes.
     ///   - what: the request in words, for errors: `the echo`.
     ///   - timeout: how long to wait; nil for ``timeout``.
     /// - Throws: `smp.refused` with the server's code; `timedOut`, `cancelled`, `messageTooLarge` where the server cannot take the
