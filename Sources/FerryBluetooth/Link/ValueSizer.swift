@@ -43,7 +43,7 @@ final class ValueSizer: Sendable {
     func note(_ isTaken: Bool, _ byteCount: Int, to peer: @autoclosure () -> PeerIdentity) {
         let count = taken.load(ordering: .relaxed)
         guard isTaken else {
-            if takenAtRefusal.load(ordering: .relaxed) == count { return noteRepeatedRefusal(count, peer()) }
+            if takenAtRefusal.load(ordering: .relaxed) == count { return noteRepeatedRefusal(count, peer) }
             return takenAtRefusal.store(count, ordering: .relaxed)
         }
         taken.store(count &+ 1, ordering: .relaxed)
@@ -64,7 +64,8 @@ final class ValueSizer: Sendable {
         change(.lost, peer) { $0.didLose(longest: longest, passed: passed) }
     }
 
-    private func noteRepeatedRefusal(_ count: Int, _ peer: PeerIdentity) {
+    /// - Parameter peer: asked for at a stall only, for some adapters make a new value each time.
+    private func noteRepeatedRefusal(_ count: Int, _ peer: () -> PeerIdentity) {
         let now = time.now
         let hasStalled = state.withLock { state in
             guard let refused = state.refused, refused.taken == count else {
@@ -77,7 +78,7 @@ final class ValueSizer: Sendable {
         }
         guard hasStalled else { return }
         let longest = longest.load(ordering: .relaxed)
-        change(.stalled, peer) { $0.didStall(longest: longest) }
+        change(.stalled, peer()) { $0.didStall(longest: longest) }
     }
 
     private func change(
