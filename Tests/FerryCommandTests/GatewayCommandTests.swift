@@ -152,8 +152,8 @@
             defer { try? FileManager.default.removeItem(at: folder) }
             let store = try RecordStore.open(folder.appendingPathComponent("store").path)
             let now = ContinuousClock.now
-            let figures = GatewayFigures(
-                try Gateway(store, Gateway.Configuration(servers: ["nats://a"], name: "g")), nil, nil)
+            let gateway = try Gateway(store, Gateway.Configuration(servers: ["nats://a"], name: "g"))
+            let figures = GatewayFigures(gateway, nil, nil, at: now)
             #expect(figures.answer(.health, at: now).isGood)
             #expect(figures.answer(.health, at: now + GatewayFigures.longestSilence).isGood)
             #expect(figures.answer(.health, at: now + GatewayFigures.longestSilence * 2).isGood == false)

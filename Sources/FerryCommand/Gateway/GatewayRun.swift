@@ -155,9 +155,14 @@
         private let keeper: LeaseKeeper?
         private let downlink: Downlink?
         /// How it stood when it was looked at last, and when that was.
-        private let last = Mutex((status: Gateway.Status(), at: ContinuousClock.now))
+        private let last: Mutex<(status: Gateway.Status, at: ContinuousClock.Instant)>
 
-        init(_ gateway: Gateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?) {
+        /// - Parameter now: counts as the first look.
+        init(
+            _ gateway: Gateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?,
+            at now: ContinuousClock.Instant = .now
+        ) {
+            last = Mutex((Gateway.Status(), now))
             self.gateway = gateway
             self.keeper = keeper
             self.downlink = downlink
