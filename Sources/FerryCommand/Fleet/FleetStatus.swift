@@ -8,36 +8,12 @@
 
     /// What `ferry fleet status`, `peers` and `records` are about.
     struct FleetPlace: ParsableArguments {
-        @Option(help: ArgumentHelp("A server, nats://HOST:4222; once for each of a cluster.", valueName: "address"))
-        var nats: [String]
-        @Option(help: ArgumentHelp("A NATS credentials file.", valueName: "file")) var credentials: String?
-        @Option(
-            help: ArgumentHelp(
-                "A PEM file with who may sign the server's certificate; turns TLS on, as tls://HOST does.",
-                valueName: "file"))
-        var authorities: String?
-        @Option(help: ArgumentHelp("A PEM file with this client's certificate, with --key.", valueName: "file"))
-        var certificate: String?
-        @Option(help: ArgumentHelp("A PEM file with the certificate's key.", valueName: "file")) var key: String?
+        @OptionGroup var options: NATSServerOptions
         @Option(help: "The bucket of the fleet's leases.") var fleet = "ferry-leases"
         @Option(help: "The stream that gateways publish to.") var stream = "ferry"
 
         /// How to reach the servers.
-        var servers: NATSConfiguration {
-            var configuration = NATSConfiguration(servers: nats)
-            configuration.name = "ferry fleet"
-            configuration.credentialsFile = credentials
-            configuration.authoritiesFile = authorities
-            configuration.certificateFile = certificate
-            configuration.keyFile = key
-            return configuration
-        }
-
-        func validate() throws {
-            guard (certificate == nil) == (key == nil) else {
-                throw ValidationError("A client's certificate needs --certificate and --key; give both.")
-            }
-        }
+        var servers: NATSConfiguration { options.configuration("ferry fleet") }
 
         func use<Value: Sendable>(
             _ body: (NATSConnection) async throws(FerryError) -> Value

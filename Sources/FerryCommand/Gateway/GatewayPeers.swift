@@ -36,17 +36,13 @@
 
         /// The list of keys that a fleet's gateways share.
         struct KeyList: ParsableArguments {
-            @Option(help: ArgumentHelp("A server, nats://HOST:4222; once for each of a cluster.", valueName: "address"))
-            var nats: [String]
-            @Option(help: ArgumentHelp("A NATS credentials file.", valueName: "file")) var credentials: String?
+            @OptionGroup var options: NATSServerOptions
             @Option(help: "The bucket with the list, as the gateways' --allow has it.") var bucket = "ferry-keys"
 
             func use<Value: Sendable>(
                 _ body: (AllowedKeys, NATSConnection) async throws(FerryError) -> Value
             ) async throws -> Value {
-                var servers = NATSConfiguration(servers: nats)
-                servers.name = "ferry gateway"
-                servers.credentialsFile = credentials
+                let servers = options.configuration("ferry gateway")
                 let keys = AllowedKeys(AllowedKeys.Configuration(servers: servers, bucket: bucket))
                 do throws(FerryError) {
                     return try await NATSConnection.with(servers) { connection throws(FerryError) in
