@@ -318,7 +318,7 @@ let package = Package(
         .executableTarget(
             name: "GatewayBench",
             dependencies: [
-                "Ferry", "FerryGateway", "FerryNATS", "FerryRecords", "FerrySocket",
+                "Ferry", "FerryGateway", "FerryNATS", "FerryRecords", "FerrySocket", "TestSupport",
                 .target(name: "CNATS", condition: .when(traits: ["NATS"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
@@ -338,7 +338,9 @@ let package = Package(
 
         // What several test targets share: a journal, a rig of channels, tags.
         .target(
-            name: "TestSupport", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting"], path: "Tests/TestSupport"),
+            name: "TestSupport", dependencies: ["CTestSupport", "Ferry", "FerryBluetooth", "FerryTesting"],
+            path: "Tests/TestSupport"),
+        .target(name: "CTestSupport", path: "Tests/CTestSupport"),
 
         // A gateway with a peer, a server, and an observer that writes down.
         .target(

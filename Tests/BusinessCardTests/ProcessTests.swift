@@ -102,8 +102,7 @@ import Testing
         // Two bytes each 500 ms: a minute in all, which the signal cuts short.
         let slow = ["--framing", "length", "--chunk", "1", "--interval", "500", "--log"]
         let run = try await Program().run(slow, signal: signal, after: "sent")
-        #expect(run.status == status)
-        #expect(run.reason == .exit)
+        #expect(run.ending == .exited(status))
         #expect(run.errors == "business-card: interrupted\n")
         #expect(!run.output.contains("equals"))
     }
@@ -119,8 +118,8 @@ import Testing
 /// Runs the built program, which the build puts beside the test bundle.
 private struct Program {
     struct Run {
-        var status: Int32
-        var reason: Process.TerminationReason
+        var ending: ChildProcess.Ending
+        var status: Int32 { ending.status }
         var output: String
         var errors: String
     }
@@ -143,20 +142,13 @@ private struct Program {
         _ arguments: [String], signal: Int32? = nil, after mark: String = "", output: FileHandle? = nil
     ) async throws -> Run {
         let (outputPipe, errorPipe) = (Pipe(), Pipe())
-        let process = Process()
-        process.executableURL = url
-        process.arguments = arguments
-        if let output { process.standardOutput = output } else { process.standardOutput = outputPipe }
-        process.standardError = errorPipe
-        try process.run()
-        let identifier = process.processIdentifier
-        let onMark: @Sendable () -> Void = { if let signal { kill(identifier, signal) } }
+        let process = try ChildProcess(
+            url.path, arguments, output: output.map { .file($0) } ?? .pipe(outputPipe), errors: .pipe(errorPipe))
+        let onMark: @Sendable () -> Void = { if let signal { process.signal(signal) } }
         async let printed = output == nil ? Self.read(outputPipe, until: mark, onMark: onMark) : ""
         async let errors = Self.read(errorPipe)
         let (text, complaint) = await (printed, errors)
-        await process.ended()
-        return Run(
-            status: process.terminationStatus, reason: process.terminationReason, output: text, errors: complaint)
+        return Run(ending: await process.ended(), output: text, errors: complaint)
     }
 
     /// Reads a pipe to its end, and calls `onMark` the first time that what was read contains `mark`.

@@ -25,10 +25,7 @@ enum ProgramShell {
             CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executableURL?.path)
         let program = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("ferry")
         try #require(FileManager.default.isExecutableFile(atPath: program.path), "\(program.path) has not been built")
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/bin/bash")
-        process.currentDirectoryURL = folder
-        process.environment = ProcessInfo.processInfo.environment.merging([
+        let environment = ProcessInfo.processInfo.environment.merging([
             "FERRY": program.path
         ]) { $1 }.merging(variables) { $1 }
         let helpers = """
@@ -37,24 +34,20 @@ enum ProgramShell {
             until_there() { until grep -qa "$2" "$1" 2> /dev/null; do sleep 0.05; done; }
 
             """
-        process.arguments = ["-c", helpers + script]
         let pipe = Pipe()
-        process.standardOutput = pipe
-        process.standardError = pipe
-        process.standardInput = FileHandle.nullDevice
-        try process.run()
-        // Foundation begins a process group with each process.
-        let group = process.processIdentifier
+        let shell = try ChildProcess(
+            "/bin/bash", ["-c", helpers + script], environment: environment, folder: folder.path, output: .pipe(pipe),
+            errors: .pipe(pipe))
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 Thread.detachNewThread {
                     let data = pipe.fileHandleForReading.readDataToEndOfFile()
-                    process.waitUntilExit()
+                    shell.endedHere()
                     continuation.resume(returning: String(decoding: data, as: UTF8.self))
                 }
             }
         } onCancel: {
-            kill(-group, SIGKILL)
+            shell.signalGroup(SIGKILL)
         }
     }
 

@@ -51,15 +51,13 @@
             var generator = SystemRandomNumberGenerator()
             var seen: Set<Int> = []
             for kill in 1...Self.kills {
-                let child = Process()
-                child.executableURL = URL(filePath: CommandLine.arguments[0])
-                child.arguments = ["--testing-library", "swift-testing", "--filter", "BondFileTests/writer"]
-                child.environment = ProcessInfo.processInfo.environment.merging(["FERRY_BOND_WRITER": file]) { $1 }
-                child.standardOutput = FileHandle.nullDevice
-                child.standardError = FileHandle.nullDevice
                 // The first write shows that it has begun.
                 let before = modified(file)
-                try child.run()
+                let child = try ChildProcess(
+                    CommandLine.arguments[0],
+                    ["--testing-library", "swift-testing", "--filter", "BondFileTests/writer"],
+                    environment: ProcessInfo.processInfo.environment.merging(["FERRY_BOND_WRITER": file]) { $1 },
+                    output: .none, errors: .none)
                 try await until("a write, kill \(kill)") { modified(file) != before || !child.isRunning }
                 try #require(modified(file) != before, "the writer wrote nothing, kill \(kill)")
                 for _ in 0...Int.random(in: 0...4000, using: &generator) {
@@ -69,7 +67,7 @@
                         }
                     }
                 }
-                Foundation.kill(child.processIdentifier, SIGKILL)
+                child.signal(SIGKILL)
                 await child.ended()
                 let content = try #require(try BondFile(path: file).read())
                 #expect(content.bonds.compactMap(\.bond).count == content.bonds.count)

@@ -50,7 +50,7 @@
 
         /// A script of `Tests/Interop`, or another program, at work, with its output line by line.
         final class Script: Sendable {
-            private let process = Process()
+            private let process: ChildProcess
             private let input = Pipe()
             private let state = Mutex(State())
 
@@ -80,12 +80,12 @@
 
             /// - Parameter end: output from this text on is not kept.
             init(executable: URL, _ arguments: [String], keepsUntil end: String? = nil) throws {
-                process.executableURL = executable
-                process.arguments = arguments
-                process.standardInput = input
                 let pipe = Pipe()
-                process.standardOutput = pipe
-                process.standardError = pipe
+                let ending = FileHandle(
+                    fileDescriptor: fcntl(pipe.fileHandleForWriting.fileDescriptor, F_DUPFD_CLOEXEC, 0),
+                    closeOnDealloc: true)
+                process = try ChildProcess(
+                    executable.path, arguments, input: .pipe(input), output: .pipe(pipe), errors: .pipe(pipe))
                 pipe.readOnThread { [weak self] data in
                     self?.change { state in
                         let last = data.firstIndex(of: Self.endOfOutput)
@@ -94,15 +94,11 @@
                         state.output += String(decoding: data[..<(last ?? data.endIndex)], as: UTF8.self)
                     }
                 }
-                let ending = FileHandle(
-                    fileDescriptor: fcntl(pipe.fileHandleForWriting.fileDescriptor, F_DUPFD_CLOEXEC, 0),
-                    closeOnDealloc: true)
-                process.terminationHandler = { [weak self] process in
-                    self?.change { $0.status = process.terminationStatus }
+                process.whenEnded { [weak self] end in
+                    self?.change { $0.status = end.status }
                     try? ending.write(contentsOf: Data([Self.endOfOutput]))
                     try? ending.close()
                 }
-                try process.run()
             }
 
             deinit { stop() }
@@ -173,10 +169,10 @@
             }
 
             /// As Ctrl-C does.
-            func interrupt() { if process.isRunning { kill(process.processIdentifier, SIGINT) } }
+            func interrupt() { process.signal(SIGINT) }
 
-            /// At once: children inherit this process's signal mask, which may block SIGTERM.
-            func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+            /// At once.
+            func stop() { process.signal(SIGKILL) }
         }
 
         /// What this process's tests leave, which goes with it.

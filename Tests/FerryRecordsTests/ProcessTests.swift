@@ -19,11 +19,11 @@
 
         /// A worker, and what it has printed.
         final class Worker: Sendable {
-            private let process = Process()
+            private let process: ChildProcess
             private let lines = Mutex<(rest: String, all: [String])>(("", []))
             /// What it has said of errors.
             private let complaints = Mutex("")
-            private let ended: AsyncStream<Never>
+            private let saidAll: AsyncStream<Never>
 
             /// - Parameter launcher: a program and its arguments that start the worker, behind which the worker's own come.
             init(_ arguments: [String], _ environment: [String: String] = [:], through launcher: [String] = []) throws {
@@ -32,15 +32,13 @@
                 let worker = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent(
                     "RecordsWorker")
                 let words = launcher + [worker.path] + arguments
-                process.executableURL = URL(fileURLWithPath: words[0])
-                process.arguments = Array(words.dropFirst())
-                process.environment = ProcessTests.environment.merging(environment) { $1 }
                 let (output, errors) = (Pipe(), Pipe())
-                let (ended, end) = AsyncStream<Never>.makeStream()
-                self.ended = ended
-                process.standardOutput = output
-                process.standardError = errors
-                try process.run()
+                let (saidAll, end) = AsyncStream<Never>.makeStream()
+                self.saidAll = saidAll
+                process = try ChildProcess(
+                    words[0], Array(words.dropFirst()),
+                    environment: ProcessTests.environment.merging(environment) { $1 },
+                    output: .pipe(output), errors: .pipe(errors))
                 Thread.detachNewThread { [self] in
                     while case let data = errors.fileHandleForReading.availableData, !data.isEmpty {
                         complaints.withLock { $0 += String(decoding: data, as: UTF8.self) }
@@ -67,22 +65,21 @@
                 if output.contains(line) { return true }
                 guard !isRunning else { return false }
                 throw NotYet(
-                    "a worker ended with \(process.terminationStatus) before it said '\(line)': \(complaints.withLock { $0.prefix(1000) })"
+                    "a worker ended with \(process.ending?.status ?? 0) before it said '\(line)': \(complaints.withLock { $0.prefix(1000) })"
                 )
             }
 
             /// Ends it as a crash does; returns the numbers that it printed.
             func kill() async -> [Int] {
-                Foundation.kill(process.processIdentifier, SIGKILL)
+                process.signal(SIGKILL)
                 return await wait().numbers
             }
 
             func wait() async -> (status: Int32, numbers: [Int]) {
-                for await _ in ended {}
+                for await _ in saidAll {}
                 // The time limit is over: the worker may never end by itself.
-                if Task.isCancelled { Foundation.kill(process.processIdentifier, SIGKILL) }
-                await process.ended()
-                return (process.terminationStatus, numbers)
+                if Task.isCancelled { process.signal(SIGKILL) }
+                return (await process.ended().status, numbers)
             }
 
             /// What it has printed so far.
@@ -184,13 +181,10 @@
         private static let hasSmallDisks: Bool = {
             guard let folder = try? Folder() else { return false }
             let words = launcher(folder.path, megabytes: 1)
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: words[0])
-            process.arguments = Array(words.dropFirst()) + ["/bin/true"]
-            process.standardError = FileHandle.nullDevice
-            guard (try? process.run()) != nil else { return false }
-            process.waitUntilExit()
-            return process.terminationStatus == 0
+            guard let process = try? ChildProcess(words[0], words.dropFirst() + ["/bin/true"], errors: .none) else {
+                return false
+            }
+            return process.endedHere() == .exited(0)
         }()
 
         /// To the last byte, three times over; sending makes room, and a peer has all that was accepted.

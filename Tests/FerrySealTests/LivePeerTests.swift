@@ -43,17 +43,14 @@
                 }
             let listener = try await SocketTransport(SocketAddress("unix:\(path)")).listen()
             defer { listener.close() }
-            let process = Process()
-            process.executableURL = URL(fileURLWithPath: ".build-interop/venv/bin/python")
-            process.arguments = [
-                "Tests/Interop/seal_peer.py", path, "\(chunkSize)", meeting, lowHex(secret),
-                lowHex(own.publicKey.bytes),
-                lowHex(code),
-            ]
             let output = Pipe()
-            process.standardOutput = output
-            try process.run()
-            defer { process.terminate() }
+            let process = try ChildProcess(
+                ".build-interop/venv/bin/python",
+                [
+                    "Tests/Interop/seal_peer.py", path, "\(chunkSize)", meeting, lowHex(secret),
+                    lowHex(own.publicKey.bytes), lowHex(code),
+                ], output: .pipe(output))
+            defer { process.signal(SIGTERM) }
             var links = listener.links.makeAsyncIterator()
             let link = try #require(await links.next())
             let channel = try MessageChannel(
@@ -74,8 +71,7 @@
             // It says so when it has checked the last one.
             let said = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
             #expect(said == "1000 sent, 1000 received\n")
-            process.waitUntilExit()
-            #expect(process.terminationStatus == 0)
+            #expect(await process.ended() == .exited(0))
         }
     }
 #endif

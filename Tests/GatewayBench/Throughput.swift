@@ -4,6 +4,7 @@
     import FerryNATS
     import FerryRecords
     import Foundation
+    import TestSupport
 
     /// Records a second out of a gateway's store into a stream, beside libnats alone with the same messages, in turns. Each has a
     /// process of its own: what one leaves of the memory it took is not the other's.
@@ -76,14 +77,12 @@
             _ store: String, _ name: String, _ connection: NATSConnection, observer: Int? = nil
         ) async throws -> Double {
             try await connection.open(NATSStream(name, subjects: ["\(name).>"]))
-            let process = Process()
-            process.executableURL = URL(filePath: CommandLine.arguments[0])
-            process.arguments = ["publish", server, store, name, "\(total)"] + (observer.map { ["\($0)"] } ?? [])
             let pipe = Pipe()
-            process.standardOutput = pipe
-            try process.run()
+            let process = try ChildProcess(
+                CommandLine.arguments[0],
+                ["publish", server, store, name, "\(total)"] + (observer.map { ["\($0)"] } ?? []), output: .pipe(pipe))
             let printed = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-            process.waitUntilExit()
+            await process.ended()
             guard let rate = Double(printed.trimmingCharacters(in: .whitespacesAndNewlines)) else {
                 throw Failure(text: "the gateway's process printed: \(printed)")
             }

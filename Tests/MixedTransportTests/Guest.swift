@@ -60,7 +60,6 @@
 
         /// Runs commands of the guest's `bluez.sh`, and requires that they succeed.
         static func shell(_ script: String) async throws {
-            // Not Foundation's Process: it waits for the daemons that the script starts, too.
             let command = "/bin/bash -c '. /guest/root/bluez.sh; \(script)' </dev/null"
             let status = await withCheckedContinuation { continuation in
                 Thread.detachNewThread { continuation.resume(returning: system(command)) }
@@ -72,7 +71,7 @@
     /// A program that runs beside a test. It prints into a file, so that nobody waits for it who does not want to.
     final class Program: Sendable {
         private static let count = Mutex(0)
-        private let process: Mutex<Process>
+        private let process: ChildProcess
         private let output: URL
 
         init(_ program: String, _ arguments: [String]) throws {
@@ -82,24 +81,16 @@
             }
             output = URL(filePath: "\(Guest.results)/program-\(number).log")
             try Data().write(to: output)
-            let process = Process()
-            process.executableURL = URL(filePath: program)
-            process.arguments = arguments
-            process.standardInput = FileHandle.nullDevice
             let handle = try FileHandle(forWritingTo: output)
-            process.standardOutput = handle
-            process.standardError = handle
-            try process.run()
-            self.process = Mutex(process)
+            process = try ChildProcess(program, arguments, output: .file(handle), errors: .file(handle))
         }
 
         deinit { end() }
 
         /// What it has printed so far.
         var text: String { (try? String(contentsOf: output, encoding: .utf8)) ?? "" }
-        var isRunning: Bool { process.withLock { $0.isRunning } }
-        /// At once: children inherit this process's signal mask, which may block SIGTERM.
-        func end() { process.withLock { if $0.isRunning { kill($0.processIdentifier, SIGKILL) } } }
+        var isRunning: Bool { process.isRunning }
+        func end() { process.signal(SIGKILL) }
     }
 
     /// Who serves; the other one visits.

@@ -230,6 +230,30 @@ class Runs(unittest.TestCase):
 
 
 class Records(unittest.TestCase):
+    def test_a_crash_is_told_with_its_place(self):
+        text = """\
+*** Signal 11: Backtracing from 0x7fe93e78b8b3... done ***
+
+*** Program crashed: Bad pointer dereference at 0x00007f25d66ab000 ***
+
+Platform: x86_64 Linux (Debian GNU/Linux 12 (bookworm))
+
+Thread 4 "oot.default-qos" crashed:
+
+ 0                  0x00007f25ef58b8b3 __memcpy_avx512_unaligned_erms + 179 in libc.so.6
+ 1 [ra]             0x00007f25f075c81d Process.run() + 6428 in libFoundation.so
+ 2 [ra] [thunk]     0x0000556ec7b1afa9 Worker.init(_:_:) + 2520 in ferryPackageTests.xctest at /here/Tests/ProcessTests.swift:43:29
+...
+
+Backtrace took 18.47s
+"""
+        self.assertEqual(records.crash(text), [
+            'Program crashed: Bad pointer dereference at 0x00007f25d66ab000',
+            '  __memcpy_avx512_unaligned_erms + 179 in libc.so.6',
+            '  Process.run() + 6428 in libFoundation.so',
+            '  Worker.init(_:_:) + 2520 at /here/Tests/ProcessTests.swift:43:29'])
+        self.assertEqual(records.crash('tests: all passed'), [])
+
     def test_counts(self):
         with written('<?xml version="1.0"?><testsuites><testsuite>'
                      '<testcase classname="A.B" name="c()"/><testcase classname="A.B" name="d()"><failure message="x"/></testcase>'

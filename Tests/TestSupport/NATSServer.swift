@@ -14,7 +14,7 @@ package final class NATSServer: Sendable {
 
     package let folder: URL
     private let extra: String
-    private let process = Mutex<Process?>(nil)
+    private let process = Mutex<ChildProcess?>(nil)
     private let number = Mutex(-1)
 
     /// Its port, which it keeps when it is started again.
@@ -42,12 +42,9 @@ package final class NATSServer: Sendable {
             """
         let file = folder.appending(path: "server.conf")
         try configuration.write(to: file, atomically: true, encoding: .utf8)
-        let process = Process()
-        process.executableURL = URL(filePath: program)
-        process.arguments = ["-c", file.path(), "-l", folder.appending(path: "log").path()]
-        try process.run()
+        let process = try ChildProcess(program, ["-c", file.path(), "-l", folder.appending(path: "log").path()])
         self.process.withLock { $0 = process }
-        let ports = folder.appending(path: "nats-server_\(process.processIdentifier).ports")
+        let ports = folder.appending(path: "nats-server_\(process.identifier).ports")
         try await until("nats-server's port in \(ports.path())") {
             if let text = try? String(contentsOf: ports, encoding: .utf8), text.contains("}"),
                 let colon = text.range(of: "127.0.0.1:"),
@@ -63,17 +60,14 @@ package final class NATSServer: Sendable {
 
     /// For its TLS: FOLDER/certificate.pem, which is its own authority, and FOLDER/key.pem.
     package func makeCertificate() async throws {
-        let openssl = Process()
-        openssl.executableURL = URL(filePath: "/usr/bin/env")
-        openssl.arguments = [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
-            "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
-            folder.appending(path: "key.pem").path(), "-out", certificate,
-        ]
-        openssl.standardError = FileHandle.nullDevice
-        try openssl.run()
-        await openssl.ended()
-        guard openssl.terminationStatus == 0 else { throw Failure(text: "openssl made no certificate") }
+        let openssl = try ChildProcess(
+            "/usr/bin/env",
+            [
+                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
+                "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
+                folder.appending(path: "key.pem").path(), "-out", certificate,
+            ], errors: .none)
+        guard await openssl.ended() == .exited(0) else { throw Failure(text: "openssl made no certificate") }
     }
 
     /// Its certificate's file.
@@ -87,9 +81,9 @@ package final class NATSServer: Sendable {
     package func signal(_ signal: Int32) {
         process.withLock { process in
             guard let process, process.isRunning else { return }
-            _ = Foundation.kill(process.processIdentifier, signal)
+            process.signal(signal)
             guard signal == SIGSTOP else { return }
-            while process.isRunning, !Self.isStopped(process.processIdentifier) { usleep(1000) }
+            while process.isRunning, !Self.isStopped(process.identifier) { usleep(1000) }
         }
     }
 

@@ -87,6 +87,21 @@ def issues(text):
     return told
 
 
+def crash(text):
+    """What crashed and where, of the runtime's own backtraces (SWIFT_BACKTRACE): the reason, and the innermost frames."""
+    told, frames = [], False
+    for line in text.splitlines():
+        if match := re.match(r'\*\*\* (Program crashed: .*?) \*\*\*$', line):
+            told, frames = [match[1]], False
+        elif re.match(r'Thread \d+.* crashed:$', line):
+            frames = True
+        elif frames and (match := re.match(r' *\d+ +(?:\[[^\]]*\] +)*0x[0-9a-f]+ (.*)', line)):
+            told.append('  ' + re.sub(r' in \S+(?= at )', '', match[1]))
+        elif frames and line.strip():
+            frames = False
+    return told[:12]
+
+
 def why(log, most=20):
     """What a failed step's log says of the cause, for a reader who sees the last lines only."""
     try:
@@ -96,6 +111,7 @@ def why(log, most=20):
         return ['it left no log']
     lines = text.splitlines()
     told = [line for line in lines if re.match(r'stalled: |(controller|bridge): ', line) or 'was cut off' in line]
+    told += crash(text)
     if told:
         told += [f'had not ended: {name}' for name in not_ended(text)]
     found = issues(text)

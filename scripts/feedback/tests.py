@@ -13,6 +13,8 @@ build = '.build-traits'
 bundle = f'{build}/debug/ferryPackageTests.xctest'
 # What a target may take at most, and when to look where it hangs: a busy machine is slow by several times.
 deadline, stalls = 900, 600
+# A process that crashes writes down where. Those that it starts are told not to (ChildProcess): some are to crash.
+backtrace = 'enable=yes,interactive=no,color=no,threads=crashed,images=none,registers=none,limit=24'
 
 
 def unprivileged():
@@ -42,7 +44,8 @@ class Runner:
         words = [*self.prefix, bundle, '--testing-library', 'swift-testing', '--filter', pattern, '--xunit-output', record]
         began = time.monotonic()
         with open(log, 'w') as output:
-            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+                                       env={**os.environ, 'SWIFT_BACKTRACE': backtrace})
         with self.lock:
             self.running.add(process)
         watch = threading.Timer(stalls, self.stall, [process, log])
@@ -68,7 +71,12 @@ class Runner:
             counts.failed += 1
             with self.lock:
                 self.broken.append(f'{name} ended with {ended}')
+                self.broken += [f'{name}: {line}' for line in self.crash(log)]
         return counts, log, time.monotonic() - began, usage.ru_utime + usage.ru_stime
+
+    def crash(self, log):
+        with open(log, errors='replace') as file:
+            return records.crash(records.plain(file.read()))
 
     def cut_off(self, process, log, name):
         with open(log, 'a') as output:

@@ -59,25 +59,22 @@ struct PeerTests {
 
     /// The engine's process.
     private final class Peer {
-        private let process = Process()
+        private let process: ChildProcess
         private let input = Pipe()
         private let output = Pipe()
         private var rest = Data()
 
         init(_ role: LinkRole, _ packetSize: Int) throws {
-            process.executableURL = URL(fileURLWithPath: try #require(python))
-            process.arguments = ["Tests/Interop/btp_peer.py"]
-            process.standardInput = input
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try process.run()
+            process = try ChildProcess(
+                try #require(python), ["Tests/Interop/btp_peer.py"], input: .pipe(input), output: .pipe(output),
+                errors: .none)
             #expect(try ask("init \(role == .initiator ? "central" : "peripheral") \(packetSize)") == "ok")
         }
 
         deinit {
             try? input.fileHandleForWriting.close()
-            process.terminate()
-            process.waitUntilExit()
+            process.signal(SIGTERM)
+            process.endedHere()
         }
 
         /// The answer to a line.

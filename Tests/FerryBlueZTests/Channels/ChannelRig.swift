@@ -164,24 +164,20 @@
 
     /// BlueZ's own tester of L2CAP sockets (l2test(1)), with what it says.
     final class SocketTester: Sendable {
-        private let process: Process
+        private let process: ChildProcess
         private let text = Mutex("")
         var output: String { text.withLock { $0 } }
 
         init(_ arguments: String...) throws {
-            process = Process()
-            process.executableURL = URL(filePath: "/usr/sbin/chroot")
-            process.arguments = ["/guest", "/usr/bin/l2test", "-V", "le_public"] + arguments
             let pipe = Pipe()
-            process.standardError = pipe
-            process.standardOutput = pipe
+            process = try ChildProcess(
+                "/usr/sbin/chroot", ["/guest", "/usr/bin/l2test", "-V", "le_public"] + arguments, output: .pipe(pipe),
+                errors: .pipe(pipe))
             pipe.readOnThread { [self] news in text.withLock { $0 += String(decoding: news, as: UTF8.self) } }
-            try process.run()
         }
 
         var hasEnded: Bool { !process.isRunning }
 
-        /// Not by SIGTERM, which a process started from a thread of Swift's concurrency does not hear.
-        func stop() { if process.isRunning { kill(process.processIdentifier, SIGKILL) } }
+        func stop() { process.signal(SIGKILL) }
     }
 #endif

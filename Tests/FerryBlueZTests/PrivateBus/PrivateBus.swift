@@ -1,6 +1,6 @@
 #if BlueZ
     import Foundation
-    import Glibc
+    import TestSupport
     import Testing
 
     /// A bus of the test's own (dbus-daemon(1)), which ends with it.
@@ -9,7 +9,7 @@
         static var isHere: Bool { !Machine.isHere && FileManager.default.isExecutableFile(atPath: program) }
 
         let address: String
-        private let process = Process()
+        private let process: ChildProcess
         private let folder = FileManager.default.temporaryDirectory.appending(path: "ferry-bus-\(UUID().uuidString)")
         private let note: URL
 
@@ -35,11 +35,9 @@
             let file = folder.appending(path: "bus.conf")
             try configuration.write(to: file, atomically: true, encoding: .utf8)
             try service.write(to: folder.appending(path: "org.bluez.service"), atomically: true, encoding: .utf8)
-            process.executableURL = URL(filePath: Self.program)
-            process.arguments = ["--config-file=\(file.path())", "--nofork", "--print-address"]
             let output = Pipe()
-            process.standardOutput = output
-            try process.run()
+            process = try ChildProcess(
+                Self.program, ["--config-file=\(file.path())", "--nofork", "--print-address"], output: .pipe(output))
             var line = Data()
             while !line.contains(UInt8(ascii: "\n")) {
                 let more = output.fileHandleForReading.availableData
@@ -49,9 +47,8 @@
             address = String(decoding: line, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
         }
 
-        // Not `terminate`: a process started from a thread of Swift's concurrency does not hear SIGTERM.
         deinit {
-            kill(process.processIdentifier, SIGKILL)
+            process.signal(SIGKILL)
             try? FileManager.default.removeItem(at: folder)
         }
     }
