@@ -3,10 +3,10 @@ public import Ferry
 /// Framing for links that lose, double, reorder or cut chunks, and for connections that end in the middle: every message
 /// arrives once and intact, or its sender learns that it did not.
 ///
-/// Chunks carry a sequence number in one byte; the receiver acknowledges, and what is lost is sent again. Several messages
-/// are under way at once, the urgent one first. The receiver grants credit, so a slow reader stops the sender over any
-/// transport. When the link is replaced, both sides go on from the last acknowledged byte. `Documentation/Sequenced.md`
-/// describes the format and states what it can and cannot do.
+/// Chunks carry a sequence number in one byte; the receiver acknowledges, and lost chunks are sent again. Several
+/// messages are in flight at once, the urgent one first. The receiver grants credit, so a slow reader stops the sender
+/// over any transport. When the link is replaced, both sides continue from the last acknowledged byte.
+/// `Documentation/Sequenced.md` describes the format and states its guarantees and limits.
 ///
 /// It needs chunks of 20 bytes at least.
 public struct SequencedFraming: Framing {
@@ -32,7 +32,7 @@ public struct SequencedFraming: Framing {
     /// `sequenced`.
     public var name: String { "sequenced" }
 
-    /// False: a short message overtakes a long one, and what is cancelled is missing.
+    /// False: a short message overtakes a long one, and cancelled messages are missing.
     public var keepsMessageOrder: Bool { false }
 
     /// The state for a new peer. It outlives the link.
@@ -66,8 +66,8 @@ public struct SequencedFraming: Framing {
         /// 1 KiB, at most 1 GiB, and no more than half of ``/Ferry/Limits/maximumInboundBytes``. Default 256 KiB.
         public var creditWindow = 256 << 10 { didSet { creditWindow = min(max(1 << 10, creditWindow), 1 << 30) } }
 
-        /// An acknowledgement is due after so many chunks, though the sender asks for none. At least 1, at most seven
-        /// eighths of the window, which is the default: the sender asks for one as often as it needs it.
+        /// The number of chunks after which an acknowledgement is due though the sender asks for none. At least 1, at
+        /// most seven eighths of the window, which is the default: the sender asks for one as often as it needs it.
         public var chunksPerAcknowledgement = 64 {
             didSet { chunksPerAcknowledgement = max(1, chunksPerAcknowledgement) }
         }

@@ -16,7 +16,7 @@ public struct SequencedTrace: Sendable {
         case second
     }
 
-    /// What has come of a chunk, for whoever follows messages. Each side's messages are numbered from 1.
+    /// An event of a message that a chunk causes. Each side's messages are numbered from 1.
     public enum Event: Sendable, Hashable {
         /// A message of the chunk's sender begins.
         case begins(message: Int, byteCount: UInt64)
@@ -28,19 +28,19 @@ public struct SequencedTrace: Sendable {
         case cancels(message: Int)
         /// The chunk was there before.
         case repeats
-        /// The chunk came before its turn: so many are missing.
+        /// The chunk arrived early: this many are missing before it.
         case gap(missing: UInt64)
         /// The chunk's sender has the whole of a message of the other side.
         case acknowledges(message: Int)
     }
 
-    /// What is known of a chunk.
+    /// The meaning of one chunk.
     public struct Finding: Sendable {
         /// The line that ``SequencedTrace/describe(_:from:)`` answers, without the side and the count of bytes.
         public let text: String
         /// Whether the chunk is one of this framing's, and whole.
         public let isUnderstood: Bool
-        /// What has come of it, in order.
+        /// The events that the chunk causes, in order.
         public let events: [Event]
 
         /// Tells of a chunk; for other framings too.
@@ -78,7 +78,7 @@ public struct SequencedTrace: Sendable {
         "\(side == .first ? ">" : "<") \(chunk.byteCount) bytes: \(read(chunk, from: side).text)"
     }
 
-    /// Takes a chunk, and answers with what it is and what has come of it.
+    /// Reads a chunk. Returns its meaning and the events it causes.
     public mutating func read(_ chunk: RawSpan, from side: Side) -> Finding {
         events = []
         isUnderstood = true
@@ -147,7 +147,8 @@ public struct SequencedTrace: Sendable {
         return text + (overflow ? ", credit beyond all bounds" : ", credit for \(bytes) bytes")
     }
 
-    /// Notes which messages of a side are acknowledged. Numbers beyond what was seen are of chunks that the capture lacks.
+    /// Notes which messages of a side are acknowledged. Numbers beyond those seen belong to chunks that the capture
+    /// lacks.
     private mutating func acknowledge(_ block: Acknowledgement, of side: Int) {
         let next = streams[side].next
         let behind = (next &- UInt64(block.next)) & (SequencedChunk.sequenceCount - 1)
@@ -183,7 +184,7 @@ public struct SequencedTrace: Sendable {
         return parts.joined(separator: "; ")
     }
 
-    /// What a body holds, as far as the capture has told what goes on.
+    /// Describes a body, as far as the capture shows the message it belongs to.
     private mutating func describe(
         _ body: UnsafeRawBufferPointer, _ header: DataHeader, _ side: Int
     ) -> [String] {

@@ -6,13 +6,13 @@ public struct FerryError: Error, Sendable {
     /// The kind of failure. A struct rather than an enum, so that kinds can be added without breaking a caller.
     public let code: Code
 
-    /// What was met, where, and what to do.
+    /// The defect, its place and the remedy.
     public let message: String
 
     /// The error of the layer below (a codec's, a transport's), when there is one.
     public let cause: (any Error)?
 
-    /// What is known of the message whose `send` has failed; nil for errors that are not about one.
+    /// The fate of the message whose `send` has failed; nil for errors that are not about one message.
     public let fate: MessageFate?
 
     #if FERRY_WITHOUT_TEXTS
@@ -39,7 +39,7 @@ public struct FerryError: Error, Sendable {
     func telling(_ fate: MessageFate) -> FerryError { FerryError(code, message, cause: cause, fate: fate) }
 }
 
-/// What is known of a message whose `send` has failed: whether sending it again can double it.
+/// The fate of a message whose `send` has failed: whether sending it again can duplicate it.
 public enum MessageFate: String, Sendable, Hashable {
     /// None of it has left this side. Send it again.
     case nothingSent
@@ -88,7 +88,7 @@ extension FerryError {
         public static let malformedStream = Code("malformedStream")
         /// The two sides' framings cannot work together: another version, codec or compression.
         public static let incompatiblePeer = Code("incompatiblePeer")
-        /// The peer no longer knows this session, so what became of a message cannot be learned any more.
+        /// The peer no longer knows this session, so the fate of a message cannot be learned any more.
         public static let peerLostState = Code("peerLostState")
         /// The link went away, or fell silent, in the middle of a message.
         public static let truncatedMessage = Code("truncatedMessage")
@@ -105,7 +105,7 @@ extension FerryError {
         public static let closed = Code("closed")
         /// A deadline passed.
         public static let timedOut = Code("timedOut")
-        /// The calling task was cancelled. Of a message that was to be sent, ``FerryError/fate`` says what became.
+        /// The calling task was cancelled. For a message to be sent, ``FerryError/fate`` gives its fate.
         public static let cancelled = Code("cancelled")
         /// The peer cancelled a message that had arrived in part.
         public static let cancelledByPeer = Code("cancelledByPeer")
@@ -118,9 +118,9 @@ extension FerryError {
 
         // MARK: Transport and configuration
 
-        /// The transport cannot be used as it stands; `message` says what is missing.
+        /// The transport cannot be used as it stands; `message` names the missing part.
         public static let transportUnavailable = Code("transportUnavailable")
-        /// No peer matched what was asked for.
+        /// No peer matched the request.
         public static let peerNotFound = Code("peerNotFound")
         /// An argument is outside its legal range.
         public static let invalidConfiguration = Code("invalidConfiguration")

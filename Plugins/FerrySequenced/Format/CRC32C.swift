@@ -4,7 +4,7 @@ import CFerryChecksum
 ///
 /// It guards against accidents, not against people: who can change a message can change its checksum too.
 struct CRC32C: Sendable, Hashable {
-    /// The checksum of what was added so far.
+    /// The checksum of the bytes added until now.
     private(set) var value: UInt32 = 0
 
     /// So many bytes are added at once where there is a choice: enough for the fast way to pay, few enough to be in the

@@ -127,7 +127,7 @@ struct SequencedRefusal: Hashable, Sendable {
         return refusal
     }
 
-    /// What is wrong and what to do, with `subject` as the side that refused.
+    /// The error to throw: the defect and the remedy, with `subject` as the side that refused.
     func error(refusedBy subject: String) -> FerryError {
         let what =
             switch Reason(rawValue: reason) {

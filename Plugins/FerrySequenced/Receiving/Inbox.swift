@@ -30,7 +30,8 @@ struct Inbox {
 
     /// The size of a chunk that states no length, or 0.
     private(set) var fullSize = 0
-    /// What has arrived and what may, in bytes of cost, since the session began.
+    /// Cost in bytes, since the session began, of the messages that have arrived and of those that the peer may still
+    /// send.
     private(set) var charged: UInt64 = 0
     private(set) var granted: UInt64 = 0
 
@@ -53,9 +54,9 @@ struct Inbox {
         return credit
     }
 
-    /// What may be granted now: what is consumed or not yet whole makes room, what waits to be read does not.
+    /// The credit that may be granted now: consumed and incomplete messages make room, complete unread ones do not.
     private var grantable: UInt64 {
-        // What has arrived over the session's life is more than an `Int` of 32 bits holds.
+        // The bytes that arrive during a session's life do not fit an `Int` of 32 bits.
         let total = Int64(clamping: charged) - Int64(deliveredCost) + Int64(window)
         return max(granted, UInt64(max(0, total)))
     }
@@ -177,7 +178,7 @@ struct Inbox {
             return body.count == stated
         }
         guard header.flags.contains(.end) else { return chunkCount == fullSize }
-        // The body is what is left of one message, and nothing else.
+        // The body is the rest of one message, and nothing else.
         var reader = ChunkReader(body)
         if header.flags.contains(.record) {
             guard let byte = reader.byte() else { return false }

@@ -2,7 +2,8 @@ import DequeModule
 import Ferry
 import Synchronization
 
-/// The receiver of one link below a ``ResumableLink``: holds what comes until it is known for whom it is, within bounds.
+/// The receiver of one link below a ``ResumableLink``: buffers incoming chunks, within bounds, until the link's session
+/// is known.
 final class LinkPort: LinkReceiver {
     let link: any Link
 
@@ -11,9 +12,9 @@ final class LinkPort: LinkReceiver {
     private enum Mode {
         /// The link is not activated.
         case idle
-        /// Nobody owns it yet; what comes is held.
+        /// Unclaimed; buffers incoming chunks.
         case holding
-        /// An owner is being handed what was held.
+        /// Delivers the buffered chunks to an owner.
         case draining(ResumableLink)
         /// Events go straight through.
         case direct(ResumableLink)
@@ -33,8 +34,8 @@ final class LinkPort: LinkReceiver {
 
     init(_ link: any Link) { self.link = link }
 
-    /// Activates the link for nobody yet, to see its first chunk. `onFirst` is called once, with it, or with nil if the link
-    /// ends before. The peer is asked to pause after it.
+    /// Activates the link without an owner, to see its first chunk. Calls `onFirst` once: with that chunk, or with nil
+    /// if the link ends before. Asks the peer to pause after it.
     func peek(onFirst: @escaping @Sendable ([UInt8]?) -> Void) {
         state.withLock { state in
             state.mode = .holding
@@ -43,10 +44,10 @@ final class LinkPort: LinkReceiver {
         link.activate(self)
     }
 
-    /// Nobody waits for the first chunk any more. Returns whether somebody did.
+    /// Stops waiting for the first chunk. Returns whether `onFirst` was still pending.
     func stopPeeking() -> Bool { state.withLock { $0.onFirst.take() != nil } }
 
-    /// Hands over what has come and what will.
+    /// Delivers the buffered chunks and all later ones.
     func attach(to owner: ResumableLink, isReceiving: Bool) {
         let wasIdle = state.withLock { state in
             if case .idle = state.mode {

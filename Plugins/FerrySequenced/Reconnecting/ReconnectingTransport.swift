@@ -17,14 +17,14 @@ import Synchronization
 public struct ReconnectingTransport<Base: Transport>: Transport {
     /// What to do where the transport knows a peer for one connection only (``/Ferry/PeerIdentity/Certainty/connection``).
     public enum UnrecognizedPeers: Sendable, Hashable {
-        /// The link ends with its connection: whoever comes next may be somebody else.
+        /// The link ends with its connection: the next peer to connect may be a different one.
         case areRefused
-        /// Whoever offers the service, or names the same session, is taken for the peer. **A stranger may get what was meant
-        /// for the peer.**
+        /// A peer that offers the service, or names the same session, counts as the same peer. **A stranger may get
+        /// messages meant for the peer.**
         case areTakenForThePeer
-        /// The channel is sealed (``/Ferry/SealedFraming``), and its keys are the proof: whoever comes next gets nothing but sealed
-        /// messages, and a message of another peer ends the channel with the seal's error. The link itself goes on as with
-        /// ``areTakenForThePeer``, so without a seal it is as unsafe.
+        /// The channel is sealed (``/Ferry/SealedFraming``), and its keys are the proof: a peer that connects next gets
+        /// only sealed messages, and a message of another peer ends the channel with the seal's error. The link itself
+        /// continues as with ``areTakenForThePeer``, so without a seal it is as unsafe.
         case proveTheirKeys
     }
 
@@ -179,7 +179,7 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
                         .disconnected,
                         "The connection was lost, and peer \(peer) cannot be recognised on another: it was known for that "
                             + "connection only. Pair with it; or seal the channel and say unrecognizedPeers: .proveTheirKeys; or say "
-                            + "unrecognizedPeers: .areTakenForThePeer if a stranger may get what was meant for it.",
+                            + "unrecognizedPeers: .areTakenForThePeer if a stranger may get messages meant for it.",
                         cause: reason))
             }
             let patience = time.now + backoff.patience
@@ -204,7 +204,7 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
 
         private func end(_ reason: FerryError) { state.withLock { $0.link }?.end(reason) }
 
-        /// One attempt. What a transport hands over is looked at once more: a link to somebody else is of no use.
+        /// One attempt. Checks the link that the transport returns: a link to another peer is of no use.
         private func connect(to peer: PeerIdentity) async -> (any Link)? {
             guard peer.certainty > .connection else { return try? await base.connect(timeout: backoff.attempt) }
             guard let found = try? await base.connect(to: peer, timeout: backoff.attempt) else { return nil }

@@ -9,7 +9,7 @@ import Synchronization
 /// (``ReconnectingTransport``).
 final class ResumableLink: Link {
     fileprivate enum Phase {
-        /// Nobody has activated it; the link below waits.
+        /// Not activated yet; the link below waits.
         case idle(LinkPort)
         /// A link carries chunks.
         case open(LinkPort)
@@ -34,7 +34,7 @@ final class ResumableLink: Link {
         var latestPeer: PeerIdentity
     }
 
-    /// What becomes of the link, for whoever brings it back.
+    /// The events of the link, for the transport that reconnects it.
     enum Event: Sendable {
         /// The first chunk of a link below.
         case firstChunk([UInt8])

@@ -15,7 +15,7 @@ final class SessionRegistry: Sendable {
         let maximumSuspended: Int
     }
 
-    /// What is known of the session at the other end of a link.
+    /// The session at the other end of a link, as far as it is known.
     private enum Session: Equatable {
         /// Nothing has been read yet.
         case unread
@@ -89,7 +89,7 @@ final class SessionRegistry: Sendable {
         }
     }
 
-    /// Hands a new link to whoever listens.
+    /// Offers a new link to the listener or to the session that it resumes.
     private func offer(_ port: LinkPort, _ session: Session = .unread) {
         let key = nextKey.add(1, ordering: .relaxed).oldValue
         let link = ResumableLink(over: port) { [self] event in note(event, key) }
@@ -137,7 +137,7 @@ final class SessionRegistry: Sendable {
         if isClosed.load(ordering: .acquiring) { close() }
     }
 
-    /// Nobody listens any more: links that are without a connection, now or later, have nobody to come back.
+    /// The listener has ended: suspended links, now or later, cannot be resumed.
     func close() {
         isClosed.store(true, ordering: .releasing)
         let suspended = entries.withLock { entries in

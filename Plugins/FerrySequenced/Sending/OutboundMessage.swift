@@ -37,8 +37,8 @@ struct OutboundMessage {
     var remaining: Int { streamCount - cut }
     var isCut: Bool { cut == streamCount }
 
-    /// Copies part of the stream into a chunk. Whatever is copied first is copied in order; the checksum follows in large
-    /// steps, while the bytes are still in the cache, and is complete when the trailer's turn comes.
+    /// Copies part of the stream into a chunk. First copies run in order. The checksum follows in large steps, while
+    /// the bytes are still in the cache, and is complete when the trailer is due.
     mutating func write(_ offset: Int, _ count: Int, to writer: inout ChunkWriter) {
         let end = min(offset + count, payload.count)
         if offset < end {
@@ -127,7 +127,7 @@ struct OutboundChunk {
     var fullSizeBefore = 0
     var chargedBefore: UInt64 = 0
 
-    // What has become of it.
+    // The state of one part of a message.
     enum Fate: UInt8 { case waiting, inFlight, lost, received }
     var fate = Fate.waiting
     var transmissions = 0

@@ -5,7 +5,7 @@ import Ferry
 // Most chunks are full, hold nothing but one message's bytes, and there is nothing to choose. They skip the choice, and
 // are not booked before the link has taken them.
 extension Outbox {
-    /// Full chunks that may follow without choosing anew. Whatever changes the choice ends the run.
+    /// Full chunks that may follow without choosing anew. Any event that changes the choice ends the run.
     struct Run {
         var left = 0
         var message: Int32 = -1
@@ -147,7 +147,7 @@ extension Outbox {
         levels[level].hasJustAdmitted = false
     }
 
-    /// The messages whose last byte is in a chunk: nobody can know whether the peer has them once it forgot.
+    /// The messages whose last byte is in a chunk: after a peer has lost its state, it is unknown whether it has them.
     func uncertain() -> [MessageID] {
         indices.values.filter { messages[Int($0)].isCut }.map { messages[Int($0)].id }.sorted()
     }

@@ -211,7 +211,8 @@ struct Outbox {
         }
     }
 
-    /// The peer has forgotten everything: what is not acknowledged whole begins again. Every chunk has been undone before.
+    /// The peer has lost its state: messages that are not wholly acknowledged start again. Every chunk has been undone
+    /// before.
     mutating func restart() {
         run.left = 0
         charged = 0
@@ -257,8 +258,8 @@ struct Outbox {
         else { return false }
         let count = messages[Int(first)].payload.count
         if openBytes == 0 || openBytes + count <= peerMaximum { return true }
-        // The peer holds twice its maximum, the second half for what is more urgent than all that is open. The maximum is the
-        // peer's word, up to `Int.max` where that has 32 bits: it is compared without being doubled.
+        // The peer holds twice its maximum, the second half for messages more urgent than all open ones. The maximum is
+        // the peer's word, up to `Int.max` where that has 32 bits, so the comparison does not double it.
         return openBytes + count - peerMaximum <= peerMaximum && (level...3).allSatisfy { levels[$0].active.isEmpty }
     }
 
@@ -297,7 +298,7 @@ struct Outbox {
                 append(first, count: rest, to: &chunk)
                 if usesSlot { return finish(&chunk, .slot, .end, header: 2) }
                 chunk.bodyCount += record
-                // When nothing more is to come somebody may wait for the receipt.
+                // With nothing more to send, a caller may be waiting for the receipt.
                 let waits = isAlone && messages[index].receipt != .handedOver || !isAmple(0)
                 let flags: DataFlags = [.end, waits ? .push : push, first.kind == .goOn ? [] : .record]
                 return finish(&chunk, .flagged, flags, header: 2)

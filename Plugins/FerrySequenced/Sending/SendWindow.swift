@@ -84,8 +84,8 @@ struct SendWindow {
     /// Whether the next chunk had better ask. The one that fills the window asks again if there was no answer: it was lost.
     var isAskingDue: Bool { next >= nextToAsk || (asking != nil && count == limit - 1) }
 
-    /// Every so many chunks ask: as few as leave enough of the window for what goes out meanwhile, and a quarter as much
-    /// again.
+    /// Chunks between two requests for an acknowledgement: as few as leave enough of the window for the chunks sent
+    /// meanwhile, and a quarter as much again.
     private mutating func planAsking(after number: UInt64) {
         let fewest = min(8, max(1, limit / 4))
         let spare = limit - latency - latency / 4 - 1
@@ -112,7 +112,7 @@ struct SendWindow {
         planAsking(after: next)
     }
 
-    /// A new link: what was measured of the order of arrival no longer holds.
+    /// A new link: measured reordering of the old link does not apply.
     mutating func forgetTimes() {
         newestArrived = nextSerial
         estimator.progressed()

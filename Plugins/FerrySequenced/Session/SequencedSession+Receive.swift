@@ -126,7 +126,7 @@ extension SequencedFraming.Session {
 
     private mutating func receive(_ block: Acknowledgement, at now: Timestamp) throws(FerryError) {
         guard let number = try window.resolve(block) else { return }
-        // Credit counts from what is acknowledged, so that neither side's counters are ever sent.
+        // Credit counts from the acknowledged chunk, so that neither side's counters are ever sent.
         let base = number == window.next ? outbox.charged : window[number].chargedBefore
         guard block.credit <= UInt64(1) << 34 else {
             throw FerryError(
@@ -225,12 +225,12 @@ extension SequencedFraming.Session {
         let maximum = hello.maximumMessageSize.bytes
         outbox.peerMaximum = maximum
         outbox.failWaiting(&events) { Self.tooLarge($0.payload.count, maximum) }
-        // What was granted and not heard of is granted again.
+        // Credit that the peer may not have heard of is granted again.
         if arrivals.next > 0 { acknowledging.isDue = true }
     }
 
-    /// The peer does not know what we sent. Whatever may have arrived whole is told as failed, for it may be there or not;
-    /// everything else begins again.
+    /// The peer does not know our session. Messages that may have arrived whole fail with an unknown fate; all others
+    /// start again.
     private mutating func forget() {
         let uncertain = outbox.uncertain()
         window.undo(from: window.first, into: &outbox)

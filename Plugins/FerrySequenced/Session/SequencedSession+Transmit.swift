@@ -1,7 +1,7 @@
 public import Ferry
 
 extension SequencedFraming.Session {
-    /// Offers the next chunk: a hello first, then acknowledgements that are due, then what was lost, then what is new.
+    /// Offers the next chunk: a hello first, then due acknowledgements, then lost parts, then new ones.
     public mutating func transmit(
         atMost maximumChunkSize: @autoclosure () -> Int, at now: Timestamp,
         _ offer: (RawSpan) throws(FerryError) -> Bool

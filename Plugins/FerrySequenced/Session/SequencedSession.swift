@@ -3,13 +3,13 @@ public import Ferry
 extension SequencedFraming {
     /// One side of the sequenced framing, with one peer, over any number of links, one after the other.
     ///
-    /// `linkDidOpen` begins with a hello; `linkDidClose` keeps everything for the next link. When the session is of no use
-    /// any more, whatever has not been told as sent has to be taken as failed.
+    /// `linkDidOpen` begins with a hello; `linkDidClose` keeps everything for the next link. When the session is
+    /// discarded, messages not yet reported as sent count as failed.
     public struct Session: FramingSession {
         /// This session's identifier. It changes when the peer proves to have lost its state.
         public internal(set) var id: UInt32
 
-        /// What has gone through so far.
+        /// Counts since the session began.
         public internal(set) var statistics = SequencedStatistics()
 
         let configuration: Configuration
@@ -30,7 +30,7 @@ extension SequencedFraming {
         var silence = 0
         /// Notices silence in the middle of a message.
         var stall: StallDetector
-        /// The peer was silent for so long that another link should be tried.
+        /// The peer was silent past the limit, so another link should be tried.
         public internal(set) var needsNewLink = false
         /// How often the peer has lost its state.
         public internal(set) var peerRestarts = 0
@@ -68,7 +68,7 @@ extension SequencedFraming {
             var isRefused = false
         }
 
-        /// When the peer is told what has arrived.
+        /// When the next acknowledgement is due.
         struct Acknowledging {
             var isDue = false
             var pending = 0
@@ -98,7 +98,7 @@ extension SequencedFraming {
     }
 }
 
-/// What has gone through a sequenced session, in chunks.
+/// Counts of a sequenced session, in chunks.
 public struct SequencedStatistics: Sendable, Hashable {
     /// Data chunks sent for the first time.
     public var dataChunks = 0

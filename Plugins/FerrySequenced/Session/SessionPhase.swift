@@ -1,7 +1,7 @@
 /// What a session is doing with its link, and the one table of how that changes. ``diagram`` prints the table for
 /// `Documentation/Sequenced.md`.
 enum SessionPhase: String, CaseIterable, Sendable {
-    /// There is no link. Messages wait; what was sent and not acknowledged is kept.
+    /// There is no link. Messages wait; unacknowledged ones are kept.
     case suspended
     /// A hello goes out until the peer's comes.
     case greeting

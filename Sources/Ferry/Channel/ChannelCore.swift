@@ -2,10 +2,11 @@ import Synchronization
 
 /// The shell of a channel: owns the link, the lock and the timer, and does what ``ChannelState`` answers.
 ///
-/// There is no task and no queue. Whoever brings an event (a sender, the link, the timer) takes the lock, tells the state,
-/// lets it push chunks into the link until that refuses, and after unlocking does what has come of it. The link's contract
-/// makes that safe: it never calls back from within a call. What comes of events is done in their order, by one thread at a
-/// time: whoever finds another at it leaves its share to that one.
+/// There is no task and no queue. The thread that brings an event (a sender, the link, the timer) takes the lock,
+/// passes it to the state, lets the state push chunks into the link until the link refuses, and performs the effects
+/// after unlocking. The link's contract makes that safe: it never calls back from within a call. Effects are performed
+/// in the order of their events, by one thread at a time: a thread that finds another at it leaves its effects to that
+/// one.
 ///
 /// What stands around a link, such as a ``LinkObserver``, is called with the lock held, and may cancel a task or close the
 /// channel. So what an app can ask for at any moment is an ``Event``, and never waits for the lock: it is done at once, or
@@ -39,7 +40,7 @@ package final class ChannelCore: LinkReceiver {
         var timerDeadline: Timestamp?
         /// Whether the link has been asked to pause its peer.
         var hasPaused = false
-        /// Whether a thread is doing what has come of events.
+        /// Whether a thread is performing effects.
         var isPerforming = false
         var lastStatus = ChannelStatus(phase: .connecting, resumptions: 0)
         var watchers = Watchers()
@@ -227,7 +228,7 @@ package final class ChannelCore: LinkReceiver {
         continuation.onTermination = { [weak self] _ in self?.act(.unwatch(id), pumps: false) }
         tell { guarded in
             let status = guarded.state.status
-            // Nobody may have watched before, so that what was told last is out of date.
+            // Without watchers until now, the last published status may be out of date.
             guarded.lastStatus = status
             guarded.watchers.status[id] = continuation
             return {
@@ -270,8 +271,8 @@ package final class ChannelCore: LinkReceiver {
         leave(with: effects)
     }
 
-    /// Tells who watches, when the lock is free: a watcher that is cancelled wants it, with a lock of its task held that whoever
-    /// tells the task takes too.
+    /// Notifies the watchers after the lock is released. A cancelled watcher takes this lock while it holds its task's
+    /// lock, which the notifying thread takes too.
     private func tellWatchers(_ guarded: inout Guarded) {
         let watchers = guarded.watchers
         if !watchers.arriving.isEmpty, let progress = guarded.state.arriving {
@@ -303,7 +304,7 @@ package final class ChannelCore: LinkReceiver {
         leave(with: effects)
     }
 
-    /// Does what was asked for, or has the thread do it that has the lock.
+    /// Applies the event, or leaves it to the thread that holds the lock.
     private func act(_ event: Event, pumps: Bool = true) {
         let isDone = tryChange(pumps: pumps) { guarded, now in apply(event, to: &guarded, at: now) }
         if !isDone { postpone(event) }
@@ -428,7 +429,7 @@ package final class ChannelCore: LinkReceiver {
         leave(with: effects)
     }
 
-    /// Does what has come of events, also of those that other threads bring meanwhile.
+    /// Performs the effects of events, including those that other threads add meanwhile.
     private func perform(_ first: Effects) {
         var next: Effects? = first
         while let effects = next {

@@ -24,7 +24,7 @@ struct PlacedMessage: Sendable {
     let send: PendingSend
 }
 
-/// Somebody who waits for a message.
+/// A caller that waits for a message.
 struct Reader: Sendable {
     let id: MessageID
     let resume: @Sendable (Delivery) -> Void

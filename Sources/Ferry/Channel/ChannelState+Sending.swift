@@ -97,7 +97,7 @@ extension ChannelState {
                 + "step; close the channel to stop it.", fate: .mayHaveArrived)
         send.timer?.cancel()
         effects.complete(send, .failure(error))
-        // Nobody is told of it any more.
+        // Its completion must not be called any more.
         sends[id]?.completion = nil
         sends[id]?.progress = nil
     }

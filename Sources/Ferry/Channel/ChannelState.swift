@@ -2,8 +2,8 @@ import DequeModule
 
 /// A channel's state, without link, lock, clock or task.
 ///
-/// The shell (``ChannelCore``) tells what happens, lets the state offer chunks to the link (``pump(atMost:at:_:)``), and
-/// then does what has come of it (``takeEffects()``) once the lock is free.
+/// The shell (``ChannelCore``) passes events in, lets the state offer chunks to the link (``pump(atMost:at:_:)``), and
+/// performs the effects (``takeEffects()``) after it has released the lock.
 struct ChannelState: ~Copyable, Sendable {
     var session: any FramingSession
     let chunkSize: Int

@@ -37,7 +37,7 @@ public struct SendProgress: Sendable, Hashable {
     }
 }
 
-/// What has gone through a channel so far.
+/// Counts of a channel since it was opened.
 public struct ChannelStatistics: Sendable, Hashable {
     /// Messages whose last chunk the link has accepted or, with the sequenced framing, the peer has acknowledged.
     public var messagesSent = 0

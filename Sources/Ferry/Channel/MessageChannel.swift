@@ -4,16 +4,16 @@
 ///     try await channel.send("hello")
 ///     for try await message in channel.messages { print(message) }
 ///
-/// Both sides use the same framing and compression, and in each direction the same codec. The channel belongs to whoever
-/// made it: when the last reference goes, it is closed.
+/// Both sides use the same framing and compression, and in each direction the same codec. The channel belongs to its
+/// creator: it closes when the last reference is released.
 ///
 /// ## After an error
 /// - A message that cannot be encoded, is too large, or finds the queue full: `send` throws; the channel goes on.
 /// - A received message that cannot be decoded or decompressed: ``messages`` throws once, and iterating again goes on
 ///   with the next message; ``results`` has the error as one element among the others.
-/// - Sides out of step, an exceeded limit, a stalled or lost link: the channel closes. Waiting sends throw, with what is
-///   known of each message (``FerryError/fate``); ``messages`` delivers what had arrived whole and then throws or ends, and
-///   ``closeReason`` says why.
+/// - Sides out of step, an exceeded limit, a stalled or lost link: the channel closes. Pending sends throw, each with
+///   the fate of its message (``FerryError/fate``); ``messages`` delivers the messages that had arrived whole and then
+///   throws or ends, and ``closeReason`` gives the reason.
 public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendable {
     let core: ChannelCore
     private let time: any TimeSource
@@ -21,7 +21,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     private let inboundCodec: any Codec<Inbound>
     let envelope: CompressionEnvelope?
 
-    /// Opens a channel with a type of its own for each direction, over a link that nobody else uses, and activates the
+    /// Opens a channel with separate types for the two directions, over a link without another owner, and activates the
     /// link.
     ///
     /// - Parameters:
@@ -68,7 +68,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     }
 
     deinit {
-        core.finish(FerryError(.closed, "The channel was closed because nobody refers to it any more."))
+        core.finish(FerryError(.closed, "The channel was closed because its last reference was released."))
     }
 
     /// Who is at the other end: as the link says, or as the peer has proven by its key (``SealedFraming``). Until that proof it is the
@@ -88,8 +88,9 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     /// that it is finished all the same, because half a message would put the peer out of step. ``FerryError/fate`` says
     /// which.
     ///
-    /// With the sequenced framing it returns when the peer has the whole message, short messages overtake long ones, what is
-    /// cancelled or times out is taken back in the middle too, and progress counts what the peer has acknowledged.
+    /// With the sequenced framing it returns when the peer has the whole message. Short messages overtake long ones, a
+    /// message that is cancelled or times out is withdrawn even after it has begun, and progress counts the bytes that
+    /// the peer has acknowledged.
     ///
     /// Encoding and compression run off the caller's actor, unless the codec is trivial (``Codec/isTrivial``).
     ///
@@ -173,7 +174,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
 
     /// Takes no more messages, waits until those that were taken are out, and closes the channel.
     ///
-    /// - Parameter timeout: how long to wait; then the channel is closed all the same, and what was still waiting fails.
+    /// - Parameter timeout: how long to wait; after it the channel closes all the same, and pending messages fail.
     /// - Throws: `timedOut`, `cancelled`, or why the channel ended before.
     public func closeAfterSending(timeout: Duration) async throws(FerryError) {
         core.drain()
@@ -202,7 +203,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     /// Why the channel is closed, or nil while it is open.
     public var closeReason: FerryError? { core.closeReason }
 
-    /// What has gone through so far.
+    /// Counts since the channel was opened.
     public var statistics: ChannelStatistics { core.statistics }
 
     /// Calls `body` with the channel and closes it afterwards: after all that was to be sent when `body` returns, at once when
@@ -213,8 +214,8 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
     ///     }
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for what is still to be sent.
-    ///   - body: what is done with the channel.
+    ///   - timeout: how long to wait for unsent messages.
+    ///   - body: the work to do with the channel.
     /// - Throws: what `body` throws, or ``closeAfterSending(timeout:)``.
     public func use<Value>(
         closingWithin timeout: Duration = .seconds(30), _ body: (MessageChannel) async throws -> Value
@@ -287,7 +288,7 @@ public final class MessageChannel<Outbound: Sendable, Inbound: Sendable>: Sendab
 }
 
 extension MessageChannel where Outbound == Inbound {
-    /// Opens a channel with one type for both directions, over a link that nobody else uses, and activates the link. As
+    /// Opens a channel with one type for both directions, over a link without another owner, and activates the link. As
     /// ``init(over:sending:receiving:framing:compression:chunkSize:limits:time:)`` otherwise.
     ///
     /// - Throws: `invalidConfiguration` for limits out of range, and for payloads that the framing cannot carry.

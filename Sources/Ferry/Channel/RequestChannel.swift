@@ -11,8 +11,8 @@ import Synchronization
 ///         try await measure(question)
 ///     }
 ///
-/// Each answer finds its request, whatever order they come in. A request that is cancelled or whose deadline passes cancels
-/// the task that answers it. When the last reference goes, the channel is closed.
+/// Each answer finds its request, in any order. A request that is cancelled or whose deadline passes cancels the task
+/// that answers it. When the last reference is released, the channel closes.
 public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendable {
     /// Answers a request. What it throws is told to the peer as text.
     public typealias Handler = @Sendable (Request) async throws -> Response
@@ -25,7 +25,7 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
     private let server: RequestServer<Request, Response>
     private let serving: Task<Void, Never>
 
-    /// Opens a channel over a link that nobody else uses, and activates the link.
+    /// Opens a channel over a link without another owner, and activates the link.
     ///
     /// - Parameters:
     ///   - link: the link; the channel closes it in the end.
@@ -64,7 +64,7 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
     /// (``MessageChannel/send(_:options:timeout:progress:)``). The peer answers several at once.
     ///
     /// - Parameters:
-    ///   - request: what is asked for.
+    ///   - request: the request to send.
     ///   - timeout: how long to wait for the answer, sending included.
     /// - Throws: `requestFailed` with what the other side's handler said, `timedOut`, `cancelled`, `encodingFailed`,
     ///   `decodingFailed`, or why the channel is closed; with a ``FerryError/fate`` of the request.
@@ -97,7 +97,7 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
         }
     }
 
-    /// Tells the peer that it need not go on. Nobody waits for it: the caller's task may be cancelled.
+    /// Tells the peer to stop. Not awaited: the caller's task may be cancelled.
     private func cancel(_ number: UInt64) {
         channel.post(RequestMessage(kind: .cancel, number: number)) {}
     }
@@ -160,7 +160,7 @@ final class RequestBook: Sendable {
         }
     }
 
-    /// What has become of a request; only the first counts, and what nobody asked for is passed over.
+    /// Completes a request. Only the first result counts, and answers without a request are ignored.
     func settle(_ number: UInt64, _ result: Result<[UInt8], FerryError>) {
         let waiting = state.withLock { state -> CheckedContinuation<Result<[UInt8], FerryError>, Never>? in
             switch state.entries[number] {
@@ -216,7 +216,7 @@ final class RequestBook: Sendable {
 }
 
 extension MessageChannel {
-    /// Sends a message that nobody waits for, within 30 s, and calls `completion` when that has come to its end.
+    /// Sends a message without a waiting caller, within 30 s, and calls `completion` at its end.
     func post(_ message: Outbound, completion: @escaping @Sendable () -> Void) {
         guard case .success(let payload) = payload(for: message) else { return completion() }
         core.submit(payload, as: core.makeID(), timeout: .seconds(30)) { _ in completion() }

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// Reads what arrives: hands answers to those who wait, and answers the peer's requests, each in a task of its own.
+/// Reads incoming messages: passes answers to the waiting requests, and answers the peer's requests, each in its own
+/// task.
 final class RequestServer<Request: Sendable, Response: Sendable>: Sendable {
     /// A request that is being answered.
     private struct Served {
@@ -88,7 +89,7 @@ final class RequestServer<Request: Sendable, Response: Sendable>: Sendable {
         }
     }
 
-    /// Sends an answer or a refusal. Nobody waits for its end, so it takes no task.
+    /// Sends an answer or a refusal. Its end is not awaited, so it takes no task.
     private func reply(_ message: RequestMessage) {
         state.withLock { $0.unsentReplies += 1 }
         channel.post(message) { [self] in

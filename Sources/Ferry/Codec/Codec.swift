@@ -1,6 +1,6 @@
 /// Turns values into bytes and back.
 ///
-/// A codec is stateless towards its peer: each message stands alone. Whatever it throws, the channel wraps in a
+/// A codec is stateless towards its peer: each message stands alone. The channel wraps a thrown error in a
 /// ``FerryError`` with `encodingFailed` or `decodingFailed` and the thrown error as its cause; a message that cannot be
 /// decoded does not end the channel.
 public protocol Codec<Message>: Sendable {

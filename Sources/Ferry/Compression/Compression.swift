@@ -13,7 +13,7 @@ public protocol Compression: Sendable {
     /// Appends `plain`, compressed, to `output`, adding at most `budget` bytes.
     ///
     /// - Returns: false when the compressed form would need more than `budget`; `output` is then as it was.
-    /// - Throws: whatever keeps it from working at all; never for mere lack of gain.
+    /// - Throws: an error that keeps it from working at all; never for mere lack of gain.
     func compress(_ plain: RawSpan, into output: inout [UInt8], budget: Int) throws -> Bool
 
     /// The plain form of `compressed`, which must have exactly `plainCount` bytes.
@@ -27,7 +27,7 @@ public protocol Compression: Sendable {
 }
 
 extension Compression {
-    /// 255: a compression that has no number of its own.
+    /// 255: a compression without an assigned number.
     public var identifier: UInt8 { 255 }
     /// Nil: both sides need to know nothing beforehand.
     public var dictionaryChecksum: UInt32? { nil }

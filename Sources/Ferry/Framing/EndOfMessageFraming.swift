@@ -14,8 +14,8 @@ public struct EndOfMessageFraming: Framing {
         /// Any bytes.
         case binary
         /// UTF-8 only, cut between Unicode scalars so that each chunk is well-formed by itself: for receivers that turn
-        /// every chunk into a string, as the newer Swift version of Apple's sample does, and drop what is none. Anything
-        /// else is refused with `notText` when it is to be sent. Received messages are not restricted.
+        /// every chunk into a string, as the newer Swift version of Apple's sample does, and drop invalid ones. Other
+        /// messages are refused with `notText` on sending. Received messages are not restricted.
         case text
     }
 
@@ -73,7 +73,7 @@ public struct EndOfMessageFraming: Framing {
         }
     }
 
-    /// Refuses compression of text: what is compressed is not text any more.
+    /// Refuses compression of text: compressed bytes are not text.
     public func check(_ payloads: PayloadFormat) throws(FerryError) {
         guard content == .text, payloads.compression != 0 || payloads.isEnveloped else { return }
         throw FerryError(

@@ -81,9 +81,9 @@ public struct MessageID: Sendable, Hashable, Comparable {
 
 /// A framing's state on one link, without I/O, clock or randomness.
 ///
-/// The owner asks and is answered; nothing happens in between. After ``enqueue(_:as:at:)``, ``receive(_:at:)``,
-/// ``wake(at:)`` and ``linkDidOpen(at:)`` the owner calls ``transmit(atMost:at:_:)`` until it answers anything but
-/// `.accepted`, then ``nextEvent()`` until nil, then reads ``deadline``. A session may send chunks of its own
+/// The owner asks and the session answers; nothing happens in between. After ``enqueue(_:as:at:)``, ``receive(_:at:)``,
+/// ``wake(at:)`` and ``linkDidOpen(at:)`` the owner calls ``transmit(atMost:at:_:)`` until it returns a result other
+/// than `.accepted`, then ``nextEvent()`` until nil, then reads ``deadline``. A session may send its own chunks
 /// (acknowledgements, a handshake) and several messages at once; the two simple framings do neither.
 public protocol FramingSession: Sendable {
     /// Takes a payload to be sent.
@@ -107,7 +107,7 @@ public protocol FramingSession: Sendable {
     /// peer is told to drop what it has. Returns whether it was.
     mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool
 
-    /// What is known of a message that was enqueued, has not been told as sent or failed, and goes no further from now on.
+    /// The fate of a message that was enqueued, is not yet reported as sent or failed, and is not sent any further.
     func fate(of id: MessageID) -> MessageFate
 
     /// How far the message has come that is arriving; nil when none is.
@@ -181,7 +181,7 @@ extension FramingSession {
     public var arriving: ReceiveProgress? { nil }
     /// True: there is nothing to agree on first.
     public var isReady: Bool { true }
-    /// False: what was under way ends with the link.
+    /// False: messages in flight end with the link.
     public var survivesLinkLoss: Bool { false }
     /// False: progress counts what the link has taken.
     public var acknowledges: Bool { false }
@@ -189,7 +189,7 @@ extension FramingSession {
     public var needsNewLink: Bool { false }
     /// Never: the session ends with the peer's.
     public var peerRestarts: Int { 0 }
-    /// Nobody: the link says who the peer is.
+    /// Nil: only the link identifies the peer.
     public var provenPeer: PeerIdentity? { nil }
     /// Nothing to wake for.
     public var deadline: Timestamp? { nil }
@@ -203,7 +203,7 @@ extension FramingSession {
     public mutating func pauseReceiving(_ isPaused: Bool, at now: Timestamp) {}
 }
 
-/// What became of an attempt to send the next chunk.
+/// The result of an attempt to send the next chunk.
 @frozen public enum Transmission: Sendable, Hashable {
     /// There is nothing to send.
     case idle

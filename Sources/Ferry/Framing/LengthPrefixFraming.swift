@@ -5,8 +5,8 @@
 ///
 /// ## What it can notice
 /// A length above ``Limits/maximumMessageSize``, a varint that is not in its shortest form, silence in the middle of a
-/// message and a link that ends in its middle. Bytes that are lost or doubled on the way are noticed only when what is
-/// then read as a length breaks one of these rules.
+/// message and a link that ends in its middle. Lost or duplicated bytes are noticed only when the bytes then read as a
+/// length break one of these rules.
 public struct LengthPrefixFraming: Framing {
     /// The order of the bytes of a length of fixed size.
     @frozen public enum ByteOrder: Sendable, Hashable {

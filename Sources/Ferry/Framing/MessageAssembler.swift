@@ -1,13 +1,13 @@
-/// Puts the bytes of one received message after the other together, each in an array of its own: for framings.
+/// Assembles the bytes of received messages, one message after the other, each in its own array: for framings.
 ///
 /// Say what a message has at most when it begins, with ``begin(expecting:)`` or once with ``init(bound:)``, after checking it
 /// against ``Limits/maximumMessageSize``; then add what arrives and take the whole.
 ///
-/// Memory follows the bytes that have arrived, never a claim alone. A message begins with at most 64 KiB, or with the size
-/// of the message before, up to 1 MiB. Beyond it capacity grows twelvefold at a time: to 768 KiB, 9 MiB and 108 MiB, or to
-/// the bound if that is less. Pages that are not written to cost no memory, and little is copied
-/// twice. The steps are so far apart because an allocator may keep the arrays that were outgrown: with these they add up
-/// to less than 16 MiB, whatever the message.
+/// Memory follows the bytes that have arrived, never a claim alone. A message begins with at most 64 KiB, or with the
+/// size of the message before, up to 1 MiB. Beyond it capacity grows twelvefold at a time: to 768 KiB, 9 MiB and 108
+/// MiB, or to the bound if that is less. Pages that are not written to cost no memory, and little is copied twice. The
+/// steps are so far apart because an allocator may keep the outgrown arrays: with these steps they add up to less than
+/// 16 MiB for any message.
 public struct MessageAssembler: Sendable {
     /// The most that is taken because a message is announced as large. 64 KiB.
     private static let firstCapacity = 64 << 10
@@ -17,7 +17,7 @@ public struct MessageAssembler: Sendable {
     private static let largestCopy = 8 << 20
 
     @usableFromInline var buffer: [UInt8] = []
-    /// The number of bytes the message can have at most: what was announced, or the limit.
+    /// The largest size that the message can have, in bytes: the announced one, or the limit.
     private var bound: Int
     /// The size of the message before, the best guess for the next one when nothing is announced.
     private var previousCount = 0
@@ -28,7 +28,7 @@ public struct MessageAssembler: Sendable {
     /// The number of bytes put together so far.
     @inlinable public var count: Int { buffer.count }
 
-    /// Lends what has been put together so far, for the time of the call.
+    /// Lends the bytes assembled until now, for the time of the call.
     public func withBytes(_ body: (UnsafeRawBufferPointer) -> Void) { buffer.withUnsafeBytes(body) }
 
     /// Begins a message of `count` bytes, no more and no fewer.

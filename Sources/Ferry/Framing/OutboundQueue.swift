@@ -63,7 +63,7 @@ package struct OutboundQueue: Sendable {
         return true
     }
 
-    /// What is known of a message that goes no further.
+    /// The fate of a message that is not sent any further.
     package func fate(of id: MessageID, hasBegun: Bool) -> MessageFate {
         if !isEmpty, first.id == id { return hasBegun ? .takenBack : .nothingSent }
         return index(of: id) == nil ? .mayHaveArrived : .nothingSent

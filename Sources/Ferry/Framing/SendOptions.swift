@@ -1,7 +1,7 @@
 /// How one message is sent, as far as the framing has a choice. The two simple framings have none: they send messages
 /// whole, in the order of sending.
 public struct SendOptions: Sendable, Hashable {
-    /// What goes first.
+    /// The order in which messages are sent.
     public struct Priority: RawRepresentable, Sendable, Hashable, Comparable {
         /// 0 to 3; more goes first.
         public let rawValue: UInt8
@@ -13,7 +13,7 @@ public struct SendOptions: Sendable, Hashable {
         public static let background = Priority(rawValue: 0)
         /// As usual.
         public static let normal = Priority(rawValue: 1)
-        /// Before what is usual.
+        /// Before messages of the usual priority.
         public static let high = Priority(rawValue: 2)
         /// At the next chunk.
         public static let urgent = Priority(rawValue: 3)
@@ -28,11 +28,11 @@ public struct SendOptions: Sendable, Hashable {
         case asConfigured
         /// The peer has the whole message.
         case delivered
-        /// The link has taken the whole message. Should it be lost with the session, nobody is told.
+        /// The link has taken the whole message. If the session loses it later, that is not reported.
         case handedOver
     }
 
-    /// What goes first.
+    /// The message's place in the order of sending.
     public var priority: Priority
     /// The share of the link among messages of equal priority: one of weight 2 gets twice what one of weight 1 gets. At
     /// least 1.

@@ -6,11 +6,11 @@
 ///   once when there is space again. Readiness is a level: a call too many does no harm, and the receiver answers every
 ///   call by trying again. The channel probes on its own when the call never comes.
 /// - The receiver is never called from within ``trySend(_:)``, ``setReceiving(_:)`` or ``maximumChunkSize``, and never
-///   with a lock held that those need: the caller may hold a lock of its own while it calls them.
+///   with a lock held that those need: the caller may hold its own lock while it calls them.
 /// - Calls of one receiver do not overlap, except that ``LinkReceiver/linkIsReady()`` may come at any time.
-/// - An ended link is inert: it sends nothing, ends nothing and asks for nothing, whoever connects afterwards.
-/// - One owner: a link is activated once, by one receiver, and every chunk goes through that owner, so nothing overtakes
-///   what is queued.
+/// - An ended link is inert: it sends nothing, ends nothing and asks for nothing, whichever peer connects afterwards.
+/// - One owner: a link is activated once, by one receiver, and every chunk goes through that owner, so nothing
+///   overtakes the queue.
 ///
 /// `FerryTesting.LinkConformance` checks all of it.
 public protocol Link: AnyObject, Sendable {
@@ -68,8 +68,8 @@ public protocol LinkReceiver: AnyObject, Sendable {
     /// The link has ended; nothing follows. Called exactly once for each activated link.
     func linkDidClose(_ reason: FerryError)
 
-    /// The link has lost its connection and may get another: what was in flight is lost, and nothing is taken until
-    /// ``linkDidResume()``. Only links that reconnect call it (FerrySequenced has a transport of such).
+    /// The link has lost its connection and may get another: chunks in flight are lost, and the link takes none until
+    /// ``linkDidResume()``. Only links that reconnect call it (FerrySequenced has a transport of such links).
     func linkDidSuspend(_ reason: FerryError)
 
     /// A suspended link has a connection again, to the same peer.

@@ -6,15 +6,16 @@
 public struct PeerIdentity: Sendable, Hashable {
     /// How surely a peer is known, weakest first.
     public enum Certainty: Int, Sendable, Hashable, Comparable, CaseIterable {
-        /// By this connection only: whoever connects next under this name may be somebody else. So are Bluetooth LE's
-        /// private addresses of peers that are not bonded (Core Specification 5.4, Vol 6, Part B, 1.3.2.2).
+        /// By this connection only: the next peer to connect under this name may be a different one. Bluetooth LE's
+        /// private addresses of peers without a bond have this certainty (Core Specification 5.4, Vol 6, Part B,
+        /// 1.3.2.2).
         case connection = 0
-        /// By an address that lasts. Whoever wants to can claim it.
+        /// By an address that lasts. Any peer can claim it.
         case address = 1
         /// By a key that both sides keep from pairing, which has encrypted this connection.
         case bond = 2
-        /// By a key of its own that it has proven to have in this channel's handshake (``SealedFraming``). The name is the key's
-        /// fingerprint, whatever transport it comes over.
+        /// By a static key that the peer has proven to have in this channel's handshake (``SealedFraming``). The name
+        /// is the key's fingerprint, over every transport.
         case key = 3
 
         /// Orders by certainty.

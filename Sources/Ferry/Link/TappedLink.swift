@@ -7,7 +7,7 @@ public final class TappedLink: Link {
     package let link: any Link
     package let observer: any LinkObserver
 
-    /// Puts a tap around `link`, which nobody uses directly from now on. The tap keeps `observer` alive.
+    /// Puts a tap around `link`, which must not be used directly from now on. The tap keeps `observer` alive.
     public init(_ link: any Link, observer: any LinkObserver) {
         self.link = link
         self.observer = observer
@@ -30,7 +30,7 @@ public final class TappedLink: Link {
         link.activate(Tap(receiver: receiver, observer: observer))
     }
 
-    /// Offers the chunk to the link and tells the observer what became of it.
+    /// Offers the chunk to the link and tells the observer the result.
     ///
     /// - Throws: what the link throws; the observer is told of none of it.
     public func trySend(_ chunk: RawSpan) throws(FerryError) -> Bool {
@@ -80,10 +80,10 @@ public final class TappedLink: Link {
 
 /// Who is told what passes through a ``TappedLink``. Every call has an empty default.
 ///
-/// The calls come on whatever thread the link's owner or the link is on, perhaps at the same time, perhaps with the
-/// owner's lock held: they must not block and must not call the link. From within, a task that uses the owner may be cancelled,
-/// and of a channel ``MessageChannel/close()`` and ``MessageChannel/enqueue(_:options:timeout:progress:)`` called, and its last
-/// reference released: it acts when it is done with the chunks at hand. Its state must not be asked for within
+/// The calls come on the thread of the link's owner or of the link, perhaps at the same time, perhaps with the owner's
+/// lock held: they must not block and must not call the link. From within, a task that uses the owner may be cancelled,
+/// and of a channel ``MessageChannel/close()`` and ``MessageChannel/enqueue(_:options:timeout:progress:)`` called, and
+/// its last reference released: the channel acts after the chunks at hand. Its state must not be read within
 /// ``linkDidSend(_:)`` and ``linkDidRefuse(_:)``. A chunk's bytes are valid during the call only.
 public protocol LinkObserver: AnyObject, Sendable {
     /// The link took a chunk. Its peer may have received it already.

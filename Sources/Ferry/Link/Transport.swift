@@ -2,7 +2,7 @@
 public protocol Transport: Sendable {
     /// Starts to wait for peers (advertising, for Bluetooth) and returns once they can find this side.
     ///
-    /// - Throws: ``FerryError`` with `transportUnavailable` and what is missing.
+    /// - Throws: ``FerryError`` with `transportUnavailable`, which names the missing part.
     func listen() async throws(FerryError) -> LinkListener
 
     /// Finds a peer and opens a link to it.
@@ -27,17 +27,17 @@ extension FerryError {
         FerryError(
             .peerNotFound,
             "Peer \(peer) was known for one connection only and cannot be recognised again. Pair with it, or connect to "
-                + "whoever offers the service.")
+                + "any peer that offers the service.")
     }
 }
 
 /// A transport that is waiting for peers. Iterate over ``links`` for one link per peer.
 ///
-/// Listening ends with ``close()``, when the listener is no longer referenced, when a task that waits for a link is
-/// cancelled, or when the transport cannot go on: then ``interruption`` says why. Links that were taken go on; those that
-/// nobody took are closed, so that their peers know.
+/// Listening ends with ``close()``, when the listener is released, when a task that waits for a link is cancelled, or
+/// when the transport fails: then ``interruption`` gives the reason. Accepted links stay open; links not yet accepted
+/// are closed, so that their peers know.
 public final class LinkListener: Sendable {
-    /// One link per peer, as they come. Whoever takes one owns it.
+    /// One link per peer, in order of arrival. The task that takes a link owns it.
     public let links: AsyncStream<any Link>
 
     private let waitingLinks: WaitingLinks
@@ -61,17 +61,17 @@ public final class LinkListener: Sendable {
 
     deinit { close() }
 
-    /// Hands a new link to whoever iterates over ``links``. Returns false when too many wait already, or when listening
-    /// has ended: the link is the caller's then, to be closed.
+    /// Passes a new link to the task that iterates over ``links``. Returns false when too many wait already, or when
+    /// listening has ended: then the caller owns the link and closes it.
     public func offer(_ link: any Link) -> Bool { waitingLinks.offer(link) }
 
-    /// Stops listening and closes the links that nobody has taken.
+    /// Stops listening and closes the links that are not yet accepted.
     public func close() { waitingLinks.close() }
 
-    // MARK: What is in the way
+    // MARK: Interruptions
 
-    /// Why nobody can come: the adapter is switched off, say, or its service has gone. Nil while peers can come.
-    /// What it is when listening ends it stays: nil where only this side ended it.
+    /// Why no peer can connect: the adapter is switched off, say, or its service is gone. Nil while peers can connect.
+    /// Its value at the end of listening stays: nil where this side ended it.
     public var interruption: FerryError? { waitingLinks.interruption }
 
     /// Names who is told of each change of ``interruption``, and, where there is one already, of that at once. There is one at
@@ -80,7 +80,7 @@ public final class LinkListener: Sendable {
     /// - Parameter body: called by the transport with the reason, or with nil when peers can come again. It must not block.
     public func onInterruption(_ body: @escaping @Sendable (FerryError?) -> Void) { waitingLinks.onInterruption(body) }
 
-    /// For transports: nobody can come at present. Listening goes on with ``resume()``.
+    /// For transports: no peer can connect at present. Listening continues with ``resume()``.
     public func interrupt(_ reason: FerryError) { waitingLinks.interrupt(reason) }
 
     /// For transports: peers can come again.

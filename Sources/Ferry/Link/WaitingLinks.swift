@@ -1,7 +1,7 @@
 import DequeModule
 import Synchronization
 
-/// The links of a listener that nobody has taken yet. They belong to it until somebody does.
+/// A listener's links that are not yet accepted. The listener owns them until a task takes them.
 final class WaitingLinks: Sendable {
     private struct Waiting {
         let number: UInt64
@@ -42,7 +42,7 @@ final class WaitingLinks: Sendable {
         if let present { body(present) }
     }
 
-    /// What is in the way from now on, unless listening has ended.
+    /// Sets the reason why no peer can connect, unless listening has ended.
     func interrupt(_ reason: FerryError?) {
         let told = state.withLock { state -> (@Sendable (FerryError?) -> Void)? in
             guard !state.isClosed, reason != nil || state.interruption != nil else { return nil }

@@ -55,11 +55,11 @@ public protocol MessageSeal: Sendable {
 
     /// Takes the peer's next message of the handshake.
     ///
-    /// - Throws: ``FerryError`` that says what was wrong with it.
+    /// - Throws: ``FerryError`` that names the defect of the message.
     mutating func receiveHandshake(_ message: [UInt8]) throws(FerryError)
 
-    /// What the peer is told when ``receiveHandshake(_:)`` has just thrown, before the link closes; nil for nothing. The peer cannot
-    /// check who says it, so it decides nothing but the words of its own error. By default nil.
+    /// The message for the peer after ``receiveHandshake(_:)`` has thrown, sent before the link closes; nil for none.
+    /// The peer cannot check its origin, so it affects only the text of the peer's error. By default nil.
     var refusal: [UInt8]? { get }
 
     /// A payload, sealed.
@@ -69,7 +69,7 @@ public protocol MessageSeal: Sendable {
 
     /// The payload of a sealed one.
     ///
-    /// - Throws: ``FerryError`` that says what was wrong with it.
+    /// - Throws: ``FerryError`` that names the defect of the message.
     mutating func open(_ sealed: [UInt8]) throws(FerryError) -> [UInt8]
 }
 

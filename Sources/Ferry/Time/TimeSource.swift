@@ -81,7 +81,7 @@ private final class SystemTimers: Sendable {
         }
         if let wakeUp { sleep(until: wakeUp) }
         return ScheduledTimer { [self] in
-            // Until the lock is free: optimised code lets go of what nobody needs any more as soon as it can.
+            // Keep them alive until the lock is released: optimised code releases unused references early.
             withExtendedLifetime(state.withLock { $0.queue.cancel(number) }) {}
         }
     }

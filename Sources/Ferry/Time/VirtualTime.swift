@@ -3,7 +3,7 @@ import Synchronization
 /// Time that passes only when it is told to, for tests and simulation.
 ///
 /// Timers run on the thread that advances the time, in order of deadline and, for equal deadlines, of scheduling. A run
-/// is therefore repeatable whatever the machine is doing.
+/// is therefore repeatable on any machine, at any load.
 public final class VirtualTime: TimeSource {
     private struct State {
         var now: Timestamp
