@@ -4,8 +4,8 @@ public import FerryBluetooth
 /// The machine's Bluetooth by Core Bluetooth: the system's framework on Apple's systems, elsewhere this project's module of
 /// the same name. Nothing else of the system is used, and nothing of that module's that Apple's does not have.
 ///
-/// Each role that is opened has a manager, and a queue, of its own. Make the adapter when the app starts, so that a process
-/// that the system has started again is given back what it was doing.
+/// Each opened role has its own manager and its own queue. Make the adapter when the app starts, so that a process that
+/// the system has started again gets its state back.
 ///
 /// ## What Core Bluetooth cannot do
 ///
@@ -13,7 +13,7 @@ public import FerryBluetooth
 /// - A peripheral does not see connections, only subscriptions and requests: a central is taken for connected until its last
 ///   subscription has ended, and cannot be disconnected.
 /// - Addresses and bonds are not shown: who a peer is, is the system's identifier of it (`PeerIdentity.Certainty.address`).
-/// - The streams of an L2CAP channel do not keep the boundaries of what was sent: use a framing that needs none, such as the
+/// - The streams of an L2CAP channel do not keep the boundaries of chunks: use a framing that needs none, such as the
 ///   length prefix.
 /// - A value that is read while the same characteristic notifies is taken for the answer.
 /// - tvOS and watchOS let an app be a central only. There each call of a peripheral role fails with `notSupported`.

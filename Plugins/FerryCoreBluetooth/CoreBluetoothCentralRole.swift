@@ -2,7 +2,7 @@ import CoreBluetooth
 import Ferry
 import FerryBluetooth
 
-/// The central role: one `CBCentralManager`, on a queue of its own.
+/// The central role: one `CBCentralManager`, on its own queue.
 final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable {
     let queue = DispatchQueue(label: "FerryCoreBluetooth central")
     private let adapter: CoreBluetoothAdapter
@@ -147,7 +147,7 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
         state { $0.links[peripheral.identifier] }
     }
 
-    /// What has ended is forgotten before anybody hears of it, who may connect again at once.
+    /// Forget an ended connection before its owner hears of the end, since the owner may connect again at once.
     fileprivate func end(_ peripheral: CBPeripheral, _ reason: BluetoothError) {
         let link = state { $0.links.removeValue(forKey: peripheral.identifier) }
         link?.didEnd(reason)
@@ -237,13 +237,13 @@ final class CoreBluetoothCentralRole: NSObject, CentralRole, @unchecked Sendable
                 link.didEnd(.roleClosed, isSilent: true)
             }
             manager.delegate = nil
-            // What was asked for goes out first.
+            // The pending request goes out first.
             queue.run(after: 0.5) { withExtendedLifetime(box) {} }
         }
     }
 }
 
-/// Passes on what the manager tells; a class of its own, because the manager's owner must not be kept alive by it.
+/// Passes on the manager's events; a separate class, because the manager's owner must not be kept alive by it.
 private final class CentralDelegate: NSObject, CBCentralManagerDelegate {
     private weak var role: CoreBluetoothCentralRole?
 

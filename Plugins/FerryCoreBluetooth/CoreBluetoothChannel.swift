@@ -11,7 +11,7 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
     let peerID: PeerID
     let peer: PeerIdentity
     let role: LinkRole?
-    /// One write takes no more; the system cuts it into SDUs of its own.
+    /// One write takes no more; the system cuts it into SDUs itself.
     let maximumChunkSize = 2048
 
     private struct State {

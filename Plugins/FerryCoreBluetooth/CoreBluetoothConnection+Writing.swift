@@ -76,8 +76,8 @@ extension CoreBluetoothConnection {
         }
     }
 
-    /// Reads a Client Characteristic Configuration; on the queue. It needs no permission, the peer's app does not hear of it
-    /// (Core Specification, Vol 3, Part G, 3.3.3.3), and its answer says that what was written before has gone out.
+    /// Reads a Client Characteristic Configuration; on the queue. It needs no permission, the peer's app does not see
+    /// it (Core Specification, Vol 3, Part G, 3.3.3.3), and its answer shows that earlier writes have gone out.
     private func askPeer(of characteristic: CBCharacteristic, afterDiscovery: Bool = false) {
         let notifying = ([characteristic] + (characteristic.service?.characteristics ?? [])).first {
             !$0.properties.isDisjoint(with: [.notify, .indicate])

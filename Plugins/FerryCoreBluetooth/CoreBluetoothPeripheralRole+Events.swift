@@ -214,7 +214,7 @@
         }
     }
 
-    /// Passes on what the manager tells; a class of its own, because the manager's owner must not be kept alive by it.
+    /// Passes on the manager's events; a separate class, because the manager's owner must not be kept alive by it.
     final class PeripheralManagerDelegate: NSObject, CBPeripheralManagerDelegate {
         private weak var role: CoreBluetoothPeripheralRole?
 

@@ -3,7 +3,7 @@
     import Ferry
     import FerryBluetooth
 
-    /// The peripheral role: one `CBPeripheralManager`, on a queue of its own.
+    /// The peripheral role: one `CBPeripheralManager`, on its own queue.
     ///
     /// The framework does not show connections: a central's begins with the first that is heard of it and ends with its last
     /// subscription.
@@ -243,7 +243,7 @@
 
         func setReceiving(_ isReceiving: Bool, from central: ConnectedCentral) {}
 
-        /// The framework cannot end it: from here on the central is nobody to this side, until it subscribes again.
+        /// The framework cannot end it: from here on this side ignores the central until it subscribes again.
         func disconnect(_ central: ConnectedCentral) {
             queue.run { [self] in end(central, .endedHere) }
         }

@@ -12,7 +12,7 @@
         /// Bytes of the file that are whole records.
         private var length = 0
         private let path: String
-        /// What was wrong with the last write; nothing more is written then.
+        /// The error of the last write; nothing more is written after it.
         private(set) var failure: String?
         private var isTold = false
 
@@ -57,7 +57,7 @@
             return Int64(now.tv_sec) * 1_000_000 + Int64(now.tv_nsec) / 1_000
         }
 
-        /// Writes what was added. A disk that is full ends the capture, not the connection.
+        /// Writes the added packets. A full disk ends the capture, not the connection.
         mutating func flush() {
             guard !buffer.isEmpty else { return }
             var start = 0

@@ -3,7 +3,7 @@
     public import FerryBluetooth
     import Synchronization
 
-    /// A Bluetooth adapter on an HCI controller, with a host of its own: no daemon and no kernel stack in between.
+    /// A Bluetooth adapter on an HCI controller, with its own host: no daemon and no kernel stack in between.
     ///
     /// Backpressure is the radio's: a value is refused when the connection's share of the controller's buffers and its
     /// bounded queue are used up, and the readiness comes when the controller has sent packets.
@@ -28,7 +28,7 @@
         /// - Parameters:
         ///   - channel: where the controller is.
         ///   - options: how to behave; the defaults suit most uses.
-        /// - Throws: `notPoweredOn` with what is wrong: nothing listens there, or the controller does not answer.
+        /// - Throws: `notPoweredOn` with the defect: nothing listens there, or the controller does not answer.
         public static func open(
             _ channel: HCIChannel, _ options: HCIConfiguration = HCIConfiguration()
         ) async throws(BluetoothError) -> HCIAdapter {

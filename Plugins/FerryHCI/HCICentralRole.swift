@@ -15,7 +15,7 @@
             return id
         }
 
-        /// Tells the owners of scans what was heard. A peer is first reported with its scan response, or when it is heard
+        /// Passes a report to the owners of scans. A peer is first reported with its scan response, or when it is heard
         /// again without one, so that the one report of a scan without duplicates has the name.
         func didHear(_ report: BluetoothHost.AdvertisingReport) {
             let found = state.withLock { state -> ([any CentralRoleEvents], Discovery)? in

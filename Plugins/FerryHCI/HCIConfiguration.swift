@@ -37,16 +37,17 @@
         /// Whether to use enhanced ATT bearers, by which a request that waits holds up no other: with each peer that has them, over
         /// encrypted connections. A central that uses several, as BlueZ does, may send write commands out of order.
         public var usesEnhancedBearers = false
-        /// How the adapter's address changes, so that peers that bonded know it again and nobody else does; nil to be called
-        /// by one address always.
+        /// How the adapter's address changes, so that only bonded peers recognise the adapter; nil to use one address
+        /// always.
         public var privacy: HCIPrivacy?
-        /// How to pair; nil not to: whatever needs an encrypted link is refused then.
+        /// How to pair; nil not to: attributes that need an encrypted link are refused then.
         public var pairing: HCIPairing? = HCIPairing()
         /// A file for a capture of all packets (btsnoop, for Wireshark), in place of one that is there; nil for none. Keys
         /// and everything that is sent can be read in it.
         public var capture: String?
-        /// Takes a sentence for people when the capture cannot be written any further, as on a full disk: what is in it is
-        /// whole, and the adapter goes on. Called once at most, on the adapter's event loop; must not wait.
+        /// Takes a sentence for people when the capture cannot be written any further, as on a full disk: the file's
+        /// packets are whole, and the adapter continues. Called once at most, on the adapter's event loop; must not
+        /// wait.
         public var onCaptureFailure: (@Sendable (String) -> Void)?
         /// Takes sentences for people who look for a fault: errors and reasons by their names. Called on the adapter's
         /// event loop; must not wait.

@@ -52,8 +52,8 @@
 
         private var notConnected: BluetoothError { state.withLock { $0.life.reason } ?? .notConnected }
 
-        /// The host refuses what is asked of a connection from its end on, a moment before the owners are told: who asks in that
-        /// moment is told the reason with them.
+        /// The host refuses calls of an ended connection a moment before the owners learn of the end: a caller in that
+        /// moment waits and gets the reason with them.
         private func waitForEnd(_ waiter: Waiter<some Sendable>, _ state: inout EngineState) throws(BluetoothError) {
             guard state.links[id] != nil else { throw notConnected }
             state.links[id]?.endWaiters.append { waiter.resume(.failure($0)) }
@@ -78,7 +78,7 @@
 
         private func characteristic(_ id: AttributeID) throws(BluetoothError) -> DiscoveredCharacteristic {
             let handle = try handle(id)
-            // A connection that has ended this moment has no attributes left: that is not what is wrong.
+            // A connection that has just ended has no attributes left, but the error is the end.
             guard let link = engine.state.withLock({ $0.links[self.id] }) else { throw notConnected }
             guard let found = link.characteristics[handle] else { throw .notFound(id) }
             return found

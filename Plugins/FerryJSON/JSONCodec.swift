@@ -89,7 +89,7 @@ public struct JSONCodec<Message: Codable & Sendable>: Codec {
         guard payload.count / 2 > min(maximumDepth, maximumValues - 1),
             !JSONSyntaxCheck.isWithin(maximumDepth: maximumDepth, maximumValues: maximumValues, payload)
         else { return payload }
-        // The check says what is above a limit, and where.
+        // The check names the exceeded limit, and the place.
         var check = JSONSyntaxCheck(
             payload, origin: .coder("\(Message.self)"), maximumDepth: maximumDepth, maximumValues: maximumValues)
         try check.run()

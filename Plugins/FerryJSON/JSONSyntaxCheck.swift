@@ -61,7 +61,7 @@ struct JSONSyntaxCheck {
 
     /// Reads the whole text.
     ///
-    /// - Throws: `decodingFailed` with what was expected, what was found, and where.
+    /// - Throws: `decodingFailed` with the expected and the found character, and the place.
     mutating func run() throws(FerryError) {
         try checkEncoding()
         var expectsValue = true

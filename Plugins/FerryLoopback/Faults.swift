@@ -1,7 +1,7 @@
 import Ferry
 
 extension LoopbackRadio {
-    /// What goes wrong on purpose: the same from the same seed, however the machine runs.
+    /// Injected faults: the same from the same seed, at any speed of the machine.
     ///
     /// Values are counted on each connection, from 1, in the order in which they reach the receiving side: notifications,
     /// indications, writes of both types and L2CAP chunks, of both directions together. Ready signals are counted over
@@ -39,7 +39,7 @@ extension LoopbackRadio {
 
         /// One fault at a stated place.
         public struct Scripted: Sendable, Hashable {
-            /// What goes wrong.
+            /// The kind of fault.
             public var kind: Kind
             /// At which value of a connection, or at which refusal (``Kind/readyEarly``) or ready signal of the radio; from
             /// 1.

@@ -58,7 +58,7 @@ extension LoopbackRadio {
         /// ``l2capMTU`` times this is at most 16 MiB.
         public var l2capCredits = 16
 
-        /// What goes wrong on purpose. Default: nothing.
+        /// Injected faults. Default: none.
         public var faults = Faults()
 
         /// The defaults.

@@ -64,7 +64,7 @@ struct BinaryPropertyListCheck {
         var height: Int
     }
 
-    /// What is known of an object: its size with everything below it, and how many containers it is high.
+    /// The measure of an object: its size with everything below it, and how many containers it is high.
     private enum Measure {
         case unknown
         case open
@@ -73,7 +73,7 @@ struct BinaryPropertyListCheck {
 
     /// Follows every reference from the top object.
     ///
-    /// - Throws: `decodingFailed` with what is wrong, and the object's number and byte.
+    /// - Throws: `decodingFailed` with the defect, and the object's number and byte.
     mutating func run(maximumDepth: Int, maximumExpandedSize: Int) throws(FerryError) {
         var measures = [Measure](repeating: .unknown, count: objectCount)
         var frames: [Frame] = []

@@ -44,9 +44,9 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
     /// cannot exhaust the stack.
     public let maximumDepth: Int
 
-    /// The most that a binary property list may stand for, in bytes, each value counted as often as it is referred to
-    /// and with 8 bytes of its own. Binary property lists may refer to one value many times, so that a small message
-    /// could otherwise take any amount of memory.
+    /// The most that a binary property list may stand for, in bytes, each value counted once per reference and with 8
+    /// bytes of overhead. Binary property lists may refer to one value many times, so that a small message could
+    /// otherwise take any amount of memory.
     public let maximumExpandedSize: Int
 
     /// Makes the codec.
@@ -67,8 +67,8 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
 
     /// The message as a property list.
     ///
-    /// - Throws: `FerryError` with `encodingFailed`: the coding path of the value, with the coder's error as its cause, or what
-    ///   is wrong with the property list and where.
+    /// - Throws: `FerryError` with `encodingFailed`: the coding path of the value, with the coder's error as its cause,
+    ///   or the property list's defect and its place.
     public func encode(_ message: Message) throws(FerryError) -> [UInt8] {
         let encoder = PropertyListEncoder()
         switch format {
@@ -104,7 +104,7 @@ public struct PropertyListCodec<Message: Codable & Sendable>: Codec {
 
     /// The message in `payload`, which is in either format.
     ///
-    /// - Throws: `FerryError` with `decodingFailed`: for a malformed property list what is wrong and where; for one of
+    /// - Throws: `FerryError` with `decodingFailed`: for a malformed property list the defect and its place; for one of
     ///   another shape the coding path, with the coder's error as its cause.
     public func decode(_ payload: [UInt8]) throws(FerryError) -> Message {
         let maximumInfinities = try check(payload, .peer).maximumInfinities

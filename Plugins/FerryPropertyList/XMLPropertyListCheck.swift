@@ -38,7 +38,7 @@ struct XMLPropertyListCheck {
 
     /// Reads the whole document.
     ///
-    /// - Throws: `decodingFailed` with what is wrong and where.
+    /// - Throws: `decodingFailed` with the defect and its place.
     mutating func run() throws(FerryError) {
         try checkEncoding()
         var hasRoot = false
@@ -228,7 +228,7 @@ struct XMLPropertyListCheck {
         }
     }
 
-    /// A document type with declarations of its own is refused, by Foundation too.
+    /// Refuses a document type with internal declarations, as Foundation does.
     private mutating func documentType() throws(FerryError) {
         while let byte = peek, byte != UInt8(ascii: ">"), byte != UInt8(ascii: "["), byte != UInt8(ascii: "<") {
             position += 1

@@ -61,14 +61,14 @@ public struct WritePart: Sendable, Equatable {
     public let value: [UInt8]
 }
 
-/// What has happened.
+/// An event of the host.
 public enum HostEvent: Sendable {
     /// The host can be used, or cannot any more.
     case stateChanged(HostState)
     /// Something that a person who looks for a fault wants to read.
     case diagnostic(String)
 
-    /// What was asked to be advertised is on the air.
+    /// The requested advertisement is on the air.
     case advertisingStarted
     /// The controller refused to advertise; nothing is on the air.
     case advertisingFailed(HCIErrorCode)

@@ -59,12 +59,13 @@ public struct HostConfiguration: Sendable {
     /// What to ask of centrals, as peripheral: they can read it, and those that chose otherwise are asked once, 5 s after they
     /// connected, when discovery is over (Vol 3, Part C, 9.3.9.2 and 12.3). Nil for no wish.
     public var preferredParameters: PreferredParameters?
-    /// How the host's address changes, so that it is known again by peers that bonded and by nobody else; nil to be called
-    /// ``address`` always. It needs cryptography.
+    /// How the host's address changes, so that only bonded peers recognise it; nil to use ``address`` always. It needs
+    /// cryptography.
     public var privacy: PrivacyOptions?
-    /// Whether to use enhanced ATT bearers (Vol 3, Part G, 5.3.2): as server to take up to five of each client, as client to open
-    /// one, over encrypted links. They keep a request that waits from holding up others. The host sends in order whatever the
-    /// bearer, and values by the fixed channel alone; a peer that uses several may send write commands out of order.
+    /// Whether to use enhanced ATT bearers (Vol 3, Part G, 5.3.2): as server to take up to five of each client, as
+    /// client to open one, over encrypted links. They keep a pending request from holding up others. The host sends in
+    /// order over any bearer, and values by the fixed channel alone; a peer that uses several may send write commands
+    /// out of order.
     public var usesEnhancedBearers = false
     /// How to pair; nil not to.
     public var pairing: PairingOptions?
@@ -234,7 +235,7 @@ public struct LEHost: ~Copyable, Sendable {
         return nextACLPacket(into: &output, at: now)
     }
 
-    /// Exchanges `batch`, whose events have been dealt with, for what has happened since the last call.
+    /// Exchanges `batch`, whose events have been handled, for the events since the last call.
     public mutating func swapEvents(_ batch: inout EventBatch) {
         batch.removeAll()
         swap(&batch, &pending)

@@ -12,9 +12,9 @@ public struct Traffic: Sendable, Hashable {
 
     /// How one unit follows the other.
     public enum Pace: Sendable, Hashable {
-        /// The host's queue, so many units deep, is kept full.
+        /// The host's queue is kept full at this depth, in units.
         case stream(queueDepth: Int)
-        /// The peer's host answers each unit with an ATT PDU of so many bytes, and only then comes the next.
+        /// The peer's host answers each unit with an ATT PDU of `responseLength` bytes, and only then the next is sent.
         case acknowledged(responseLength: Int)
     }
 

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Runs asynchronous code under virtual time, on the calling thread, so that it is the same on every run.
 ///
-/// Time stands still while any task can go on; when all wait, it jumps to the next timer. Child tasks belong to the run;
-/// code that starts unstructured tasks of its own leaves it, and with it the promise of repeatability.
+/// Time stands still while any task can run; when all wait, it jumps to the next timer. Child tasks belong to the run.
+/// Code that starts unstructured tasks leaves it, and loses the promise of repeatability.
 public enum VirtualRun {
     /// Runs `body` to its end.
     ///

@@ -8,7 +8,7 @@
         /// One for all channels: what an adapter does is short, and two ends in one process then do not wake each other.
         private static let loop = MultiThreadedEventLoopGroup.singleton.next()
 
-        /// Opens the channel and lets the engine have what comes.
+        /// Opens the channel and passes its packets to the engine.
         func open(for engine: HCIEngine) async throws {
             let group = HCIChannel.loop
             let initialize: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in

@@ -7,7 +7,7 @@
         case tcp(host: String, port: Int)
         /// H4 over a Unix socket.
         case unix(path: String)
-        /// H4 over a serial line or a pseudo-terminal, at so many bits a second, with RTS and CTS.
+        /// H4 over a serial line or a pseudo-terminal, at `speed` bits a second, with RTS and CTS.
         case serial(path: String, speed: Int)
         /// A Bluetooth adapter of this Linux machine, by its number: exclusively, with nothing of the kernel's host. It
         /// must be down, and the process needs CAP_NET_ADMIN.
@@ -21,7 +21,7 @@
         /// Reads `hci:tcp:HOST:PORT`, `hci:unix:PATH`, `hci:serial:PATH,SPEED` (115200 bits a second unless given) or
         /// `hci:user:NUMBER`.
         ///
-        /// - Throws: `invalidArgument` with what is wrong and what is accepted.
+        /// - Throws: `invalidArgument` with the defect and the accepted forms.
         public init(_ specification: String) throws(BluetoothError) {
             let parts = specification.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
             guard parts.count == 3, parts[0] == "hci" else { throw Self.error(specification) }

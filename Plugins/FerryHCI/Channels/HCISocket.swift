@@ -11,7 +11,7 @@
             /// Binds a socket that does not block to a channel of an adapter; the caller owns the descriptor.
             ///
             /// - Parameters:
-            ///   - prepare: what is set before anything can arrive.
+            ///   - prepare: sets options of the socket before anything can arrive.
             ///   - explain: makes the error of `errno`.
             static func open(
                 device: UInt16, channel: UInt16, prepare: (Int32) -> Void = { _ in },

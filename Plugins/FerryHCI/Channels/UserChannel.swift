@@ -14,8 +14,9 @@
                 try HCISocket.open(
                     device: device, channel: channel,
                     prepare: { descriptor in
-                        // What does not fit the socket's buffer the kernel drops, silently: room for a second of the
-                        // fastest radio and more, whatever the system's limit, which who may open the channel may exceed.
+                        // The kernel silently drops packets that do not fit the socket's buffer. So it has room for
+                        // more than a second of the fastest radio, beyond the system's limit, which a process that may
+                        // open the channel may exceed.
                         var room: Int32 = 8 << 20
                         setsockopt(
                             descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &room, socklen_t(MemoryLayout<Int32>.size))
@@ -25,7 +26,7 @@
             #endif
         }
 
-        /// What is wrong, and what to do about it.
+        /// The error's meaning and remedy.
         static func explain(_ code: Int32, _ device: UInt16) -> BluetoothError {
             switch code {
             case EAFNOSUPPORT, EPROTONOSUPPORT:

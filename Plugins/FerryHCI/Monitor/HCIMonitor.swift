@@ -6,13 +6,13 @@
     import NIOPosix
     import Synchronization
 
-    /// Records what passes between Linux and its Bluetooth adapters, whoever uses them: the kernel's own host, bluetoothd or
-    /// programs with a user channel. It only listens: nothing is sent, and nobody is disturbed.
+    /// Records the packets between Linux and its Bluetooth adapters, for every user of them: the kernel's own host,
+    /// bluetoothd or programs with a user channel. It only listens: it sends nothing and disturbs no program.
     ///
     /// The source is the kernel's monitor channel (`HCI_CHANNEL_MONITOR`), which sees every adapter and needs CAP_NET_RAW.
     /// Packets have the time at which they were read. Under more traffic than is read in time the kernel drops messages.
     public final class HCIMonitor: Sendable {
-        /// What is recorded.
+        /// The adapters to record.
         public enum Source: Sendable, Hashable, CustomStringConvertible {
             /// All adapters.
             case all
@@ -24,7 +24,7 @@
 
             /// Reads `hci:monitor`, for all adapters, or `hci:monitor:NUMBER`.
             ///
-            /// - Throws: `invalidArgument` with what is wrong and what is accepted.
+            /// - Throws: `invalidArgument` with the defect and the accepted forms.
             public init(_ specification: String) throws(BluetoothError) {
                 let parts = specification.split(separator: ":", omittingEmptySubsequences: false)
                 guard parts.count == 2 || parts.count == 3, parts[0] == "hci", parts[1] == "monitor" else {
@@ -81,7 +81,7 @@
         ///   - source: which adapters.
         ///   - path: the file, in place of one that is there; btsnoop, which Wireshark and btmon read. Keys and everything that
         ///     is sent can be read in it, so it is made for its owner only.
-        /// - Throws: `invalidArgument` when the file cannot be made; `notPoweredOn` with what is wrong when there is no
+        /// - Throws: `invalidArgument` when the file cannot be made; `notPoweredOn` with the reason when there is no
         ///   monitor channel or the permission for it is missing.
         public static func start(_ source: Source, to path: String) async throws(BluetoothError) -> HCIMonitor {
             let descriptor = try MonitorChannel.open()
@@ -110,7 +110,7 @@
             return monitor
         }
 
-        /// Ends the recording; what has been recorded is in the file.
+        /// Ends the recording; the recorded packets are in the file.
         public func stop() async {
             let channel = state.withLock { $0.channel.take() }
             try? await channel?.close()

@@ -17,7 +17,7 @@
             #endif
         }
 
-        /// What is wrong, and what to do about it.
+        /// The error's meaning and remedy.
         static func explain(_ code: Int32) -> BluetoothError {
             switch code {
             case EAFNOSUPPORT, EPROTONOSUPPORT:

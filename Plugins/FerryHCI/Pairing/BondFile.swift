@@ -9,7 +9,7 @@
     /// of the machine, leaves the file as it was or as it is to be.
     struct BondFile: Sendable {
         let path: String
-        /// One writes at a time: what is read last of the bonds is written last.
+        /// One write at a time: the bonds read last are written last.
         private static let writing = Mutex(())
 
         init(path: String) { self.path = path }
@@ -120,7 +120,7 @@
 
         private var peersPath: String { path + ".peers" }
 
-        /// What was known of the peers besides their keys. Nothing is lost but time where it cannot be read.
+        /// Facts about the peers besides their keys. A file that cannot be read costs time only.
         func readPeers() -> KnownPeers {
             guard let data = FileManager.default.contents(atPath: peersPath) else { return KnownPeers() }
             return (try? JSONDecoder().decode(KnownPeers.self, from: data)) ?? KnownPeers()

@@ -69,7 +69,7 @@
             try? change { state, now in state.host.answerPairing(id, answer, at: now) }
         }
 
-        /// The connection is secure, or its pairing has ended, or the connection has: nobody need answer any more.
+        /// The connection is secure, or its pairing or the connection itself has ended: pending questions are void.
         func didSecure(_ id: ConnectionID, _ outcome: Result<Void, BluetoothError>) {
             let (question, waiters) = state.withLock { state in
                 (state.questions.removeValue(forKey: id), state.securing.removeValue(forKey: id) ?? [])

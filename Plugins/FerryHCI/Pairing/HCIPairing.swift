@@ -6,7 +6,7 @@
 
     /// How an adapter pairs: whenever a peer asks, and as central when something needs an encrypted link.
     public struct HCIPairing: Sendable {
-        /// What a person at this side can see and enter. Without an ``agent`` nobody can do either.
+        /// The person's means to see and enter numbers at this side. Without an ``agent`` there are none.
         public var capability = IOCapability.noInputNoOutput
         /// Who shows numbers and asks for them, and whether to pair where there are none.
         public var agent: (any PairingAgent)?
@@ -24,9 +24,10 @@
         /// Peers whose keys are kept, at most; further ones are paired with for the connection only. Centrals that pair without a
         /// number get at most a quarter of the places within an hour, and lose theirs first when they do not come back.
         public var maximumBonds = 64
-        /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both with
-        /// the adapter. It is made with access for its owner only. One adapter uses it at a time. Beside it, with `.peers` at
-        /// the end of its name, is kept what was found on the peers, so that it is not looked for again.
+        /// A file that keeps the keys of peers, and this adapter's address by which they know it; nil to forget both
+        /// with the adapter. It is made with access for its owner only. One adapter uses it at a time. A second file,
+        /// with `.peers` at the end of its name, keeps the discovered services of the peers, so that they are not
+        /// discovered again.
         public var bondFile: String?
 
         /// Just Works, and keys forgotten with the adapter.

@@ -7,7 +7,7 @@
     struct LibraryCryptography: PairingCryptography {
         func aes128(key: [UInt8], block: [UInt8]) -> [UInt8] {
             var block = block
-            // Throws for wrong lengths only; what comes then fits nothing, so that pairing fails.
+            // Throws for wrong lengths only; an empty result matches nothing, so that pairing fails.
             do { try AES.permute(&block, key: SymmetricKey(data: key)) } catch { return [] }
             return block
         }

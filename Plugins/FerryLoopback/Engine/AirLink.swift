@@ -41,7 +41,7 @@ final class AirLink {
     /// A write has left since the last ready signal to the clients.
     var hasFreedWrite = false
 
-    /// What goes wrong with its values; `nil` for nothing.
+    /// Injected faults of its values; `nil` for none.
     var faults: FaultInjector? { didSet { hasFaults = faults != nil } }
     /// The pump asks for each value; this spares a copy of `faults`.
     private(set) var hasFaults = false

@@ -1,6 +1,6 @@
 import Ferry
 
-/// Decides what goes wrong next, from a seed: plain arithmetic, no clock and no system randomness.
+/// Chooses the next fault from a seed: plain arithmetic, no clock and no system randomness.
 struct FaultInjector {
     typealias Kind = LoopbackRadio.Faults.Kind
 

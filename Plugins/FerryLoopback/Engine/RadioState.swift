@@ -2,8 +2,8 @@ import DequeModule
 import Ferry
 import FerryBluetooth
 
-/// Everything the radio knows, guarded by one lock: plain bookkeeping that never calls out. What is to be told to owners
-/// goes into `events` and is delivered by the pump; what needs time goes into `timers` and is set after unlocking.
+/// The state of the whole radio, guarded by one lock: plain bookkeeping that never calls out. Events for owners go into
+/// `events` and are delivered by the pump; timers go into `timers` and are set after unlocking.
 struct RadioState {
     let time: any TimeSource
     let configuration: LoopbackRadio.Configuration

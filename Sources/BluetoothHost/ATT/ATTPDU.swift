@@ -122,7 +122,7 @@ enum ATTRequest: Sendable, Equatable {
         switch pdu[0] {
         case ATTOpcode.findInformationRequest, ATTOpcode.findByTypeValueRequest, ATTOpcode.readByTypeRequest,
             ATTOpcode.readByGroupTypeRequest:
-            // A range that is empty or begins at 0 has an error of its own (3.4.3.1).
+            // A range that is empty or begins at 0 has its own error (3.4.3.1).
             var reader = ByteReader(pdu, from: 1)
             throw Refusal(handle: (try? reader.u16()) ?? 0, code: .invalidHandle)
         default: throw Refusal(handle: 0, code: .requestNotSupported)

@@ -249,8 +249,8 @@ extension LEHost {
         connections[index].channels.first { $0.id == channel }.map { min($0.localMTU, $0.remoteMTU) } ?? ATT.defaultMTU
     }
 
-    /// Sends by a bearer: at once as far as the peer has given credits, so that what is sent by the fixed channel afterwards does
-    /// not overtake it.
+    /// Sends by a bearer: at once as far as the peer has given credits, so that later PDUs of the fixed channel do not
+    /// overtake it.
     private mutating func send(_ pdu: [UInt8], by channel: UInt32, _ index: Int, at now: Int64) {
         guard
             let place = connections[index].channels.firstIndex(where: { $0.id == channel && $0.state == .open })

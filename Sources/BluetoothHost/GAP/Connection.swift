@@ -78,7 +78,7 @@ struct Connection: Sendable {
             }
         }
 
-        /// Returns what was outstanding, which is no more.
+        /// Removes and returns the outstanding request.
         mutating func take() -> OutstandingRequest {
             defer { self = .none }
             return self
@@ -100,7 +100,7 @@ struct Connection: Sendable {
 
         var isServiceChanged: Bool { if case .serviceChanged = self { true } else { false } }
 
-        /// Returns what was open, which is confirmed.
+        /// Removes and returns the open indication, which is confirmed.
         mutating func take() -> OpenIndication {
             defer { self = .none }
             return self

@@ -139,7 +139,7 @@ struct ReportFragments: Sendable {
 
     private var partial: [AdvertisingReport] = []
 
-    /// Takes a report; returns what is whole by it.
+    /// Takes a report; returns the report that it completes, if any.
     mutating func join(_ report: AdvertisingReport) -> AdvertisingReport? {
         let place = partial.firstIndex {
             $0.address == report.address && $0.set == report.set && $0.isScanResponse == report.isScanResponse

@@ -29,10 +29,10 @@ public struct AttributeAccess: OptionSet, Sendable, Hashable {
     public static let readEncrypted = AttributeAccess(rawValue: 0x08)
     /// Writing, or for a configuration subscribing, needs an encrypted link.
     public static let writeEncrypted = AttributeAccess(rawValue: 0x10)
-    /// Whatever needs an encrypted link needs one whose key a person had a part in (Core Specification 5.4, Vol 3, Part C,
-    /// 10.2.1: security mode 1, level 3).
+    /// Every access that needs an encrypted link needs one whose key a person took part in (Core Specification 5.4, Vol
+    /// 3, Part C, 10.2.1: security mode 1, level 3).
     public static let authenticated = AttributeAccess(rawValue: 0x20)
-    /// Whatever needs an encrypted link needs an authenticated key of LE Secure Connections (level 4).
+    /// Every access that needs an encrypted link needs an authenticated key of LE Secure Connections (level 4).
     public static let secureConnections = AttributeAccess(rawValue: 0x40)
 }
 
@@ -166,7 +166,7 @@ struct AttributeDatabase: Sendable {
                 _ = append(
                     .clientConfiguration, .configuration(of: value), access, group: UInt16(characteristic.properties))
             }
-            // Prepared writes are answered with what was prepared, and carried out all or none: reliable writes.
+            // A prepared write is answered with its own bytes, and all of them are executed or none: reliable writes.
             if characteristic.properties & 0x80 != 0,
                 !characteristic.descriptors.contains(where: { $0.uuid == .extendedProperties })
             {

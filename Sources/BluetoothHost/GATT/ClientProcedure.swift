@@ -83,7 +83,7 @@ public enum ClientFailure: Error, Sendable, Equatable {
 /// Handles asked for only ever rise, and values have at most 512 bytes, so no server can keep a procedure going for good; and
 /// ``ATT/procedureTimeout`` bounds the whole.
 struct ClientProcedure: Sendable {
-    /// What is still to be asked.
+    /// The next question to the server.
     private enum Step: Sendable {
         case services(from: UInt16, UUID?)
         case included(ClosedRange<UInt16>)
@@ -137,7 +137,7 @@ struct ClientProcedure: Sendable {
         step = .write(descriptor.handle, value)
     }
 
-    /// Begins once more, with what has been found so far forgotten.
+    /// Starts again, and forgets the results.
     mutating func startAgain() {
         self = ClientProcedure(request, id: id)
         wasRepeated = true

@@ -20,7 +20,7 @@ enum ChangeAwareness: Sendable, Hashable {
     case learning
 }
 
-/// What is kept of a bonded client between its connections.
+/// The server's memory of a bonded client between its connections.
 struct RememberedClient: Sendable, Hashable, Codable {
     let address: Address
     let features: ClientFeatures

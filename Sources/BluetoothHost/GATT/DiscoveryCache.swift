@@ -1,4 +1,4 @@
-/// What was asked to find something on a peer.
+/// The request that found a result on a peer.
 enum DiscoveryKey: Sendable, Hashable, Codable {
     case services(UUID?)
     case included(ClosedRange<UInt16>)
@@ -20,7 +20,8 @@ enum DiscoveryKey: Sendable, Hashable, Codable {
     }
 }
 
-/// What has been found on peers, so that it need not be looked for again (Core Specification 5.4, Vol 3, Part G, 2.5.2).
+/// The results of discoveries on peers, so that they need not be repeated (Core Specification 5.4, Vol 3, Part G,
+/// 2.5.2).
 ///
 /// It serves as long as a peer's Database Hash is the same, or, for a server without one, as long as peers are bonded and
 /// no Service Changed comes. Entries are held by address as well as by hash: the hash's key is known to all, so that by
@@ -49,7 +50,7 @@ struct DiscoveryCache: Sendable {
     /// Puts stored entries back.
     init(_ entries: [Entry] = []) { self.entries = Array(entries.suffix(Self.peerLimit)) }
 
-    /// Uses what is known of a server with this hash; what was found while it had another is forgotten.
+    /// Uses the results for a server with this hash; forgets those found under another hash.
     mutating func use(_ address: Address, hash: [UInt8]?, isProven: Bool) {
         guard let place = entries.firstIndex(where: { $0.address == address }) else {
             entries.append(Entry(address: address, isProven: isProven, hash: hash))
@@ -84,7 +85,7 @@ struct DiscoveryCache: Sendable {
         entries[place].count += result.itemCount
     }
 
-    /// Forgets what was found.
+    /// Forgets the results for one peer.
     mutating func forget(_ address: Address) {
         guard let entry = entries.first(where: { $0.address == address }) else { return }
         use(address, hash: [], isProven: entry.isProven)

@@ -9,7 +9,7 @@ public struct KnownPeers: Sendable, Hashable, Codable {
 }
 
 extension LEHost {
-    /// What is known of peers that there is a bond with.
+    /// Facts about bonded peers.
     public var knownPeers: KnownPeers {
         var known = KnownPeers()
         known.servers = discoveries.entries.filter { $0.isProven && bond(with: $0.address) != nil }

@@ -93,7 +93,7 @@ extension LEHost {
             !connections[index].procedures[0].wasRepeated
         else { return false }
         let link = connections[index].security.link
-        // What was refused may have been sent before the link was encrypted.
+        // The refused request may have been sent before the link was encrypted.
         if !link.isEncrypted || connections[index].procedures[0].isSentEncrypted {
             // A link that is encrypted can be more so only by a number that people compare or enter.
             let isAsStrongAsCanBe = link.isAuthenticated || configuration.pairing?.capability == .noInputNoOutput
@@ -112,8 +112,8 @@ extension LEHost {
     }
 }
 
-// What the client does of its own with a server's Generic Attribute service (Core Specification 5.4, Vol 3, Part G, 7): it
-// reads the Database Hash, says what it understands, and asks to be told when services change.
+// The client's own work with a server's Generic Attribute service (Core Specification 5.4, Vol 3, Part G, 7): it reads
+// the Database Hash, writes the features that it supports, and subscribes to Service Changed.
 
 /// How far that is.
 struct ServerWatch: Sendable {
@@ -216,8 +216,8 @@ extension LEHost {
     /// By what a peer is known from one connection to the next.
     func lastingAddress(_ index: Int) -> Address { bond(index)?.lastingAddress ?? connections[index].peer }
 
-    /// What anybody could have said in the peer's name is kept apart from what was heard over a link that only the peer can
-    /// have encrypted, and serves none but such links.
+    /// Results heard over an unencrypted link, which any device could have forged, are kept apart from those of a link
+    /// that only the peer can have encrypted, and serve unencrypted links only.
     private mutating func useCache(_ index: Int, hash: [UInt8]?) {
         let isProven = connections[index].security.link.isBonded
         guard isProven || bond(index) == nil else { return }
@@ -249,7 +249,7 @@ extension LEHost {
         }
     }
 
-    /// A server's services are others: what was found is forgotten, and the hash read anew.
+    /// A server's services have changed: forgets the results, and reads the hash again.
     mutating func serverDidChange(_ index: Int, _ range: ClosedRange<UInt16>) {
         discoveries.forget(connections[index].watch.cached ?? lastingAddress(index))
         connections[index].watch.cached = nil
@@ -257,7 +257,7 @@ extension LEHost {
         rereadHash(index)
     }
 
-    /// A peer is bonded with from now on: what is found from here on is kept as the peer's own.
+    /// A peer is bonded from now on: later results are kept as the peer's own.
     mutating func serverWasBonded(_ index: Int) {
         guard connections[index].watch.cached != nil else { return }
         connections[index].watch.cached = nil

@@ -32,8 +32,9 @@ extension LEHost {
         serviceChangedHandle = attribute?.characteristics.first ?? 0
     }
 
-    /// Adds a service; clients that asked for it are told. Returns nil when the 65 535 handles are used up, a fixed
-    /// value is above 512 bytes, a property promises signed writes, or what is to be included is no service.
+    /// Adds a service, and tells the clients that subscribed to Service Changed. Returns nil when the 65 535 handles
+    /// are used up, a fixed value is above 512 bytes, a property promises signed writes, or an included handle is no
+    /// service.
     public mutating func addService(_ service: ServiceSpecification, at now: Int64) -> ServiceHandles? {
         let areIncludable = service.includes.allSatisfy { database.attribute($0).map(database.isService) ?? false }
         let areValid = service.characteristics.allSatisfy { characteristic in

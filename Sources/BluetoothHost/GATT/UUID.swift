@@ -10,7 +10,7 @@ public struct UUID: Sendable, Hashable {
 
     private static let base: UInt128 = 0x0000_0000_0000_1000_8000_0080_5F9B_34FB
 
-    /// Reads the form that so many bytes make: 2, 4 or 16, least significant first.
+    /// Reads the form of this length: 2, 4 or 16 bytes, least significant first.
     init?(bytes: some Collection<UInt8>) {
         guard [2, 4, 16].contains(bytes.count) else { return nil }
         var value: UInt128 = 0

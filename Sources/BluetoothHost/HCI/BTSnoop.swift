@@ -10,7 +10,7 @@ public enum BTSnoop {
     ///   - packet: from its H4 indicator on.
     ///   - isReceived: whether it came from the controller.
     ///   - microseconds: when, since 1970-01-01 00:00 UTC.
-    ///   - output: the file, or what is to be written to it next.
+    ///   - output: the file, or the next part of it.
     public static func append(_ packet: RawSpan, isReceived: Bool, microseconds: Int64, to output: inout [UInt8]) {
         let isData =
             packet.byteCount > 0 && packet.u8(0) != H4PacketType.command.rawValue
@@ -52,7 +52,7 @@ public enum BTSnoop {
     ///   - message: as it was read from the socket. One that the reader cut is recorded as far as it goes.
     ///   - microseconds: when, since 1970-01-01 00:00 UTC.
     ///   - adapter: the number of the only adapter to record; nil for all. Messages about none are always recorded.
-    ///   - output: the file, or what is to be written to it next.
+    ///   - output: the file, or the next part of it.
     public static func appendMonitor(
         _ message: RawSpan, microseconds: Int64, only adapter: UInt16?, to output: inout [UInt8]
     ) -> MonitorOutcome {

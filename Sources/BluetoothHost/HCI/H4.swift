@@ -26,7 +26,7 @@ public enum H4PacketType: UInt8, Sendable {
 /// H4 has no marker to find the next packet by (Core Specification 5.4, Vol 4, Part A, 4): once out of step the only
 /// remedy is to close the stream and to reset the controller.
 public struct H4StreamError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What was met, and where.
+    /// The defect, and its place.
     public let description: String
 }
 

@@ -37,7 +37,7 @@ public struct HCIErrorCode: Sendable, Hashable, CustomStringConvertible {
     public static let terminatedByLocalHost = HCIErrorCode(rawValue: 0x16)
     /// The peer does not offer that.
     public static let unsupportedRemoteFeature = HCIErrorCode(rawValue: 0x1A)
-    /// Something that has no code of its own. Used here for a controller that was lost.
+    /// An error without its own code. Used here for a controller that was lost.
     public static let unspecified = HCIErrorCode(rawValue: 0x1F)
     /// The peer did not answer at the link layer.
     public static let linkLayerResponseTimeout = HCIErrorCode(rawValue: 0x22)

@@ -133,7 +133,7 @@ public struct AdvertisingReport: Sendable, Hashable {
     public let address: Address
     /// Whether the controller has put the peer's identity address in place of a private one.
     var isResolved = false
-    /// Whether it takes connections. A scan response does not say; it repeats what is known of the advertisement.
+    /// Whether it takes connections. A scan response does not say; it repeats the advertisement's.
     public let isConnectable: Bool
     /// Whether this is the answer to an active scan's request.
     public let isScanResponse: Bool

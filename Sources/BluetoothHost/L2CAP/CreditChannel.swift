@@ -85,7 +85,7 @@ struct CreditChannel: Sendable {
         return true
     }
 
-    /// Whether whoever was refused is to be told that there is room again: once for each refusal.
+    /// Whether to report room to the refused sender: once for each refusal.
     mutating func takeReady() -> Bool {
         guard wantsReady, queuedCount <= Self.queueLimit / 2 else { return false }
         wantsReady = false

@@ -1,7 +1,7 @@
 /// ACL data of connections that the host does not know yet. Events and data come by different ways on some buses, on USB
 /// above all, so that the first data of a connection may overtake its Connection Complete.
 struct EarlyData: Sendable {
-    /// Bytes that are kept, and for how long, in nanoseconds: what is older is of a connection that has ended.
+    /// Bytes to keep, and for how long, in nanoseconds: older ones belong to a connection that has ended.
     static let byteLimit = 4096
     static let lifetime: Int64 = 1_000_000_000
 

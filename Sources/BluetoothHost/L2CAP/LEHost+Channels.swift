@@ -78,10 +78,10 @@ extension LEHost {
         returnCredits(index, place, at: now)
     }
 
-    /// How long a channel that is closed may go on sending what is queued, in nanoseconds.
+    /// How long a closed channel may continue to send its queue, in nanoseconds.
     static let drainTime: Int64 = 5_000_000_000
 
-    /// Closes a channel once what is queued has left, or after 5 s; ``HostEvent/channelClosed(_:)`` follows when the peer
+    /// Closes a channel after its queue has left, or after 5 s; ``HostEvent/channelClosed(_:)`` follows when the peer
     /// has agreed.
     public mutating func closeChannel(_ channel: CreditChannelID, at now: Int64) {
         guard let (index, place) = find(channel), connections[index].channels[place].state == .open,

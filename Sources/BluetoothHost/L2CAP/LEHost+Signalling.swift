@@ -31,7 +31,7 @@ extension LEHost {
             else {
                 return answer(index, identifier, .rejectChannel(destination: destination, source: source), at: now)
             }
-            // Somebody else's end is passed over in silence (4.6).
+            // A request for another device's channel end is ignored (4.6).
             guard connections[index].channels[place].remote == source else { return }
             answer(index, identifier, .disconnectionResponse(destination: destination, source: source), at: now)
             removeChannel(index, place, at: now)

@@ -122,7 +122,7 @@ public struct ChannelResult: Sendable, Hashable, CustomStringConvertible {
 
     /// The channel is open.
     public static let success = ChannelResult(rawValue: 0x0000)
-    /// Nobody listens on that PSM.
+    /// No listener on that PSM.
     public static let psmNotSupported = ChannelResult(rawValue: 0x0002)
     /// The peer has no resources.
     public static let noResources = ChannelResult(rawValue: 0x0004)

@@ -20,8 +20,8 @@ extension LEHost {
         return beginSecurity(index, isOwnWish: true, at: now)
     }
 
-    /// Answers a ``HostEvent/pairingQuestion(_:_:_:)``. Answers that come too late are ignored, also where another pairing has
-    /// begun meanwhile and asks the same: what was said of the first is not said of the second.
+    /// Answers a ``HostEvent/pairingQuestion(_:_:_:)``. Ignores late answers, even where another pairing has begun
+    /// meanwhile and asks the same: the first pairing's answer does not answer the second's question.
     public mutating func answerPairing(_ question: PairingQuestionID, _ answer: PairingAnswer, at now: Int64) {
         guard let index = connections.indices.first(where: { connections[$0].security.question == question }),
             var pairing = connections[index].security.pairing
@@ -426,11 +426,11 @@ extension LEHost {
         rememberedClients.removeAll { client in !bonds.contains { $0.peer == client.address } }
     }
 
-    /// Forgets a peer's keys, and what was kept with them. The peer is meant by the address it was paired by, its identity
-    /// address, also where that is only claimed, or any private address that its key resolves. A connection that is encrypted stays so, but is not
-    /// ``LinkSecurity/isBonded`` any more.
+    /// Forgets a peer's keys, and all data kept with them. The peer is meant by the address it was paired by, its
+    /// identity address, also where that is only claimed, or any private address that its key resolves. A connection
+    /// that is encrypted stays so, but is not ``LinkSecurity/isBonded`` any more.
     ///
-    /// - Returns: what was forgotten; nil when there were no keys.
+    /// - Returns: the removed bond; nil when there were no keys.
     @discardableResult public mutating func forget(_ peer: Address) -> Bond? {
         guard let bond = bond(with: peer) ?? bonds.last(where: { $0.identity == peer }) else { return nil }
         for index in connections.indices where self.bond(index)?.peer == bond.peer {
@@ -452,8 +452,8 @@ extension LEHost {
     /// The bond with a connection's peer.
     func bond(_ index: Int) -> Bond? { bond(with: connections[index].peer) }
 
-    /// The bond with a connection's peer whose key serves in these roles, and is as strong as the options demand now, whatever
-    /// they were when it was made.
+    /// The bond with a connection's peer whose key serves in these roles, and meets the options of now, not those of
+    /// its making.
     ///
     /// A central that uses an address which a bond's peer has only claimed may prove the claim with that bond's key. A
     /// peripheral is not asked to: this side would demand the claimant's key of the address's owner.

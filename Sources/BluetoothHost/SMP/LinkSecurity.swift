@@ -1,8 +1,8 @@
 /// How strong a connection is now, and how surely it is known who is at its other end.
 public struct LinkSecurity: Sendable, Hashable {
-    /// Whether nobody can read along who has not the key.
+    /// Whether only the holders of the key can read the link.
     public internal(set) var isEncrypted = false
-    /// Whether a person compared or entered a number when the key was made, so that nobody stands in the middle.
+    /// Whether a person compared or entered a number when the key was made, so that there is no man in the middle.
     public internal(set) var isAuthenticated = false
     /// Whether the key was made by LE Secure Connections: who listened to the pairing does not have it.
     public internal(set) var isSecureConnections = false

@@ -1,7 +1,7 @@
 // Data for pairing that travel by another way than this radio (Core Specification 5.4, Vol 3, Part H, 2.3.5.4 and 2.3.5.6.4).
 
-/// What one device gives another by a way that nobody can meddle with, such as NFC or a code that is scanned, so that the two
-/// need no numbers to pair: LE Secure Connections' out-of-band data.
+/// Data that one device gives another by a tamper-proof way, such as NFC or a scanned code, so that the two need no
+/// numbers to pair: LE Secure Connections' out-of-band data.
 public struct OutOfBandData: Sendable, Hashable, Codable {
     /// What the device is called on the air.
     public var address: Address

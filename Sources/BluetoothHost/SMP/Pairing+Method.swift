@@ -32,8 +32,8 @@ extension Pairing {
         return initiator.canEnter && responder.canEnter ? .enter : .justWorks
     }
 
-    /// Whether data that were carried serve. Where this side has some of the peer nothing else will do: to fall back on Just Works
-    /// would give away what somebody has carried them for.
+    /// Whether to use out-of-band data. Where this side has some of the peer, another method is refused: falling back
+    /// to Just Works would lose the protection that the data were carried for.
     ///
     /// - Parameters:
     ///   - isHere: whether this side has data from the peer, or the key of legacy pairing.

@@ -95,7 +95,7 @@ struct Pairing: Sendable {
         attempt { pairing throws(Failure) in try pairing.handle(pdu) }
     }
 
-    /// A person has answered; answers to what is not asked now are ignored.
+    /// Handles a person's answer; ignores answers to questions that are not open.
     mutating func answer(_ answer: PairingAnswer) -> [Output] {
         attempt { pairing throws(Failure) in
             switch answer {
@@ -330,7 +330,7 @@ struct Pairing: Sendable {
             responder: isInitiator ? peer : local)
     }
 
-    /// The passkey as 128 bits, 0 without one; in legacy pairing what was carried.
+    /// The passkey as 128 bits, 0 without one; in legacy pairing the out-of-band data.
     private var temporaryKey: [UInt8] {
         if method == .outOfBand, let key = outOfBand.temporaryKey { return key }
         let number = method == .justWorks || method == .compare ? 0 : passkey ?? 0
@@ -344,7 +344,7 @@ struct Pairing: Sendable {
     }
 
     private mutating func receiveConfirm(_ value: [UInt8]) throws(Failure) {
-        // A value that comes back proves nothing, and what is sent next would give the passkey away (2.3.5.5, ES-24491).
+        // A reflected value proves nothing, and the next message would reveal the passkey (2.3.5.5, ES-24491).
         if isInitiator, !localConfirm.isEmpty, value == localConfirm { throw Self.confirmFailed }
         peerConfirm = value
         let isJustShown = isSecureConnections && (method == .justWorks || method == .compare)

@@ -1,5 +1,5 @@
-/// How long peers whose pairings failed have to wait for the next (Core Specification 5.4, Vol 3, Part H, 2.3.6). It outlives
-/// connections: whoever guesses would only have to connect anew otherwise.
+/// How long peers whose pairings failed have to wait for the next (Core Specification 5.4, Vol 3, Part H, 2.3.6). It
+/// outlives connections: otherwise a guessing peer would only have to reconnect.
 struct PairingBackoff: Sendable {
     /// Pairings that may fail before the peer has to wait: people make mistakes.
     static let freeFailures = 3

@@ -1,5 +1,5 @@
-/// What pairing needs of cryptography and chance. The host has neither, so that its logic stays the same on every run;
-/// whoever makes a host gives it one that a well-kept library backs.
+/// The cryptography and randomness that pairing needs. The host has neither, so that its logic is the same on every
+/// run; the owner of a host passes one backed by a well-kept library.
 ///
 /// All byte strings are most significant octet first, as in the specification's formulas.
 public protocol PairingCryptography: Sendable {

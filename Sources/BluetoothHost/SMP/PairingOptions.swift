@@ -9,10 +9,10 @@ public struct PairingOptions: Sendable {
     public var requiresSecureConnections = false
     /// Whether keys are kept for the next connection.
     public var bonds = true
-    /// Peers whose keys are kept, at most: whoever comes beyond that is paired with for the connection only, so that no
-    /// stranger can drive out a peer or make the store grow. Nor can one fill it soon: of keys that were made without a number
-    /// and because the peer asked, at most a quarter (4 at least) are younger than an hour, and those whose peer has not come
-    /// back by then make room for others.
+    /// Most peers whose keys are kept. Further peers are paired for the connection only, so that a stranger can neither
+    /// drive out a peer nor make the store grow. Nor can a stranger fill it soon: of keys that were made without a
+    /// number and at the peer's request, at most a quarter (4 at least) are younger than an hour, and those whose peer
+    /// has not come back by then make room for others.
     public var maximumBonds = 64
     /// Whether ``PairingQuestion/allow(_:)`` is asked before a pairing without a number, and before keys are replaced by such
     /// that are weaker or were made without a number. Otherwise the former go on, and the latter are refused.

@@ -50,7 +50,7 @@ public enum CBAdapters {
     /// What managers share that have their adapters from here.
     static var registry: PeripheralRegistry { choice { $0.registry } }
 
-    /// The adapter for a new manager. With a name that nobody has registered it is one whose state is `unsupported`.
+    /// The adapter for a new manager. An unregistered name gives one whose state is `unsupported`.
     static func make() -> any BluetoothAdapter {
         let name = ProcessInfo.processInfo.environment[environmentVariable] ?? "loopback"
         let (provider, known) = choice { ($0.explicit ?? $0.registered[name], $0.registered.keys.sorted()) }
@@ -74,7 +74,7 @@ struct ManagerSetup {
     /// What managers share that were given the same adapter.
     private static let registries = WeakTable<ObjectIdentifier, PeripheralRegistry>()
 
-    /// Options of a manager with an adapter of its own: they pass through the designated initializer, which a subclass may
+    /// Options of a manager with a private adapter: they pass through the designated initializer, which a subclass may
     /// override.
     static func options(_ options: [String: Any]?, _ adapter: any BluetoothAdapter, _ quirks: CBQuirks?)
         -> [String: Any]

@@ -7,8 +7,7 @@ final class CentralEvents: CentralRoleEvents {
     private let callbacks: Callbacks
     private let waiting = Guarded(0)
 
-    /// Discoveries that may wait for the delegate; what is heard meanwhile is dropped, so that nobody can fill the memory
-    /// by advertising.
+    /// Discoveries that may wait for the delegate; later ones are dropped, so that advertisers cannot fill the memory.
     static let mostUndelivered = 1024
 
     init(_ callbacks: Callbacks) { self.callbacks = callbacks }
@@ -90,7 +89,7 @@ extension CBCentralManager {
 }
 
 extension CBPeripheral {
-    /// The adapter has gone off, or the manager away: whatever there was has ended, without a word.
+    /// The adapter has gone off, or the manager away: all of its operations have ended, without a callback.
     func dropSession() {
         let session = contents { contents in
             defer {
@@ -145,7 +144,7 @@ final class ConnectionEvents: Sendable {
         for manager in managers.all where manager.adapter === sender.adapter {
             guard let filter = manager.progress({ $0.connectionEvents }) else { continue }
             let offers = manager.retrieveConnectedPeripherals(withServices: filter.services.map { CBUUID($0) })
-            // After a disconnection the services are not known any more, so what was known decides.
+            // After a disconnection the services are not known any more, so the earlier ones decide.
             let wasAnnounced = manager.progress { $0.announced.contains(identifier) }
             guard
                 filter.identifiers.contains(identifier) || wasAnnounced

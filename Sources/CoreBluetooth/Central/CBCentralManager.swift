@@ -239,7 +239,7 @@ struct CentralProgress {
     var announced: Set<UUID> = []
     var restoration: RestorationFile?
     var restored: CentralSnapshot?
-    /// What is to go on once there is power.
+    /// The operations to resume at power on.
     var resuming: CentralSnapshot?
     /// Restored peripherals, until the program has had the chance to keep them.
     var kept: [CBPeripheral] = []

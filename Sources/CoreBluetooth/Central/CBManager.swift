@@ -9,7 +9,7 @@ open class CBManager: NSObject {
     private let delivered = Guarded(CBManagerState.unknown)
     private let first = Guarded(FirstUpdate())
 
-    /// The first update waits for somebody to tell.
+    /// The first update waits for a delegate.
     private struct FirstUpdate {
         var isTold = false
         var waiting: CBManagerState?
@@ -53,7 +53,7 @@ open class CBManager: NSObject {
         return isDue
     }
 
-    /// There is a delegate now: tells it what has waited for one.
+    /// A delegate is set now: delivers the update that waited for one.
     func delegateDidCome(_ tell: @escaping (CBManagerState) -> Void) {
         guard first({ $0.waiting }) != nil else { return }
         callbacks.run { [first] in

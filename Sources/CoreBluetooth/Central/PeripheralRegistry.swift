@@ -53,7 +53,7 @@ extension PeripheralRegistry.State {
 }
 
 extension CBCentralManager {
-    /// The object of a peripheral, which keeps its identifier whatever the adapter calls it.
+    /// The object of a peripheral, which keeps its identifier when the adapter renames the peer.
     func peripheral(_ identifier: UUID, _ peer: PeerID) -> CBPeripheral {
         let peripheral = peripherals.object(identifier) {
             CBPeripheral(identifier: identifier, peer: peer, manager: self)

@@ -20,7 +20,7 @@ final class SystemMemory: Sendable {
         var outdated: [AttributeID]?
     }
 
-    /// What is shown of a peripheral's services on a new connection; from now on these are known.
+    /// The part of a peripheral's services to show on a new connection; from now on these are known.
     func discover(_ wanted: [BluetoothUUID]?, _ found: [RemoteService], at identifier: UUID) -> Discovery {
         let known = state { state in
             if state.services.count >= Self.most { state.services = [:] }

@@ -5,9 +5,8 @@ public import Foundation
 /// An L2CAP connection-oriented channel, as two streams. It closes when this object goes away, or when both streams are
 /// closed.
 ///
-/// The streams carry bytes: what was written at once may be read in pieces. They take part in a run loop by
-/// `schedule(in:forMode:)` and report to their delegates there; on the main run loop they also work under
-/// `dispatchMain()`.
+/// The streams carry bytes: one write may be read in pieces. They take part in a run loop by `schedule(in:forMode:)`
+/// and report to their delegates there; on the main run loop they also work under `dispatchMain()`.
 open class CBL2CAPChannel: NSObject {
     private let pipe: ChannelPipe?
     private let remote: CBPeer?
@@ -23,7 +22,7 @@ open class CBL2CAPChannel: NSObject {
         channel.activate(pipe)
     }
 
-    /// A channel to nobody, without streams: for tests that make one up.
+    /// A channel without a peer and without streams: for tests that make one up.
     public override init() {
         pipe = nil
         remote = nil
@@ -39,7 +38,7 @@ open class CBL2CAPChannel: NSObject {
     /// What the other side sends. Nil as ``peer`` is.
     open var inputStream: InputStream! { pipe?.input }
     // swift-format-ignore: NeverUseImplicitlyUnwrappedOptionals
-    /// What is sent to the other side. Nil as ``peer`` is.
+    /// The stream to the other side. Nil as ``peer`` is.
     open var outputStream: OutputStream! { pipe?.output }
     /// The number by which the channel was opened.
     open var psm: CBL2CAPPSM { number }

@@ -110,7 +110,7 @@ final class ChannelPipe: LinkReceiver, @unchecked Sendable {
         }
     }
 
-    /// Offers what waits to the link. Locked.
+    /// Offers the pending bytes to the link. Locked.
     private func flush() {
         guard !unsent.isEmpty else { return }
         do throws(FerryError) {

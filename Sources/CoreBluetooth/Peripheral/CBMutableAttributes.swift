@@ -112,7 +112,7 @@ open class CBMutableDescriptor: CBDescriptor {
 }
 
 extension CBMutableService {
-    /// The service as adapters take it, or what is wrong with it.
+    /// The service as adapters take it.
     func definition(on manager: CBPeripheralManager) throws(CBError) -> ServiceDefinition {
         var included: [AttributeID] = []
         for service in includedServices ?? [] {
@@ -199,7 +199,7 @@ open class CBATTRequest: NSObject {
     open var characteristic: CBCharacteristic { target }
     /// From which byte on.
     open var offset: Int { start }
-    /// What is to be written; for a read: set it to the value from ``offset`` on before answering.
+    /// The value to write; for a read: set it to the value from ``offset`` on before answering.
     open var value: Data? {
         get { contents.current }
         set { contents.current = newValue }

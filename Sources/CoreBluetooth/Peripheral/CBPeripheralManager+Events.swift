@@ -17,13 +17,13 @@ struct PeripheralProgress {
     /// Publications that are under way; events of attributes not known yet wait for them, and those that follow.
     var publishing = 0
     var early: [EarlyEvent] = []
-    /// What is advertised, or about to be.
+    /// The advertisement, on the air or pending.
     var advertisement: Advertisement?
     var isAdvertising = false
     var attempt = 0
     var channels: Set<CBL2CAPPSM> = []
     var readyCalls = ReadyCalls()
-    /// How often the power has gone; what was begun before the last time does not count.
+    /// Number of power losses; operations begun before the last one do not count.
     var powerLosses = 0
     var restoration: RestorationFile?
     var restored: PeripheralSnapshot?
@@ -263,8 +263,8 @@ extension CBPeripheralManager {
         if let restored { handBack(restored) }
         setState(state)
         if state != .poweredOn {
-            // The adapter has dropped everything: services are to be added again. But it may be on again already, and have
-            // taken what was asked for before this was told.
+            // The adapter has dropped everything, so all services must be added again. But it may be on again already,
+            // and may have taken requests before this event.
             let (services, channels) = progress { progress in
                 defer {
                     progress.isAdvertising = false

@@ -192,7 +192,7 @@ open class CBPeripheralManager: CBManager {
     /// Withdraws a service. One that was not added is ignored.
     open func remove(_ service: CBMutableService) {
         guard requirePower() else { return }
-        // Behind what was asked for before, so that a service whose publication is under way is withdrawn too.
+        // After earlier requests, so that it also withdraws a service whose publication is pending.
         perform { [weak self] (role) async throws(BluetoothError) in
             if let id = self?.withdraw(service) { role.unpublish(id) }
         } then: { manager, _ in
@@ -236,7 +236,7 @@ open class CBPeripheralManager: CBManager {
             Misuse.report("updateValue: the characteristic \(characteristic.uuid) has not been added")
             return false
         }
-        // Its publication is under way: nobody can be subscribed yet.
+        // Publishing; no central can be subscribed yet.
         guard let id = publication.id else { return true }
         let recipients: UpdateRecipients = centrals.map { .some($0.compactMap(\.connection)) } ?? .all
         do throws(BluetoothError) {

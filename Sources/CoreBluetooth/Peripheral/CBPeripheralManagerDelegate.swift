@@ -67,7 +67,7 @@ extension CBPeripheralManagerDelegate {
     public func peripheralManager(
         _ peripheral: CBPeripheralManager, didUnpublishL2CAPChannel PSM: CBL2CAPPSM, error: (any Error)?
     ) {}
-    /// Does nothing; the channel closes when nobody keeps it.
+    /// Does nothing; the channel closes when its last reference is released.
     public func peripheralManager(
         _ peripheral: CBPeripheralManager, didOpen channel: CBL2CAPChannel?, error: (any Error)?
     ) {}

@@ -32,7 +32,7 @@ extension CBCentralManager {
     }
 
     func saveState() {
-        // What was restored stays in the file until it goes on.
+        // Restored state stays in the file until it is resumed.
         let file = progress { $0.restored == nil && $0.resuming == nil ? $0.restoration : nil }
         file?.write { snapshot }
     }
@@ -54,7 +54,7 @@ extension CBCentralManager {
         return snapshot
     }
 
-    /// Tells the delegate of what was going on; connections and the scan go on by themselves once there is power.
+    /// Tells the delegate about the restored operations; connections and the scan resume by themselves at power on.
     func handBack(_ snapshot: CentralSnapshot) {
         let kept = snapshot.peripherals.map { saved in
             if let identity = saved.identity.flatMap({ PeerIdentity($0) }) {
@@ -82,7 +82,7 @@ extension CBCentralManager {
         delegate?.centralManager(self, willRestoreState: dictionary)
     }
 
-    /// Goes on with what was restored, unless the program has already done something else in its place.
+    /// Resumes the restored operations, except those that the program has replaced.
     func resume() {
         let (kept, snapshot) = progress { progress in
             defer {

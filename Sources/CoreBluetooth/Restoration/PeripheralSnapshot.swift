@@ -43,7 +43,7 @@ extension CBPeripheralManager {
     }
 
     func saveState() {
-        // What was restored stays in the file until it goes on.
+        // Restored state stays in the file until it is resumed.
         let file = progress { $0.restored == nil && $0.resuming == nil ? $0.restoration : nil }
         file?.write { snapshot }
     }
@@ -58,7 +58,7 @@ extension CBPeripheralManager {
         return snapshot
     }
 
-    /// Tells the delegate of what was published and advertised; both go on by themselves once there is power.
+    /// Tells the delegate about the published services and the advertisement; both resume by themselves at power on.
     func handBack(_ snapshot: PeripheralSnapshot) {
         var services: [CBMutableService] = []
         for saved in snapshot.services {
@@ -78,7 +78,7 @@ extension CBPeripheralManager {
         delegate?.peripheralManager(self, willRestoreState: dictionary)
     }
 
-    /// Goes on with what was restored. Services that the program has added itself meanwhile are left alone.
+    /// Resumes the restored operations. Services that the program has added itself meanwhile stay as they are.
     func resume() {
         let (snapshot, services) = progress { progress in
             defer {

@@ -3,7 +3,7 @@ public import Foundation
 /// The file in which a manager's state is kept between runs of a program.
 final class RestorationFile: Sendable {
     let url: URL
-    /// Whoever writes holds it from looking at the state on, so that the last state is what stays.
+    /// A writer holds it from reading the state until the file is written, so that the last state stays.
     private let turn = NSLock()
 
     /// - Parameter role: `central` or `peripheral`, since both kinds of manager may use one identifier.

@@ -32,7 +32,7 @@ final class WeakReference<Object: AnyObject>: @unchecked Sendable {
     }
 }
 
-/// Objects by key, for as long as somebody else keeps them: the same peer is always the same object.
+/// Objects by key, for as long as another reference keeps them: the same peer is always the same object.
 final class WeakTable<Key: Hashable, Object: AnyObject>: @unchecked Sendable {
     private struct Entry { weak var object: Object? }
     private let lock = NSLock()

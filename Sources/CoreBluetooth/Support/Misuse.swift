@@ -1,7 +1,6 @@
 import Foundation
 
-/// Tells the programmer what was wrong with a call that has been ignored: one line on standard error, as Apple's logs
-/// do.
+/// Reports a misused and ignored call to the programmer: one line on standard error, as Apple's logs do.
 enum Misuse {
     /// Where the lines go. For tests.
     static let sink = Guarded<@Sendable (String) -> Void>(standardError)

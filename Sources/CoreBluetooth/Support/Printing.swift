@@ -1,7 +1,7 @@
 import Foundation
 
 extension NSObject {
-    /// An object in the form in which Apple's print: class, place and what is said of it.
+    /// An object in the form in which Apple's print: class, address and contents.
     func printed(_ contents: String, separator: String = ", ") -> String {
         let place = UInt(bitPattern: Unmanaged.passUnretained(self).toOpaque())
         return "<\(type(of: self)): 0x\(String(place, radix: 16))\(separator)\(contents)>"

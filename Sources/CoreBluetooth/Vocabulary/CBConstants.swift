@@ -19,13 +19,13 @@ public let CBAdvertisementDataSolicitedServiceUUIDsKey: String = "kCBAdvDataSoli
 
 // MARK: Options of managers
 
-/// Whether to warn people that Bluetooth is off: ignored, there is nobody to show it.
+/// Whether to warn people that Bluetooth is off: ignored, there is no screen to show it on.
 public let CBCentralManagerOptionShowPowerAlertKey: String = "kCBInitOptionShowPowerAlert"
 /// A `String` that names the file in which the central manager's state is kept; see <doc:CoreBluetoothOnLinux>.
 public let CBCentralManagerOptionRestoreIdentifierKey: String = "kCBInitOptionRestoreIdentifier"
 /// Access for media devices: ignored.
 public let CBCentralManagerOptionDeviceAccessForMedia: String = "kCBInitOptionDeviceAccessForMedia"
-/// Whether to warn people that Bluetooth is off: ignored, there is nobody to show it.
+/// Whether to warn people that Bluetooth is off: ignored, there is no screen to show it on.
 public let CBPeripheralManagerOptionShowPowerAlertKey: String = "kCBInitOptionShowPowerAlert"
 /// A `String` that names the file in which the peripheral manager's state is kept; see <doc:CoreBluetoothOnLinux>.
 public let CBPeripheralManagerOptionRestoreIdentifierKey: String = "kCBInitOptionRestoreIdentifier"
@@ -61,7 +61,7 @@ public let CBCentralManagerRestoredStateScanServicesKey: String = "kCBRestoredSc
 public let CBCentralManagerRestoredStateScanOptionsKey: String = "kCBRestoredScanOptions"
 /// The services that were published: a `[CBMutableService]`.
 public let CBPeripheralManagerRestoredStateServicesKey: String = "kCBRestoredServices"
-/// What was advertised: a `[String: Any]`.
+/// The advertisement: a `[String: Any]`.
 public let CBPeripheralManagerRestoredStateAdvertisementDataKey: String = "kCBRestoredAdvertisement"
 
 // MARK: Connection events

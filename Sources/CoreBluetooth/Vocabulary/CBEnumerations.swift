@@ -29,7 +29,7 @@ public typealias CBPeripheralManagerState = CBManagerState
 
 /// Whether people have allowed the program to use Bluetooth. On Linux that is settled by permissions: always allowed.
 @frozen public enum CBManagerAuthorization: Int, Sendable {
-    /// Nobody has been asked yet.
+    /// The user has not been asked yet.
     case notDetermined = 0
     /// Not allowed by policy.
     case restricted = 1
@@ -41,7 +41,7 @@ public typealias CBPeripheralManagerState = CBManagerState
 
 /// The former form of ``CBManagerAuthorization``.
 @frozen public enum CBPeripheralManagerAuthorizationStatus: Int, Sendable {
-    /// Nobody has been asked yet.
+    /// The user has not been asked yet.
     case notDetermined = 0
     /// Not allowed by policy.
     case restricted = 1
@@ -71,7 +71,7 @@ public typealias CBPeripheralManagerState = CBManagerState
     case withoutResponse = 1
 }
 
-/// What has happened to a connection.
+/// A change of a connection.
 @frozen public enum CBConnectionEvent: Int, Sendable {
     /// The peripheral has disconnected.
     case peerDisconnected = 0

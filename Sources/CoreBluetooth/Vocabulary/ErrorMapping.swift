@@ -28,7 +28,7 @@ extension BluetoothError {
     }
 }
 
-// Programs are shown Apple's words. What was met, in ours, is beside it.
+// Programs see Apple's words. Ferry's own reason is beside it.
 extension CBError {
     init(_ code: Code, _ reason: String) {
         self.init(

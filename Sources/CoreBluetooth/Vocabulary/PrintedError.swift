@@ -8,7 +8,7 @@ final class PrintedError: NSError, @unchecked Sendable {
         error is PrintedError ? error : PrintedError(domain: error.domain, code: error.code, userInfo: error.userInfo)
     }
 
-    /// Where what was met is told: it is not printed, for Apple's have nothing of the kind.
+    /// The key of Ferry's reason: not printed, since Apple's errors have none.
     static let reasonKey = "CoreBluetoothReason"
 
     override var description: String {
@@ -77,6 +77,6 @@ extension CBATTError.Code {
 }
 
 extension CBError {
-    /// What was met.
+    /// Ferry's reason.
     var reason: String { userInfo[PrintedError.reasonKey] as? String ?? localizedDescription }
 }
