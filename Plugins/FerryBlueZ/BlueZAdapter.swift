@@ -24,10 +24,10 @@
         /// - Parameters:
         ///   - specification: `bluez` for the first adapter, or `bluez:hci1`.
         ///   - configuration: how to use it.
-        ///   - pairing: how to pair; nil leaves that to whatever agent the system has (see ``pair(with:)``).
-        /// - Throws: `invalidArgument` when the specification is neither; `notPoweredOn` with what is missing and what to
-        ///   do: no bus, no bluetoothd, no permission. An adapter that is off or missing can be opened: see ``state`` and
-        ///   ``trouble``.
+        ///   - pairing: how to pair; nil leaves that to the system's agent, if there is one (see ``pair(with:)``).
+        /// - Throws: `invalidArgument` when the specification is neither; `notPoweredOn` with the missing part and the
+        ///   remedy: no bus, no bluetoothd, no permission. An adapter that is off or missing can be opened: see
+        ///   ``state`` and ``trouble``.
         public static func open(
             _ specification: String = "bluez", configuration: BlueZConfiguration = BlueZConfiguration(),
             pairing: BlueZPairing? = nil
@@ -41,14 +41,14 @@
 
         /// Checks a specification without opening anything.
         ///
-        /// - Throws: `invalidArgument` with what is accepted.
+        /// - Throws: `invalidArgument` with the accepted forms.
         public static func check(_ specification: String) throws(BluetoothError) {
             _ = try adapterName(in: specification)
         }
 
         /// The adapter's name in a specification, nil for any.
         ///
-        /// - Throws: `invalidArgument` with what is accepted.
+        /// - Throws: `invalidArgument` with the accepted forms.
         static func adapterName(in specification: String) throws(BluetoothError) -> String? {
             let parts = specification.split(separator: ":", omittingEmptySubsequences: false)
             if parts == ["bluez"] { return nil }

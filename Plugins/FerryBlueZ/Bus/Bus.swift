@@ -66,8 +66,8 @@
             sd_bus_unref(raw)
         }
 
-        /// Handles what has come and sends what waits; returns when to be called again at the latest, in microseconds of
-        /// `CLOCK_MONOTONIC`.
+        /// Handles received messages and sends queued ones. Returns the latest time for the next call, in microseconds
+        /// of `CLOCK_MONOTONIC`.
         func process() -> UInt64? {
             guard !isClosed else { return nil }
             // Most waits are for values, which the bus has no part in.

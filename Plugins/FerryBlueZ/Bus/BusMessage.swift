@@ -37,7 +37,7 @@
             return BusError(name: Self.text(error.pointee.name), message: Self.text(error.pointee.message))
         }
 
-        /// Whether whoever called waits for an answer.
+        /// Whether the caller waits for an answer.
         var expectsReply: Bool { sd_bus_message_get_expect_reply(raw) > 0 }
 
         /// Uses the message's pointer, which is valid meanwhile.

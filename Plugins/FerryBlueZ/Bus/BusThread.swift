@@ -29,7 +29,7 @@
 
         // Of the thread alone.
         nonisolated(unsafe) private var sources: [Int32: (events: Int16, handler: (Int16) -> Void)] = [:]
-        /// What is polled: made anew when the sources have changed.
+        /// The polled descriptors: made anew when the sources have changed.
         nonisolated(unsafe) private var polled: [pollfd] = []
         /// The sources whose handlers are called in any case.
         nonisolated(unsafe) private var due: Set<Int32> = []
@@ -83,7 +83,7 @@
 
         func checkIsolated() { precondition(isCurrent, "not on the bus thread") }
 
-        /// Runs `body` on the thread, after what was handed over before.
+        /// Runs `body` on the thread, after all work added before.
         func execute(_ body: @escaping @Sendable () -> Void) { add(.body(body)) }
 
         /// Ends the thread after the jobs that wait.
@@ -119,7 +119,7 @@
             due.remove(descriptor)
         }
 
-        /// Calls a source's handler again, whatever its descriptor says, after all others have had their turn.
+        /// Calls a source's handler again, even if its descriptor is not ready, after all others have had their turn.
         func callAgain(_ descriptor: Int32) { due.insert(descriptor) }
 
         /// Calls `body` once, after `delay`.
@@ -156,7 +156,7 @@
                 }
                 let count = poll(&polled, nfds_t(polled.count), due.isEmpty ? wait : 0)
                 guard count > 0 || (count == 0 && !due.isEmpty) else { continue }
-                // Handlers change what is watched, and what is due.
+                // Handlers change the watched and the due sources.
                 let (entries, due) = (polled, due)
                 self.due = []
                 if entries[0].revents != 0 { drainWake() }

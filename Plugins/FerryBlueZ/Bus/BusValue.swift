@@ -99,7 +99,7 @@
         var descriptor: FileDescriptor? { if case .descriptor(let value) = plain { value } else { nil } }
     }
 
-    /// A file descriptor that is closed when nobody refers to it any more.
+    /// A file descriptor that is closed when its last reference is released.
     final class FileDescriptor: Sendable, Equatable {
         let rawValue: Int32
         /// Takes the descriptor over.

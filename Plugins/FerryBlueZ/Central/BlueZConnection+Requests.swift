@@ -3,7 +3,7 @@
     import FerryBluetooth
     import Synchronization
 
-    // What waits for the peer.
+    // Requests that wait for the peer.
     extension BlueZConnection {
         fileprivate static let characteristic = "org.bluez.GattCharacteristic1"
         private static let descriptor = "org.bluez.GattDescriptor1"
@@ -249,7 +249,7 @@
             }
         }
 
-        /// Delivers what comes from a socket of notifications until it ends.
+        /// Delivers values from a socket of notifications until it ends.
         func read(_ reader: ValueReader, of remote: RemoteValue) {
             thread.watch(reader) { if remote.reader === reader { remote.reader = nil } }
             standIn.execute { [standIn, thread] in standIn.relieve(thread, of: reader) }

@@ -3,12 +3,12 @@
     import FerryBluetooth
     import Synchronization
 
-    /// What is being done about a connection to one device, for all who wait for it.
+    /// A pending connection to one device, for all its waiters.
     struct Connecting {
         /// Whether bluetoothd has said that the connection is there.
         var isMade = false
-        /// Whether nobody waits for this connection any more. Who comes when it is made waits for another, for its services
-        /// may be older than the wait.
+        /// Whether the last waiter has left. A later caller waits for another connection, for this one's services may
+        /// be older than the call.
         var isCalledOff = false
     }
 
@@ -27,13 +27,13 @@
             Task { await self.attempt(path) }
         }
 
-        /// Nobody waits for a connection any more.
+        /// The last waiter for a connection has left.
         func callOff(_ path: String) {
             guard connecting[path] != nil, !isAwaited(path) else { return }
             connecting[path]?.isCalledOff = true
-            // Not at once: a peripheral that is there is connected by then, and that can be ended safely (see `part`).
-            // Linux 6.1 loses sight of a connection that is called off while it is being made: it sends the command to
-            // call it off before the one to make it, and then connects to nobody until the peer gives up.
+            // Not at once: a peripheral in range is connected by then, and that connection can be ended safely (see
+            // `part`). Linux 6.1 loses a connection that is cancelled while it is being made: it sends the cancel
+            // command before the create command, and then connects for no owner until the peer gives up.
             thread.schedule(after: Self.patience) { [weak self] in
                 self?.assumeIsolated { engine in
                     guard engine.connecting[path]?.isCalledOff == true, !engine.isConnected(path) else { return }
@@ -42,7 +42,7 @@
             }
         }
 
-        /// How long an attempt goes on that nobody waits for.
+        /// How long an attempt continues without a waiter.
         private static let patience = Duration.seconds(5)
 
         private func attempt(_ path: String) async {
@@ -58,7 +58,7 @@
                 do throws(BluetoothError) {
                     try outcome.get()
                     let connection = try makeConnection(path, wait)
-                    // Nobody waits for it any more.
+                    // The waiter has left.
                     if !wait.waiter.complete(.success(connection)) { leave(connection, silently: true) }
                 } catch {
                     wait.waiter.resume(.failure(error))
@@ -76,7 +76,7 @@
 
         private func isConnected(_ path: String) -> Bool { objects[path, Self.device]?["Connected"]?.bool == true }
 
-        /// Connects and waits for the services, for as long as somebody wants it.
+        /// Connects and waits for the services, for as long as a caller waits.
         private func establish(_ path: String) async throws(BluetoothError) {
             let what = "Cannot connect to \(path.split(separator: "/").last ?? "")"
             var failures = 0
@@ -86,7 +86,7 @@
                     // A connection that another owner has stays.
                     if !isOwned(path) { await disconnect(path) }
                     guard isAwaited(path) else {
-                        throw BluetoothError(.cancelled, "\(what): nobody waits for it any more.")
+                        throw BluetoothError(.cancelled, "\(what): the last caller stopped waiting.")
                     }
                     connecting[path]?.isCalledOff = false
                     continue
@@ -113,7 +113,7 @@
                     case "org.bluez.Error.AlreadyConnected": break
                     case "org.bluez.Error.InProgress", "org.bluez.Error.Failed",
                         "org.bluez.Error.ConnectionAttemptFailed":
-                        // Nobody there, or an attempt was called off: bluetoothd gives up after some seconds, we do not.
+                        // No peer, or an attempt was cancelled: bluetoothd gives up after some seconds, we do not.
                         await pause(.milliseconds(200))
                         continue
                     case _ where error.isTimeout || error.isUnknownObject:
@@ -144,7 +144,7 @@
         /// Ends a connection to a device, when its services have been found: bluetoothd 5.66 crashes now and then when it
         /// is to disconnect in the middle of that.
         func disconnect(_ path: String) async {
-            // BlueZ 5.66 now and then tells nobody that a device is connected, so it is asked as well.
+            // BlueZ 5.66 sometimes does not signal that a device is connected, so ask as well.
             if objects[path, Self.device]?["Connected"]?.bool == false { await refresh(path) }
             let deadline = BusThread.now + 10_000_000
             while let device = objects[path, Self.device], device["Connected"]?.bool == true,
@@ -188,12 +188,12 @@
                     tell(path, Self.device, "Disconnect")
                     throw BluetoothError(.connectionFailed, "\(what): its services were not found within 30 s.")
                 }
-                // BlueZ 5.66 now and then tells nobody that a device is connected, so it is asked as well.
+                // BlueZ 5.66 sometimes does not signal that a device is connected, so ask as well.
                 if !wasConnected, round % 10 == 0 { await refresh(path) }
                 round += 1
                 await pause(.milliseconds(20))
             }
-            // Whatever went wrong, calls in a row would only keep bluetoothd busy.
+            // After any error: repeated calls without a pause would only keep bluetoothd busy.
             await pause(.milliseconds(200))
             return false
         }
@@ -246,7 +246,7 @@
             connection.didEnd(reason, silently: false)
         }
 
-        /// Waits until what is queued has gone out, as far as can be told, for at most two seconds.
+        /// Waits until queued values have gone out, as far as can be told, for at most two seconds.
         func drain(_ pipes: [ValuePipe]) async {
             for pipe in pipes { pipe.requestLastBarrier() }
             for _ in 0..<100 where pipes.contains(where: { $0.inFlight > 0 }) { await pause(.milliseconds(20)) }
@@ -346,8 +346,8 @@
             }
         }
 
-        /// A connected peer has a new service, of which bluetoothd tells an object at a time: its answer to whatever it is
-        /// asked comes behind all of them.
+        /// A connected peer has a new service, which bluetoothd signals one object at a time: its answer to any call
+        /// comes after all of them.
         func serviceDidCome(_ path: String) {
             guard let device = connections.first(where: { path.hasPrefix($0.path + "/") })?.path,
                 gaining.insert(device).inserted

@@ -10,7 +10,7 @@
         var isDirty = false
         /// Whether devices that are known already have to be heard anew.
         var isAnew = false
-        /// Devices that somebody waits for a connection to, and that bluetoothd has forgotten.
+        /// Devices with a waiter for a connection that bluetoothd has forgotten.
         var missing: Set<String> = []
     }
 
@@ -68,8 +68,8 @@
         /// and does not begin again for the same filter. So it is given another one for a moment.
         private func startListening(_ adapter: String, _ scans: [ScanRequest]) async throws(BusError) {
             guard await !isDiscovering(true, adapter) else { return }
-            let nobody = BluetoothUUID(UInt128.random(in: 1 ... .max))
-            for filter in [filter(for: scans, and: nobody), filter(for: scans)] {
+            let absent = BluetoothUUID(UInt128.random(in: 1 ... .max))
+            for filter in [filter(for: scans, and: absent), filter(for: scans)] {
                 _ = try await call(adapter, "org.bluez.Adapter1", "SetDiscoveryFilter", [filter])
                 _ = await isDiscovering(true, adapter)
             }
@@ -104,7 +104,7 @@
                 filter["UUIDs"] = .strings(services.map(\.longString))
             }
             filter["DuplicateData"] = .bool(scans.contains(where: \.allowsDuplicates))
-            // With a threshold the kernel holds back what has no known strength, so only where one is asked for.
+            // With a threshold the kernel holds back devices of unknown strength, so set one only if requested.
             let thresholds = scans.map { $0.rssi?.lowerBound ?? -127 }
             if let lowest = thresholds.min(), lowest > -127 {
                 filter["RSSI"] = .int16(Int16(clamping: min(lowest, 20)))

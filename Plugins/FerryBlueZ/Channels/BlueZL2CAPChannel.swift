@@ -13,7 +13,7 @@
         /// The most bytes of a chunk: with 23 bytes in a K-frame, the least there may be, its buffers still fit in a
         /// socket's (socket(7), `wmem_default`).
         static let chunkLimit = 4096
-        /// How long closing waits for what is queued, as long as a supervision timeout usually is.
+        /// How long closing waits for queued SDUs, as long as a supervision timeout usually is.
         static let drainTime = Duration.seconds(5)
         /// Packets that are handed on before others get their turn.
         private static let batch = 64
@@ -26,7 +26,7 @@
             /// The first error that the socket told, which it does once.
             var failure: Int32?
 
-            /// Who takes what comes: nobody once this side has closed.
+            /// Receives the SDUs: nil once this side has closed.
             var taker: (any LinkReceiver)? { life.isClosing ? nil : life.receiver }
         }
 
@@ -49,7 +49,7 @@
         ///   - sendMTU: the most bytes that the peer takes in a packet.
         ///   - receiveMTU: the most bytes that it sends.
         ///   - canPause: whether unread packets stop the peer.
-        ///   - isDrained: whether what was sent has left the socket.
+        ///   - isDrained: whether all written SDUs have left the socket.
         ///   - onEnd: called once, on the thread, when the channel has ended.
         init(
             _ descriptor: FileDescriptor, psm: PSM, peerID: PeerID, peer: PeerIdentity, role: LinkRole? = nil,
@@ -167,7 +167,7 @@
             if events & POLLIN != 0 || hasEnded { receive(from: descriptor, hasEnded: hasEnded) }
         }
 
-        /// Hands on what has come, and then the end, if it has come too.
+        /// Delivers the received SDUs, and then the end, if it has come too.
         private func receive(from descriptor: FileDescriptor, hasEnded: Bool) {
             for _ in 0..<Self.batch {
                 let (receiver, isReceiving) = state.withLock { ($0.taker, $0.isReceiving) }
@@ -202,14 +202,14 @@
             }
         }
 
-        /// The end has come while the owner has paused: it hears of it after what waits, or when it sends.
+        /// The end has come while the owner has paused: report it after the undelivered SDUs, or when the owner sends.
         private func noteEnd(_ descriptor: FileDescriptor) {
             state.withLock { $0.failure = $0.failure ?? ECONNRESET }
             watched = 0
             thread.unwatch(descriptor.rawValue)
         }
 
-        /// Closes when what is queued has gone out, or has not in time.
+        /// Closes when the queue has gone out, or at the deadline.
         private func drain(until deadline: UInt64) {
             guard let descriptor = state.withLock({ $0.life.end == nil ? $0.descriptor : nil }) else {
                 return end(as: .channelClosedHere)
@@ -219,7 +219,7 @@
             thread.schedule(after: .milliseconds(5)) { [self] in drain(until: deadline) }
         }
 
-        /// Ends at once, without waiting for what is queued: the adapter goes.
+        /// Ends at once, without waiting for the queue: the adapter goes.
         func abort() { end(as: .channelClosedHere) }
 
         private func end(as reason: FerryError?) {

@@ -151,7 +151,7 @@
                 let channel = try adopt(
                     opening.socket, opening.psm, opening.connection.peripheral, opening.connection.identity,
                     .initiator, opening.connection.role)
-                // Where nobody waits for it any more, it is not to stay open.
+                // Without a waiter it must not stay open.
                 if !opening.waiter.complete(.success(channel)) { channel.close() }
             } catch {
                 opening.waiter.resume(.failure(error))

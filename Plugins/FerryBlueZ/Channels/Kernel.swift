@@ -23,7 +23,7 @@
             let numbers =
                 full.split(separator: "-", maxSplits: 1).first?.split(separator: ".").map { Int($0) ?? 0 } ?? []
             guard numbers.count >= 2 else { return false }
-            // The stable series have it too since 2026; of those only what was tried is listed.
+            // The stable series have it too since 2026; only the tried version of those is listed.
             if numbers[0] == 6, numbers[1] == 1 { return numbers.count > 2 && numbers[2] >= 192 }
             return (numbers[0], numbers[1]) >= (6, 10)
         }

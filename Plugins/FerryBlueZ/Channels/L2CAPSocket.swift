@@ -187,7 +187,7 @@
 
         /// Whether the kernel has handed everything to the controller.
         static let isDrained: @Sendable (Int32) -> Bool = { descriptor in
-            // Of Bluetooth's sockets this is the space that is left (bt_sock_ioctl), not what waits.
+            // For Bluetooth's sockets this is the free space (bt_sock_ioctl), not the queued bytes.
             var space: Int32 = 0
             var size: Int32 = 0
             var count = socklen_t(MemoryLayout<Int32>.size)

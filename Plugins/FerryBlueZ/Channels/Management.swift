@@ -3,7 +3,7 @@
     import FerryBluetooth
     import Glibc
 
-    /// One question to the kernel's management interface (BlueZ, doc/mgmt-api.txt), on a socket of its own: "Get Connection
+    /// One question to the kernel's management interface (BlueZ, doc/mgmt-api.txt), on its own socket: "Get Connection
     /// Information", which needs CAP_NET_ADMIN. The kernel asks the controller at most once a second.
     enum Management {
         private static let getConnectionInformation: UInt16 = 0x0031

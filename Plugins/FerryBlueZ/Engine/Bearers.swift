@@ -8,7 +8,7 @@
     enum Bearers {
         /// - Parameters:
         ///   - configuration: the text of main.conf; nil when it cannot be read.
-        ///   - modalias: the adapter's, which has BlueZ's version unless somebody has chosen another.
+        ///   - modalias: the adapter's, which has BlueZ's version unless it is configured otherwise.
         static func count(configuration: String?, modalias: String?) -> Int {
             configured(in: configuration ?? "") ?? standard(of: modalias ?? "")
         }

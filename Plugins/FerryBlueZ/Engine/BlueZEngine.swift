@@ -106,13 +106,13 @@
         var objects = ObjectTree()
         var adapterPath: String? { didSet { shared.withLock { $0.adapterPath = adapterPath } } }
         var connections: [BlueZConnection] = []
-        /// What is being done about connections that somebody waits for.
+        /// Pending connections, by object path.
         var connecting: [String: Connecting] = [:]
         var exports: [String: Export] = [:]
         var applications: [Application] = []
         /// Advertisements that bluetoothd has been asked to end.
         var withdrawing: Task<Void, Never>?
-        /// Advertisements of owners that somebody is subscribed to, by their owners' IDs.
+        /// Advertisements of owners with a subscribed central, by their owners' IDs.
         var heldBack: [UInt64: Advertisement] = [:]
         var requests = HeldRequests<PendingRequest>()
         var discovery = DiscoveryState()
@@ -449,7 +449,7 @@
             guard !isClosed else { return }
             isClosed = true
             for connection in connections { endSubscriptions(of: connection) }
-            // Nobody else would end them: they are bluetoothd's.
+            // Only this adapter ends them: they are bluetoothd's.
             for path in Set(connections.map(\.path)).union(connecting.keys) {
                 tell(path, "org.bluez.Device1", "Disconnect")
             }

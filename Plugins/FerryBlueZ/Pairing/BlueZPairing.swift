@@ -20,7 +20,7 @@
             case keyboardDisplay = "KeyboardDisplay"
         }
 
-        /// What a person at this side can see and enter. Without an ``agent`` nobody can do either.
+        /// The person's means to see and enter numbers at this side. Without an ``agent`` there are none.
         public var capability = Capability.noInputNoOutput
         /// Who shows numbers and asks for them; nil lets every peer pair without a number.
         public var agent: (any PairingAgent)?

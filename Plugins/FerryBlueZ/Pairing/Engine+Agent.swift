@@ -19,7 +19,7 @@
         var refusal: BusError?
         var questions: [UInt64: Question] = [:]
 
-        /// Without somebody to show and ask, nothing can be shown or asked.
+        /// Without an agent, nothing can be shown or asked.
         var capability: BlueZPairing.Capability { pairing.agent == nil ? .noInputNoOutput : pairing.capability }
     }
 

@@ -5,8 +5,8 @@
     // Pairing that this side begins.
     extension BlueZEngine {
         private static let device = "org.bluez.Device1"
-        /// How long after the news that a device is paired bluetoothd's answer may take. For two adapters of its own that
-        /// pair with each other, BlueZ 5.66 never answers.
+        /// How long bluetoothd's answer may take after its signal that a device is paired. BlueZ 5.66 never answers for
+        /// two of its own adapters that pair with each other.
         private static let grace: UInt64 = 500_000
         /// A person may be asked twice (`PairingAgentExport.patience`), and the connection be made first.
         private static let patience = Duration.seconds(150)

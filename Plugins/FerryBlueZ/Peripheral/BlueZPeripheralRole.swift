@@ -96,7 +96,7 @@
         }
 
         func unpublishL2CAPChannel(_ psm: PSM) {
-            // At once: whoever asks from now on is refused.
+            // At once: later requests are refused.
             guard let listener = owner.state.withLock({ $0.listeners.removeValue(forKey: psm) }) else { return }
             L2CAPSocket.end(listener)
             let owner = owner

@@ -182,7 +182,7 @@
             ]
             if isConnectable { properties["Discoverable"] = .bool(true) }
             if let localName { properties["LocalName"] = .string(localName) }
-            // It is longer than its company identifier: what is not has been refused.
+            // It is longer than its company identifier: a shorter one has been refused.
             if let data = manufacturerData, data.count >= 2 {
                 let company = UInt16(data[0]) | UInt16(data[1]) << 8
                 let entry = BusEntry(key: .uint16(company), value: .variant(.bytes(Array(data[2...]))))

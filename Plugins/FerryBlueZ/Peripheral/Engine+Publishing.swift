@@ -9,9 +9,9 @@
 
         // MARK: Services
 
-        /// A service that no other includes is an application of its own. One that includes others is registered together
-        /// with them, since bluetoothd looks for included services within an application only; secondary services wait for
-        /// the first that includes them.
+        /// A service that no other includes is an application by itself. One that includes others is registered
+        /// together with them, since bluetoothd looks for included services within an application only; secondary
+        /// services wait for the first that includes them.
         func publish(
             _ definition: ServiceDefinition, _ owner: PeripheralOwner
         ) async throws(BluetoothError) -> PublishedService {
@@ -93,7 +93,7 @@
             guard isNeeded || !rest.isEmpty else {
                 return withdraw(application)
             }
-            // What was registered together is registered anew without it.
+            // Services registered together are registered again without it.
             let path = "/ferry/app\(shared.withLock { $0.makeID() })"
             let remaining = Application(path: path, services: rest)
             applications.append(remaining)
@@ -105,7 +105,7 @@
             }.forget()
         }
 
-        /// Nobody is subscribed to a withdrawn service.
+        /// No central is subscribed to a withdrawn service.
         func forget(_ service: LocalService, _ reason: BluetoothError) {
             for local in service.characteristics {
                 service.owner.state.withLock { $0.characteristics[local.id] = nil }
@@ -150,7 +150,7 @@
             }
             let report = advertisement.fitted(to: budget)
             _ = try report.encoded(for: budget)
-            // What is being withdrawn still has its place.
+            // A service being withdrawn still has its place.
             await withdrawing?.value
             heldBack[owner.id] = nil
             await withdrawAdvertisement(owner)
@@ -206,8 +206,8 @@
         /// How long after a central has gone others are invited.
         private static var pauseBeforeInviting: Duration { .milliseconds(500) }
 
-        /// Invites nobody while a central is subscribed, and goes on advertising afterwards: BlueZ 5.66 has one socket for
-        /// all centrals, so that a second one would receive what is for the first.
+        /// Stops advertising while a central is subscribed, and continues afterwards: BlueZ 5.66 has one socket for all
+        /// centrals, so that a second one would receive the first one's values.
         func reviewAdvertising(of owner: PeripheralOwner) {
             let earlier = withdrawing
             withdrawing = Task {
@@ -240,7 +240,7 @@
     }
 
     extension Task {
-        /// Says that nobody waits for it.
+        /// Removes the waiter.
         func forget() {}
     }
 #endif

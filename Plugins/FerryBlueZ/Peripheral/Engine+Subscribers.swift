@@ -86,7 +86,7 @@
             reviewAdvertising(of: local.owner)
             guard tells else { return }
             local.owner.events.central(subscriber.central, didUnsubscribeFrom: local.id)
-            // Updates are for nobody now, so that they are taken.
+            // No central is subscribed, so updates are taken.
             if isAwaited { local.owner.events.peripheralIsReadyToUpdate() }
         }
 
@@ -108,7 +108,7 @@
             }
         }
 
-        /// Ends the connection to a central when what is queued has gone out.
+        /// Ends the connection to a central when its queue has gone out.
         func disconnect(_ central: ConnectedCentral) {
             guard let device = shared.withLock({ $0.path(central) }), !leaving.contains(device) else { return }
             leaving.insert(device)

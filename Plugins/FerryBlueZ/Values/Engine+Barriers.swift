@@ -20,7 +20,8 @@
         /// a reply and drops the rest, and the answer to a barrier may overtake those of one window.
         private static var mostWrites: Int { 60 }
 
-        /// Whether more than one value may be on its way: bluetoothd keeps their order, or nobody minds.
+        /// Whether more than one value may be in flight: bluetoothd keeps their order, or the configuration allows
+        /// reordering.
         private var mayOvertake: Bool { configuration.allowsReordering || shared.withLock { $0.bearers } == 1 }
 
         /// Something that the peer answers, sent behind the values: bluetoothd sends what needs no response first, so the
@@ -93,7 +94,7 @@
     extension BusThread {
         /// Calls `body` once when a socket has space for a good many values (Linux says so below a quarter), or has ended.
         func waitForSpace(in descriptor: FileDescriptor, _ body: @escaping () -> Void) {
-            // A descriptor of its own, for the other one's reader goes on.
+            // A duplicate descriptor, since the other one's reader continues.
             let copy = dup(descriptor.rawValue)
             guard copy >= 0 else {
                 schedule(after: .milliseconds(1), body)

@@ -1,11 +1,12 @@
 #if BlueZ
-    /// How many values may be on their way, when nobody says which have arrived: when there are as many, a barrier is sent
-    /// behind them, something that the peer answers, and its answer says that all before it have passed.
+    /// Bounds the values in flight where arrival is not reported: when the window is full, a barrier follows, a request
+    /// that the peer answers, and its answer shows that all values before it have passed.
     ///
-    /// Not sooner: bluetoothd sends a request when it has nothing else to send, so that an answer comes when everything has
-    /// passed anyway, and nothing is sent until it is here. To make little of that the window is large, but only where the
-    /// link is quick. It becomes as large as what has passed lately would be in a second, the link's bandwidth-delay product
-    /// (as in BBR, draft-cardwell-iccrg-bbr-congestion-control, 4.1.1), so that a value waits for about a second at most.
+    /// Not sooner: bluetoothd sends a request when it has nothing else to send, so that an answer comes when everything
+    /// has passed anyway, and nothing is sent until it is here. To make that pause matter little the window is large,
+    /// but only where the link is quick. It grows to the number of values that pass in a second at the recent rate, the
+    /// link's bandwidth-delay product (as in BBR, draft-cardwell-iccrg-bbr-congestion-control, 4.1.1), so that a value
+    /// waits for about a second at most.
     struct FlowWindow: Sendable {
         /// How long values are to be on their way, in microseconds.
         static let delay: UInt64 = 1_000_000
@@ -43,7 +44,7 @@
             bytes += count
         }
 
-        /// Begins a barrier behind what is on its way, when the window is full and none is under way.
+        /// Begins a barrier behind the values in flight, when the window is full and no barrier is pending.
         ///
         /// - Parameters:
         ///   - now: the time, in microseconds from anywhere.
@@ -69,9 +70,9 @@
             markedBytes = 0
         }
 
-        /// The link is as quick at least as what has passed since the last answer, and as slow at least as what has passed
-        /// since the window was full; between the two the sender may have had nothing to send, which tells nothing.
-        /// Becomes smaller at once, and larger by doubling, so that one quick answer does not fill a slow link's queue.
+        /// The link is at least as quick as the values passed since the last answer show, and at most as quick as those
+        /// passed since the window was full show; between the two the sender may have had nothing to send, which tells
+        /// nothing. Shrinks at once, and grows by doubling, so that one quick answer does not fill a slow link's queue.
         private mutating func adapt(to count: UInt64, answered: UInt64?, full: UInt64, now: UInt64) {
             func product(since time: UInt64) -> Int {
                 let product = Double(count) * Double(Self.delay) / Double(now > time ? now - time : 1)

@@ -11,7 +11,7 @@
     /// A socket that `AcquireNotify` or `AcquireWrite` made: one packet is one value (org.bluez.GattCharacteristic(5)).
     ///
     /// bluetoothd reads at once into a queue without bound, so that a writable socket says nothing about the radio; a
-    /// ``FlowWindow`` bounds what is on its way.
+    /// ``FlowWindow`` bounds the values in flight.
     final class ValuePipe: Sendable {
         enum Outcome { case taken, full, ended }
 
@@ -51,7 +51,7 @@
             _ = fcntl(descriptor.rawValue, F_SETFL, O_NONBLOCK)
         }
 
-        /// Sends one value of at least one byte; what is above the limit is cut off.
+        /// Sends one value of at least one byte; bytes above the limit are cut off.
         func trySend(_ value: RawSpan) -> Outcome {
             var isBarrierDue = false
             var isBlocked = false
@@ -106,7 +106,7 @@
             let now = BusThread.now
             let (isReady, isBarrierDue) = state.withLock { state in
                 state.window.barrierPassed(at: now)
-                // What was sent after the barrier may fill a window that has become smaller.
+                // Values sent after the barrier may fill a window that has become smaller.
                 return (state.takeReady(), !state.isEnded && state.window.beginBarrier(at: now))
             }
             if isBarrierDue { onBarrierDue(self) }

@@ -6,9 +6,9 @@
 
     /// Delivers the values that bluetoothd gives through a socket.
     ///
-    /// bluetoothd drops what the socket does not hold, some 160 values of 512 bytes. So when it has not been empty for a few
-    /// milliseconds, another thread empties it, however slow the receiver is and whatever else keeps the bus thread busy.
-    /// What the receiver is behind with waits here.
+    /// bluetoothd drops values that the socket does not hold, some 160 of 512 bytes. So when it has not been empty for
+    /// a few milliseconds, another thread empties it, even with a slow receiver or a busy bus thread. Undelivered
+    /// values wait here.
     final class ValueReader: Sendable {
         /// How many values wait at most; more stay in the socket.
         static let mostWaiting = 4096
@@ -42,7 +42,7 @@
             self.deliver = deliver
         }
 
-        /// Delivers a part of what has come; on one thread alone, which has other things to do between two parts.
+        /// Delivers a part of the received values; on one thread alone, which has other things to do between two parts.
         ///
         /// - Parameter now: the time, in microseconds from anywhere.
         func read(now: () -> UInt64 = { BusThread.now }) -> Outcome {
@@ -91,7 +91,7 @@
             }
         }
 
-        /// Ends the socket: nothing more comes, but what has come.
+        /// Ends the socket: only values already received follow.
         func end() { shutdown(descriptor.rawValue, Int32(SHUT_RDWR)) }
 
         /// Nothing is wanted any more.
@@ -122,7 +122,7 @@
     }
 
     extension BusThread {
-        /// Has a reader deliver what comes until its socket ends, of which `onEnd` is told, or until ``unwatch(_:)``.
+        /// Has a reader deliver values until its socket ends, which `onEnd` reports, or until ``unwatch(_:)``.
         func watch(_ reader: ValueReader, onEnd: @escaping () -> Void) {
             watch(reader.descriptor.rawValue, Int32(POLLIN)) { [weak self] _ in
                 guard let self else { return }
@@ -136,7 +136,7 @@
             }
         }
 
-        /// Empties a reader's socket when `busy`, which delivers what comes, has not done so for a while. Until
+        /// Empties a reader's socket when `busy`, which delivers its values, has not done so for a while. Until
         /// ``ValueReader/stop()`` or the socket's end.
         func relieve(_ busy: BusThread, of reader: ValueReader) {
             let descriptor = reader.descriptor.rawValue
