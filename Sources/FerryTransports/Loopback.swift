@@ -12,7 +12,7 @@ extension TransportKind {
 }
 
 extension NamedTransport {
-    /// A virtual radio within the process: all that one opening makes hear one another, and nobody else.
+    /// A virtual radio within the process: only the transports of one opening hear one another.
     package static let loopback = NamedTransport(
         "loopback", reachesOtherProcesses: false, reachesItself: true,
         .adapters { (options) throws(FerryError) in

@@ -2,15 +2,15 @@ package import Ferry
 package import FerryBluetooth
 package import FerryLoopback
 
-/// A transport that somebody has named, ready to be opened.
+/// A transport by its name, ready to be opened.
 package struct NamedTransport: Sendable, CustomStringConvertible {
-    /// What was typed.
+    /// The name as it was typed.
     package let description: String
     /// Whether another process can be met over it.
     package let reachesOtherProcesses: Bool
     /// Whether this process can be at both ends.
     package let reachesItself: Bool
-    /// The ATT_MTU that it has, whatever an app would like; nil where an app chooses.
+    /// The fixed ATT_MTU of the transport; nil where an app chooses.
     package let attMTU: Int?
     /// Whether what crosses can be captured (``RadioOptions/capture``).
     package let canCapture: Bool
@@ -23,7 +23,7 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
     package enum Opening: Sendable {
         /// Adapters, over which GATT makes links.
         case adapters(AdapterMaker)
-        /// Links of its own.
+        /// Links without Bluetooth.
         case links(@Sendable () -> any Transport)
     }
 
@@ -62,7 +62,7 @@ package struct OpenedAdapter: Sendable {
     }
 }
 
-/// What is done with the keys of peers.
+/// The handling of peers' keys.
 package struct PairingControl: Sendable {
     /// Encrypts the connection to a peer, and pairs with it where there is no key yet.
     package let pair: @Sendable (PeerID) async throws -> Void
@@ -86,7 +86,7 @@ package struct PairingControl: Sendable {
 package struct RadioPairing: Sendable {
     /// The file that keeps keys; `nil` where they are forgotten with the adapter, or the system keeps them.
     package var bondFile: String?
-    /// A person who can see, compare and enter numbers; `nil` for nobody, and pairing without a number.
+    /// A person who can see, compare and enter numbers; `nil` for pairing without a number.
     package var agent: (any PairingAgent)?
 
     package init(bondFile: String? = nil, agent: (any PairingAgent)? = nil) {

@@ -2,18 +2,18 @@ package import Ferry
 
 /// A way to carry chunks, by the word that people type after `--transport`.
 ///
-/// This is the one place to add another: a file with its entry, which says what this build lacks where a trait is off, and
-/// its name in ``all``. Whatever takes `--transport` has it then.
+/// This is the one place to add another: a file with its entry, which names the trait that this build lacks, and its
+/// name in ``all``. Every command with `--transport` has it then.
 package struct TransportKind: Sendable {
-    /// The word, up to the first colon of what is typed: `loopback`, `unix`, `hci`.
+    /// The word up to the first colon of the typed name: `loopback`, `unix`, `hci`.
     package let name: String
-    /// Whether it makes Bluetooth adapters, and not links of its own.
+    /// Whether it makes Bluetooth adapters, and not other links.
     package let makesAdapters: Bool
     /// What can be typed; none where this build lacks it.
     package let forms: [String]
     /// What to do where this build lacks it, with the program that is to be run: `Build with the trait HCI: ...`.
     let advice: @Sendable (_ program: String) -> String
-    /// Reads what was typed, which begins with the name. Opens nothing.
+    /// Reads the typed name, which begins with `name`. Opens nothing.
     let parse: @Sendable (String) throws(FerryError) -> NamedTransport
 
     /// Every one that there is, in this build or another.

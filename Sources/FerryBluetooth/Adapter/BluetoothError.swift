@@ -2,7 +2,7 @@
 public struct BluetoothError: Error, Sendable {
     /// The kind of failure. A struct, so that kinds can be added without breaking a caller.
     public let code: Code
-    /// What was met, where, and what to do.
+    /// The defect, its place and the remedy.
     public let message: String
 
     /// Made by adapters.

@@ -94,7 +94,7 @@ public struct Discovery: Sendable, Hashable {
     }
 }
 
-/// A connection to a peripheral, owned by whoever made it.
+/// A connection to a peripheral, owned by its creator.
 ///
 /// Requests are carried out one at a time in the order of the calls, as ATT demands. All of them throw `notConnected`
 /// (or the reason of the disconnection) once the connection has ended or ``disconnect()`` was called; nothing that is asked

@@ -7,13 +7,13 @@ public import Ferry
 public protocol PeripheralRole: AnyObject, Sendable {
     /// Publishes a service, which is fixed from then on.
     ///
-    /// - Throws: `notPoweredOn`, or `invalidArgument` with what is wrong in the definition.
+    /// - Throws: `notPoweredOn`, or `invalidArgument` with the definition's defect.
     func publish(_ service: ServiceDefinition) async throws(BluetoothError) -> PublishedService
 
     /// Withdraws a service. Unknown ones are ignored.
     func unpublish(_ service: AttributeID)
 
-    /// Starts to advertise, in place of what was advertised before.
+    /// Starts to advertise, in place of the advertisement before.
     ///
     /// - Returns: what went on the air and what did not fit.
     /// - Throws: `notPoweredOn` or `advertisingFailed`; `invalidArgument` for data that do not fit, or an interval out of range;
@@ -60,7 +60,7 @@ public protocol PeripheralRole: AnyObject, Sendable {
     /// Withdraws an L2CAP channel; open ones go on. It is not answered: one that is asked for at the same moment may still open.
     func unpublishL2CAPChannel(_ psm: PSM)
 
-    /// Withdraws everything, refuses with `unlikelyError` what waits for an answer, and ends the role; no event follows.
+    /// Withdraws everything, refuses pending requests with `unlikelyError`, and ends the role; no event follows.
     func close()
 }
 
@@ -197,7 +197,7 @@ public struct WriteRequest: Sendable, Hashable {
     public let id: RequestID
     /// Who asks.
     public let central: ConnectedCentral
-    /// What is to be written, in order.
+    /// The values to write, in order.
     public let parts: [Part]
 
     /// Made by adapters.

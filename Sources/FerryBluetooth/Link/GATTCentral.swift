@@ -7,7 +7,7 @@ final class GATTCentral: CentralRoleEvents {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
     private let valueSizes: ValueSizeMemory
-    /// Whom to connect to; nil for whoever offers the service.
+    /// The peer to connect to; nil for any that offers the service.
     private let wanted: PeerIdentity?
     private let power = PowerWait()
     private let state = Mutex(State())
@@ -67,7 +67,7 @@ final class GATTCentral: CentralRoleEvents {
     // MARK: Finding
 
     private func find(with role: any CentralRole) async throws(FerryError) -> PeerID {
-        // A peer is known by its identity, whatever it is called at present.
+        // A peer is known by its identity, under any current name.
         let request = ScanRequest(
             services: [configuration.service], allowsDuplicates: configuration.rssi != nil,
             name: wanted == nil ? configuration.localName : nil)
@@ -156,7 +156,7 @@ final class GATTCentral: CentralRoleEvents {
         _ time: any TimeSource
     ) async throws(BluetoothError) -> GATTCentralLink {
         let services = try await connection.discoverServices([configuration.service])
-        // Before anything asks for encryption: that would pair with whoever it is, and make it the bonded peer.
+        // Before any request asks for encryption: that would pair with an unknown peer, and make it the bonded one.
         do throws(FerryError) { try recognize(connection) } catch {
             throw BluetoothError(.unknownPeer, error.message)
         }
@@ -242,8 +242,8 @@ final class GATTCentral: CentralRoleEvents {
     /// The most services of one type that are looked into.
     private static let maximumServices = 16
 
-    /// Finds what the link is laid over. A peripheral may have several services of one type, and a service several
-    /// characteristics (Core Specification 5.4, Vol 3, Part G, 3.1 and 3.3): the first that can do what is needed counts.
+    /// Finds the characteristics of the link. A peripheral may have several services of one type, and a service several
+    /// characteristics (Core Specification 5.4, Vol 3, Part G, 3.1 and 3.3): the first suitable one counts.
     private func findCharacteristics(
         on connection: any PeripheralConnection, in services: [RemoteService]
     ) async throws(BluetoothError) -> Found {

@@ -4,7 +4,7 @@ import Synchronization
 /// What the adapter tells of the connection, and what a link still owes the peripheral before chunks may follow. The adapter
 /// keeps it, so it does not keep the link.
 final class GATTCentralEvents: PeripheralConnectionEvents {
-    /// What is to be done before chunks may follow one another.
+    /// The steps before chunks may follow one another.
     enum Opening {
         case open
         /// The state is to be set to its start.
@@ -16,7 +16,7 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
         case subscribing
     }
 
-    /// What is being done about a queue that the peripheral has.
+    /// The state of reading a peripheral's queue.
     private enum Reading {
         case idle
         case reading
@@ -67,7 +67,7 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
             return noteState(characteristic, value)
         }
         if hasQueue.load(ordering: .relaxed) { return read() }
-        // One without bytes is a chunk too: no framing sends it, and each says what comes of it (Formats.md).
+        // An empty one is a chunk too: no framing sends it, and each defines its meaning (Formats.md).
         if !gate.receive(value) { end(.neverActivated) }
     }
 
@@ -129,13 +129,13 @@ extension GATTCentralEvents {
         writeStart(on: connection)
     }
 
-    /// The link has an owner: reads what waits.
+    /// The link has an owner: starts reading.
     func begin() {
         if hasQueue.load(ordering: .relaxed) { read() }
     }
 
-    /// Sets the state to its start, if that is to be done and there is space. The lock is held meanwhile, so that a ready signal
-    /// that comes at the same time finds what has become of it.
+    /// Writes the start value to the state characteristic, if that is needed and there is space. Holds the lock
+    /// meanwhile, so that a ready signal that comes at the same time sees the result.
     private func writeStart(on connection: any PeripheralConnection) {
         guard let (state, attribute) = stateToSet else { return }
         let failure = opening.withLock { opening -> BluetoothError? in
@@ -151,7 +151,8 @@ extension GATTCentralEvents {
         if let failure { end(FerryError("Cannot begin the link at the peripheral", failure)) }
     }
 
-    /// Sets the state to its end, after what is queued. Where there is no space for it the connection's end says it.
+    /// Writes the end value to the state characteristic, after the queue. Without space for it the end of the
+    /// connection says the same.
     func tellEnd(on connection: any PeripheralConnection) {
         guard gate.reason == nil, let (state, attribute) = stateToSet else { return }
         _ = try? connection.tryWriteValue(state.end.span.bytes, to: attribute, type: state.writeType)

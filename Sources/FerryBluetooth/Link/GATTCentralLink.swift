@@ -15,7 +15,7 @@ final class GATTCentralLink: Link {
     private let sizeCheck = ChunkSizeCheck()
     private let isClosed = Atomic(false)
 
-    /// - Parameter limit: the most bytes of a chunk, whatever the connection takes.
+    /// - Parameter limit: the most bytes of a chunk, even where the connection takes more.
     init(
         _ host: any CentralRole, _ connection: any PeripheralConnection, _ events: GATTCentralEvents,
         outbound: AttributeID, writeType: WriteType, sizer: ValueSizer, limit: Int

@@ -14,9 +14,9 @@ public struct GATTConfiguration: Sendable, Hashable {
     public var subscription: Subscription
     /// Whether chunks towards the peripheral are answered one by one. Without response by default.
     public var writeType: WriteType
-    /// The most bytes of a chunk towards the peripheral that is written without response, whatever ATT_MTU allows: 510, as
-    /// a peripheral on BlueZ 5.66 drops longer ones and tells nobody. An ATT_MTU of 514 or 515 and more allows 511 and 512,
-    /// which a central may use whose peripherals are known to take them. Writes with response are not affected.
+    /// The most bytes of a chunk towards the peripheral that is written without response, at any ATT_MTU: 510, as a
+    /// peripheral on BlueZ 5.66 drops longer ones without a report. An ATT_MTU of 514 or 515 and more allows 511 and
+    /// 512, which a central may use whose peripherals are known to take them. Writes with response are not affected.
     public var maximumWriteWithoutResponse: Int
     /// Whether the link must be encrypted.
     public var encryptionRequired: Bool

@@ -19,10 +19,10 @@ final class GATTPeripheral: PeripheralRoleEvents {
         var attributes: GATTAttributes?
         /// Centrals that have taken one of the two steps with which a link with a state begins.
         var beginners: [ConnectedCentral: Beginner] = [:]
-        /// The links, which belong to whoever took them and close when nobody keeps them any more.
+        /// The links, owned by the tasks that took them; each closes when its last reference is released.
         var links: [ConnectedCentral: WeakLink] = [:]
         var order: [WeakLink] = []  // whom to tell first that there is space; rotates
-        /// Not kept: it ends with whoever took it.
+        /// Not kept: it ends with its last reference.
         weak var listener: LinkListener?
     }
 
@@ -101,7 +101,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
         closeRoleIfUnused()
     }
 
-    /// The role is of no use once nobody listens and the last link has ended.
+    /// The role is of no use after listening and the last link have ended.
     private func closeRoleIfUnused() {
         let role = state.withLock { state -> (any PeripheralRole)? in
             guard !state.isListening, state.links.isEmpty else { return nil }
@@ -248,7 +248,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
     }
 
     func peripheralIsReadyToUpdate() {
-        // Whoever is told first gets the space, so the turn goes round.
+        // The link notified first gets the space, so the turn rotates.
         let order = state.withLock { state in
             if state.order.count > 1 { state.order.append(state.order.removeFirst()) }
             return state.order

@@ -17,7 +17,7 @@ final class GATTPeripheralLink: Link {
     private let reads = Mutex(Reads())
     private let isClosed = Atomic(false)
     private let hasSubscribed: Atomic<Bool>
-    /// Tells the peripheral that the link has ended, where nobody else does.
+    /// Tells the peripheral that the link has ended, where no other event does.
     private let onEnd: @Sendable () -> Void
 
     /// Write requests whose answer is held back while the receiver pauses: ATT then keeps the central from writing on.
@@ -67,7 +67,7 @@ final class GATTPeripheralLink: Link {
 
     var role: LinkRole? { .responder }
 
-    /// Once the central has gone: the last one known, so that whoever asks before it is told hears of the end alone.
+    /// After the central has gone: the last known size, so that a caller learns of the end only by the end itself.
     var maximumChunkSize: Int {
         if attributes.queue != nil { return sizeCheck.note(512) }
         return sizeCheck.note(min(host.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20, sizer.limit))
@@ -79,7 +79,7 @@ final class GATTPeripheralLink: Link {
         // A value that is too long would be cut without a word.
         guard !isClosed.load(ordering: .relaxed) else { throw gate.reason ?? .closedHere }
         try sizeCheck.check(chunk, for: self)
-        // What is sent to a central that has not subscribed is lost.
+        // Chunks to a central that has not subscribed are lost.
         guard isSubscribed else { return false }
         do {
             guard attributes.queue == nil else { return try queue(chunk.withUnsafeBytes { [UInt8]($0) }) }

@@ -2,10 +2,10 @@ public import Ferry
 
 /// Links over GATT, on any adapter: a peripheral listens, a central connects.
 ///
-/// Towards the central chunks travel as notifications or indications, towards the peripheral as writes. The chunk size is
-/// the connection's: ATT_MTU - 3, at most 512 bytes, or 510 where chunks are written without response
-/// (``GATTConfiguration/maximumWriteWithoutResponse``), and follows every change of ATT_MTU. A link whose peer stalls or is lost
-/// with long values goes on with short ones (``ValueSizeMemory``). Each central has a link of its own.
+/// Towards the central chunks travel as notifications or indications, towards the peripheral as writes. The chunk size
+/// is the connection's: ATT_MTU - 3, at most 512 bytes, or 510 where chunks are written without response
+/// (``GATTConfiguration/maximumWriteWithoutResponse``), and follows every change of ATT_MTU. A link whose peer stalls
+/// or is lost with long values continues with short ones (``ValueSizeMemory``). Each central has its own link.
 public struct GATTTransport: Transport {
     private let adapter: any BluetoothAdapter
     private let configuration: GATTConfiguration
@@ -21,7 +21,7 @@ public struct GATTTransport: Transport {
     ///   - adapter: the controller with its host.
     ///   - configuration: how links are laid over GATT.
     ///   - time: where the time comes from.
-    ///   - acceptTimeout: how long a central's link may wait for somebody to take it from the listener; then the central is
+    ///   - acceptTimeout: how long a central's link may wait to be taken from the listener; then the central is
     ///     disconnected.
     public init(
         adapter: any BluetoothAdapter, configuration: GATTConfiguration, time: any TimeSource = SystemTime(),
@@ -34,28 +34,29 @@ public struct GATTTransport: Transport {
         self.time = time
     }
 
-    /// Publishes the service and advertises it until the listener is closed or released, or the task that takes its links is
-    /// cancelled. A link that nobody refers to any more is closed.
+    /// Publishes the service and advertises it until the listener is closed or released, or the task that takes its
+    /// links is cancelled. A link whose last reference is released is closed.
     ///
-    /// - Throws: `transportUnavailable` with what is missing.
+    /// - Throws: `transportUnavailable`, which names the missing part.
     public func listen() async throws(FerryError) -> LinkListener {
         try await GATTPeripheral(adapter, configuration, valueSizes, time).listen(acceptTimeout: acceptTimeout)
     }
 
-    /// Connects to the first peripheral that advertises the service within the signal-strength window. An adapter has one link
-    /// over a service to a peripheral at a time: each would hear what is for the other.
+    /// Connects to the first peripheral that advertises the service within the signal-strength window. An adapter has
+    /// one link over a service to a peripheral at a time: each would receive the other's chunks.
     ///
-    /// - Throws: `timedOut` with what was heard meanwhile, `cancelled`, `disconnected`, `peerNotFound` or
+    /// - Throws: `timedOut` with the peripherals heard meanwhile, `cancelled`, `disconnected`, `peerNotFound` or
     ///   `transportUnavailable`.
     public func connect(timeout: Duration) async throws(FerryError) -> any Link {
         try await connect(GATTCentral(adapter, configuration, valueSizes), timeout)
     }
 
-    /// Connects to this peripheral and no other, whatever its signal strength and its local name are now: directly where
-    /// the adapter can, else when a scan hears it. The link is handed over once the peer is known as surely as `peer` says.
+    /// Connects to this peripheral and no other, at any signal strength and under any local name: directly where the
+    /// adapter can, else when a scan hears it. The link is returned once the peer is known with the certainty of
+    /// `peer`.
     ///
-    /// - Throws: as ``connect(timeout:)``; `peerNotFound` when whoever answers is not known to be that peer, and for an
-    ///   identity that is good for one connection only.
+    /// - Throws: as ``connect(timeout:)``; `peerNotFound` when the answering peer is not known to be that peer, and for
+    ///   an identity that is good for one connection only.
     public func connect(to peer: PeerIdentity, timeout: Duration) async throws(FerryError) -> any Link {
         guard peer.certainty > .connection else { throw .cannotBeRecognized(peer) }
         return try await connect(GATTCentral(adapter, configuration, valueSizes, to: peer), timeout)
@@ -74,7 +75,7 @@ public struct GATTTransport: Transport {
             }
             let first = await group.next() ?? nil
             group.cancelAll()
-            // A link that was made in the very moment of the timeout belongs to nobody.
+            // A link made at the very moment of the timeout has no owner.
             if first == nil, case .success(let link)?? = await group.next() { link.close() }
             return first
         }

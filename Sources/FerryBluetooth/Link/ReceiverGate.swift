@@ -4,8 +4,8 @@ import Synchronization
 
 /// The way from an adapter's events to a link's receiver.
 ///
-/// A link exists before its owner has activated it, and an adapter does not wait: what comes in between is held, in
-/// order and within bounds, and delivered first. Afterwards events go straight through.
+/// A link exists before its owner has activated it, and an adapter does not wait: events in between are held, in order
+/// and within bounds, and delivered first. Later events go straight through.
 package final class ReceiverGate: Sendable {
     private struct State {
         var receiver: (any LinkReceiver)?
@@ -24,7 +24,7 @@ package final class ReceiverGate: Sendable {
     /// Why the flow has ended; nil before.
     package var reason: FerryError? { state.withLock { $0.reason } }
 
-    /// Names the receiver and delivers what was held. Events that come meanwhile queue up behind.
+    /// Names the receiver and delivers the held events. Later events queue up behind them.
     package func activate(_ receiver: any LinkReceiver) {
         while let next = nextHeld(for: receiver) {
             switch next {
@@ -56,8 +56,8 @@ package final class ReceiverGate: Sendable {
         }
     }
 
-    /// Passes a chunk on. Returns false when nobody has activated the link and too much is held already: it has to be
-    /// ended, since a chunk would be lost.
+    /// Passes a chunk on. Returns false when the link is not activated and too much is held already: then the link has
+    /// to end, since a chunk would be lost.
     package func receive(_ chunk: RawSpan) -> Bool {
         var isWithinBounds = true
         let receiver: (any LinkReceiver)? = state.withLock { state in
@@ -76,7 +76,7 @@ package final class ReceiverGate: Sendable {
         return isWithinBounds
     }
 
-    /// Passes the ready signal on. Before activation nobody waits for it.
+    /// Passes the ready signal on; before activation there is no one to wake.
     package func ready() {
         state.withLock { $0.receiver }?.linkIsReady()
     }

@@ -11,8 +11,8 @@ public struct SideCharacteristics: Sendable, Hashable {
     /// Says how long chunks towards the peripheral may be; nil where ATT_MTU alone does.
     public var length: Length?
     /// Holds the chunks towards the central, one after the other: after each notification of
-    /// ``GATTConfiguration/characteristic``, whose values then carry nothing, the central reads it until it is empty. Nil
-    /// where the notifications are the chunks. Chunks have up to 512 bytes whatever ATT_MTU is.
+    /// ``GATTConfiguration/characteristic``, whose values are then empty, the central reads it until it is empty. Nil
+    /// where the notifications are the chunks. Chunks have up to 512 bytes at any ATT_MTU.
     public var queue: BluetoothUUID?
     /// Fixed values.
     public var values: [Value]

@@ -66,7 +66,7 @@ public final class ValueSizeMemory: Sendable {
     /// The most bytes of a value to the peer; `nil` where nothing is known against longer ones.
     public func limit(for peer: PeerIdentity) -> Int? { sizing(of: peer).limit }
 
-    /// Forgets what was learnt about a peer, for links that begin from now on: after a change of its firmware.
+    /// Forgets the size learnt for a peer, for links that begin from now on: after a change of its firmware.
     public func forget(_ peer: PeerIdentity) { remember(ValueSizing(), of: peer) }
 
     func sizing(of peer: PeerIdentity) -> ValueSizing {

@@ -1,4 +1,4 @@
-/// How long the values to one peer may be, judged by what became of earlier ones.
+/// How long the values to one peer may be, judged by the fate of earlier ones.
 ///
 /// Some peers stall or lose the connection on values that do not fit one link-layer packet of 27 bytes: devices without data
 /// length extension whose firmware fails to put fragments together. A failure with longer values limits them to 20 bytes, which

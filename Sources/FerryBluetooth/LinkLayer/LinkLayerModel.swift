@@ -2,15 +2,15 @@ public import Ferry
 
 /// The radio below a virtual adapter: decides when what the hosts have queued goes over the air, and whether.
 ///
-/// A value without I/O, clock or randomness of its own; one models one radio with all of its connections. The owner
-/// keeps the bytes in one queue per connection and direction and tells the model only their sizes. After every call
-/// with a time it calls ``poll(at:)`` until nil, then sets a timer for ``deadline``. Units of one direction of one
-/// connection are accepted and delivered in the order of their queueing, so events need not name them.
+/// A value without I/O, clock or randomness; one models one radio with all of its connections. The owner keeps the
+/// bytes in one queue per connection and direction and tells the model only their sizes. After every call with a time
+/// it calls ``poll(at:)`` until nil, then sets a timer for ``deadline``. Units of one direction of one connection are
+/// accepted and delivered in the order of their queueing, so events need not name them.
 public protocol LinkLayerModel: Sendable {
     /// Opens a connection. The first connection event follows within one connection interval.
     mutating func open(_ connection: LinkLayerConnection, at now: Timestamp)
 
-    /// Closes a connection and forgets what is queued on it; no event follows. Unknown ones are ignored.
+    /// Closes a connection and drops its queue; no event follows. Unknown ones are ignored.
     mutating func close(_ connection: LinkLayerConnection, at now: Timestamp)
 
     /// Moves the ends of a connection out of one another's range, or back. Out of range nothing arrives.

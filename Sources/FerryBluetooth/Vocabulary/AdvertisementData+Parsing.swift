@@ -1,12 +1,12 @@
 extension AdvertisementData {
     /// Reads raw AD structures as a scanner hears them, of the advertising packet and then of the scan response.
     ///
-    /// Scanners hear whatever is on the air, so nothing here is an error. Per packet, reading ends at a structure of
-    /// length zero (early termination, Core Specification 5.4, Vol 3, Part C, 11) or at one that claims more bytes than
-    /// there are; what stood before counts. Unknown types, and UUIDs and values that are cut short, are passed over. Of
-    /// several structures of one kind, lists are joined; of names the first counts, a complete one before a shortened
-    /// one; of other kinds the first. A name ends at its first zero byte, and bytes of it that are not UTF-8 become
-    /// U+FFFD. Nothing grows beyond a small multiple of the bytes given.
+    /// Scanners hear every advertiser on the air, so nothing here is an error. Per packet, reading ends at a structure
+    /// of length zero (early termination, Core Specification 5.4, Vol 3, Part C, 11) or at one that claims more bytes
+    /// than there are; earlier structures count. Unknown types, and UUIDs and values that are cut short, are skipped.
+    /// Of several structures of one kind, lists are joined; of names the first counts, a complete one before a
+    /// shortened one; of other kinds the first. A name ends at its first zero byte, and bytes of it that are not UTF-8
+    /// become U+FFFD. Memory stays within a small multiple of the bytes given.
     ///
     /// - Parameters:
     ///   - advertising: the AD structures of the advertising packet.

@@ -87,7 +87,7 @@ struct AdvertisingLayout {
         return missing
     }
 
-    /// Adds the name, cut when it must be. Returns what was placed of it, or nil.
+    /// Adds the name, cut when it must be. Returns the placed part, or nil.
     mutating func place(name: String, isShortened: Bool = false) -> String? {
         guard !name.isEmpty else { return nil }
         let count = name.utf8.count

@@ -3,7 +3,8 @@ extension BluetoothUUID {
     /// (`0000180F-0000-1000-8000-00805F9B34FB`). Capitals and small letters are the same; nothing else is taken, no
     /// spaces, `0x` or braces.
     ///
-    /// - Throws: `invalidArgument` with what was met, at which place (counted in characters from 1), and what is legal.
+    /// - Throws: `invalidArgument` with the unexpected text, its place (counted in characters from 1), and the legal
+    ///   forms.
     public init(_ string: some StringProtocol) throws(BluetoothError) {
         // One more than the longest legal form decides everything, however long the text is.
         var characters: [Character] = []

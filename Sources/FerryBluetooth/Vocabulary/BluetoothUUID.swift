@@ -1,7 +1,7 @@
 /// A UUID as Bluetooth uses it: 128 bits, of which the 16- and 32-bit forms are short names for values on the Bluetooth
 /// base UUID (Core Specification 5.4, Vol 3, Part B, 2.5.1).
 ///
-/// Two UUIDs are equal when their 128-bit values are, whatever form they were made from.
+/// Two UUIDs are equal when their 128-bit values are, in whichever form they were made.
 public struct BluetoothUUID: Sendable, Hashable {
     /// All 128 bits, the first hexadecimal digit in the most significant place.
     public let value: UInt128

@@ -43,10 +43,11 @@ public struct AttributePermissions: OptionSet, Sendable, Hashable {
     public static let readEncryptionRequired = Self(rawValue: 0x04)
     /// Only an encrypted link may write.
     public static let writeEncryptionRequired = Self(rawValue: 0x08)
-    /// Whatever requires encryption requires a key that a person had a part in, by comparing or entering a number (Core
-    /// Specification 5.4, Vol 3, Part C, 10.2.1: security mode 1, level 3). Adapters that cannot tell refuse to publish it.
+    /// Every access that requires encryption requires a key that a person took part in, by comparing or entering a
+    /// number (Core Specification 5.4, Vol 3, Part C, 10.2.1: security mode 1, level 3). Adapters that cannot tell
+    /// refuse to publish it.
     public static let authenticationRequired = Self(rawValue: 0x10)
-    /// Whatever requires encryption requires such a key of LE Secure Connections (level 4).
+    /// Every access that requires encryption requires such a key of LE Secure Connections (level 4).
     public static let secureConnectionsRequired = Self(rawValue: 0x20)
 }
 

@@ -8,7 +8,7 @@ public struct PeerID: Sendable, Hashable {
     /// Makes an identifier from 128 bits.
     public init(rawValue: UInt128) { self.rawValue = rawValue }
 
-    /// One that nobody has.
+    /// A random identifier, which no other peer has.
     public static func random() -> PeerID { PeerID(rawValue: UInt128.random(in: 1 ... .max)) }
 }
 

@@ -35,7 +35,7 @@ package struct TrustRequest: Sendable {
     func isSealed(_ leavesMachine: Bool) -> Bool { !isPlain && (demandsSeal || leavesMachine) }
 
     #if !Seal
-        /// Says what is missing where a seal is needed.
+        /// The error where a seal is needed and keys are missing.
         func areMissing(_ transport: NamedTransport) -> FerryError {
             let build = "Build with the trait Seal: swift run --traits Seal \(program) ..."
             guard !demandsSeal else {
@@ -61,7 +61,7 @@ package final class ProtectedTransport: Transport {
     /// - Parameters:
     ///   - base: makes the links.
     ///   - named: as it was typed.
-    ///   - request: what was said of trust.
+    ///   - request: the typed options of trust.
     ///   - tell: receives what people have to know, such as a code.
     package init(
         _ base: any Transport, named: NamedTransport, _ request: TrustRequest,
@@ -72,7 +72,7 @@ package final class ProtectedTransport: Transport {
         trust = Trust(request, named, tell)
     }
 
-    /// Looks whether this side can do what was asked for, before anything is waited for.
+    /// Checks whether this side can meet the request, before any wait.
     ///
     /// - Throws: as ``listen()`` and ``connect(timeout:)`` for reasons of trust.
     package func check(isListening: Bool) throws(FerryError) { _ = try seal(isListening: isListening) }

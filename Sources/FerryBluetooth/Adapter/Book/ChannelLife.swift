@@ -4,7 +4,7 @@ public import Ferry
 public enum ChannelLife: Sendable {
     /// It can be used; without a receiver until it is activated.
     case open((any LinkReceiver)?)
-    /// This side has closed it, and what is queued still goes out.
+    /// This side has closed it; the queue still goes out.
     case closing((any LinkReceiver)?)
     /// It has ended before there was a receiver to tell.
     case ended(FerryError)

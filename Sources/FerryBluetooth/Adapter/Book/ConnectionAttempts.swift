@@ -1,5 +1,5 @@
-/// Who waits for which connection. Several roles, and several tasks of one, may wait for the same peer: there is one attempt,
-/// each gets a hold of its own on what comes of it, and the last one to lose interest calls it off.
+/// The waiters for connections. Several roles, and several tasks of one role, may wait for the same peer: there is one
+/// attempt, each waiter gets its own hold on the connection, and the last one to leave cancels the attempt.
 public struct ConnectionAttempts<Key: Hashable & Sendable, Connection: Sendable>: Sendable {
     /// One call of ``CentralRole/connect(to:events:)``.
     public struct Wait: Sendable {
@@ -17,16 +17,16 @@ public struct ConnectionAttempts<Key: Hashable & Sendable, Connection: Sendable>
     private var waits: [Key: [(number: UInt64, wait: Wait)]] = [:]
     private var lastNumber: UInt64 = 0
 
-    /// Nobody waits.
+    /// No waiters.
     public init() {}
 
-    /// The peers that somebody waits for.
+    /// The peers with a waiter.
     public var keys: [Key] { Array(waits.keys) }
 
     /// Those who wait for a peer, in the order of their calls.
     public subscript(key: Key) -> [Wait] { waits[key]?.map(\.wait) ?? [] }
 
-    /// Whether somebody waits for a peer.
+    /// Whether there is a waiter for a peer.
     public func contains(_ key: Key) -> Bool { waits[key] != nil }
 
     /// A role waits for a peer from now on.
@@ -39,7 +39,7 @@ public struct ConnectionAttempts<Key: Hashable & Sendable, Connection: Sendable>
         waits[key, default: []].append((lastNumber, wait))
     }
 
-    /// There is an outcome for those who wait for a peer: nobody does any more.
+    /// Completes and removes all waiters for a peer.
     public mutating func take(_ key: Key) -> [Wait] { waits.removeValue(forKey: key)?.map(\.wait) ?? [] }
 
     /// One of them has its outcome, or its task was cancelled. Returns whether it was the last: the attempt is called off.
@@ -53,8 +53,8 @@ public struct ConnectionAttempts<Key: Hashable & Sendable, Connection: Sendable>
 
     /// Gives up for some, such as those of a role that was closed.
     ///
-    /// - Returns: those whose waiters are to be resumed with the reason, in the order of their calls, and the peers that
-    ///   nobody waits for any more.
+    /// - Returns: those whose waiters are to be resumed with the reason, in the order of their calls, and the peers
+    ///   without a waiter left.
     public mutating func giveUp(where isOver: (Wait) -> Bool) -> (waits: [Wait], abandoned: [Key]) {
         let over = waits.flatMap { key, all in all.filter { isOver($0.wait) }.map { (key, $0.number, $0.wait) } }
             .sorted { $0.1 < $1.1 }

@@ -7,7 +7,7 @@ public enum ConnectionLife: Sendable {
     /// The owner has been told of the end.
     case ended(BluetoothError)
 
-    /// Who is told of events; nil when nobody is any more.
+    /// Receives the events; nil after the last one.
     public var events: (any PeripheralConnectionEvents)? {
         switch self {
         case .open(let events): events
@@ -27,7 +27,7 @@ public enum ConnectionLife: Sendable {
     /// Whether the owner has been told of the end.
     public var isOver: Bool { if case .ended = self { true } else { false } }
 
-    /// Refuses whatever is asked after the end has begun.
+    /// Refuses every call after the end has begun.
     ///
     /// - Throws: the reason of the end.
     public func requireOpen() throws(BluetoothError) { if let reason { throw reason } }

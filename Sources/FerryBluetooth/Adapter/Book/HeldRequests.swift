@@ -18,12 +18,12 @@ public struct HeldRequests<Call> {
     /// The time for an answer is over.
     public mutating func expire(_ id: RequestID) { held[id] = nil }
 
-    /// A connection has ended: nobody waits there any more.
+    /// A connection has ended: removes its requests.
     public mutating func connectionDidEnd(_ connection: UInt64) {
         held = held.filter { $0.value.connection != connection }
     }
 
-    /// A role was closed. Returns what is to be refused in its place, with `unlikelyError`, in the order of the requests.
+    /// A role was closed. Returns the requests to refuse in its place, with `unlikelyError`, in their order.
     public mutating func roleDidClose(_ role: UInt64) -> [Call] {
         let mine = held.filter { $0.value.role == role }.sorted { $0.key.rawValue < $1.key.rawValue }
         for (id, _) in mine { held[id] = nil }

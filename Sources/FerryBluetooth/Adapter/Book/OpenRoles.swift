@@ -8,7 +8,7 @@ public struct OpenRoles<Role: Sendable>: Sendable {
     /// Whether no role is open.
     public var isEmpty: Bool { entries.isEmpty }
 
-    /// What is kept of each.
+    /// The open roles.
     public var all: [Role] { entries.map(\.role) }
 
     /// A role was opened.
@@ -23,7 +23,7 @@ public struct OpenRoles<Role: Sendable>: Sendable {
         entries.firstIndex { $0.id == id }.map { entries.remove(at: $0).role }
     }
 
-    /// What is kept of a role that is open.
+    /// The entry of an open role.
     ///
     /// - Throws: `roleClosed`.
     public func required(_ id: UInt64) throws(BluetoothError) -> Role {
@@ -31,7 +31,7 @@ public struct OpenRoles<Role: Sendable>: Sendable {
         return role
     }
 
-    /// What is kept of a role; nil when it is closed, and nothing is kept of one that is.
+    /// The entry of a role; nil when it is closed.
     public subscript(id: UInt64) -> Role? {
         get { entries.first { $0.id == id }?.role }
         set {
@@ -40,7 +40,7 @@ public struct OpenRoles<Role: Sendable>: Sendable {
         }
     }
 
-    /// Changes what is kept of each.
+    /// Changes each entry.
     public mutating func update(_ body: (inout Role) -> Void) {
         for place in entries.indices { body(&entries[place].role) }
     }

@@ -1,10 +1,10 @@
 import DequeModule
 
-/// The names of an adapter's peers: a ``PeerID`` for whatever the adapter knows a peer by, such as an address or an object's
+/// The names of an adapter's peers: a ``PeerID`` for the adapter's own key of a peer, such as an address or an object's
 /// path, and the way back.
 ///
-/// Anyone can advertise under a new address as often as they like, so a table that is full forgets the peer that was named
-/// first of those that nobody holds. It is met again under another name.
+/// Any device can advertise under a new address at any rate, so a full table forgets, of the peers without a holder,
+/// the one named first. It gets another name when it is met again.
 public struct PeerTable<Key: Hashable & Sendable>: Sendable {
     /// The most keys that are kept, beside those that are held.
     public let limit: Int

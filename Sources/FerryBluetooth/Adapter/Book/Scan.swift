@@ -19,10 +19,10 @@ public struct Scan<Advertiser: Hashable & Sendable>: Sendable {
     /// How many advertisers are remembered.
     public var count: Int { reported.count }
 
-    /// Whether the owner is to be told of what was heard: it matches, and is new, unless duplicates are wanted.
+    /// Whether to report the advertisement to the owner: it matches, and is new, unless duplicates are wanted.
     ///
     /// - Parameters:
-    ///   - advertisement: what was heard.
+    ///   - advertisement: the received advertisement.
     ///   - rssi: in dBm; nil when it is not known, which passes only windows that begin at -127.
     ///   - advertiser: by whom.
     public func wants(_ advertisement: AdvertisementData, rssi: Int?, from advertiser: Advertiser) -> Bool {

@@ -2,7 +2,7 @@ extension ServiceDefinition {
     /// Refuses what no adapter can publish.
     ///
     /// - Parameter isPublished: whether a service that is to be included is published by the same role.
-    /// - Throws: `invalidArgument` with what is wrong, and what to do.
+    /// - Throws: `invalidArgument` with the defect and the remedy.
     public func check(isPublished: (AttributeID) -> Bool) throws(BluetoothError) {
         func refuse(_ message: String) -> BluetoothError {
             BluetoothError(.invalidArgument, "Service \(uuid): \(message).")

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// One task's wait for one outcome, which comes once: what comes later, the task's cancellation too, is ignored.
+/// One task's wait for one outcome, which comes once: later ones, the task's cancellation too, are ignored.
 ///
-/// For adapters, whose requests are answered by a peer at a time of its own.
+/// For adapters, whose peers answer requests at any time.
 public final class Waiter<Value: Sendable>: Sendable {
     private struct State {
         var outcome: Result<Value, BluetoothError>?

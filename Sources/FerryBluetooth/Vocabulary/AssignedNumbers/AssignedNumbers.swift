@@ -1,7 +1,7 @@
 /// Names from the Bluetooth SIG's Assigned Numbers, section 3 (16-bit UUIDs), for GATT services, declarations,
 /// descriptors and characteristics. Members' and standards bodies' numbers (0xFC00 to 0xFFFF) are not listed.
 enum AssignedNumbers {
-    /// The name of a 16-bit UUID, or nil. Each kind of attribute has a block of numbers of its own.
+    /// The name of a 16-bit UUID, or nil. Each kind of attribute has its own block of numbers.
     static func name(of short: UInt16) -> String? {
         switch short >> 8 {
         case 0x18: services[short]
@@ -20,7 +20,7 @@ extension BluetoothUUID {
     /// `Battery Level`; nil for UUIDs of an app's own and for numbers not in the table.
     ///
     /// Services go without the word Service. Source: Assigned Numbers, sections 3.4 to 3.8; numbers are never
-    /// reassigned, so what is not named here is newer than the table.
+    /// reassigned, so a number without a name is newer than the table.
     public var name: String? {
         guard bitWidth == 16 else { return nil }
         return AssignedNumbers.name(of: UInt16(truncatingIfNeeded: value >> 96))
