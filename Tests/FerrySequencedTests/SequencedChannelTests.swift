@@ -11,7 +11,7 @@ import Testing
     // MARK: The formats in the hello
 
     private struct Halving: Compression {
-        var identifier: UInt8 { 77 }
+        var identifier: UInt8 = 77
         func compress(_ plain: RawSpan, into output: inout [UInt8], budget: Int) -> Bool { false }
         func decompress(_ compressed: RawSpan, plainCount: Int) throws(FerryError) -> [UInt8] { [] }
     }
@@ -36,6 +36,21 @@ import Testing
         for reason in [plain.closeReason, small.closeReason] {
             #expect(reason?.code == .incompatiblePeer)
             #expect(reason?.message.contains("compression") == true, "\(String(describing: reason))")
+        }
+    }
+
+    /// The numbers from 128 on are deflate's with a dictionary; both sides say which one they have, and what to do.
+    @Test func anotherDictionaryIsNamedOnBothSides() throws {
+        let links = MemoryLink.makePair(maximumChunkSize: 20)
+        let channels = try zip([links.0, links.1], [128, 254] as [UInt8]).map { link, number in
+            try MessageChannel(
+                over: link, codec: BytesCodec(), framing: SequencedFraming(), compression: Halving(identifier: number))
+        }
+        exchange(links)
+        for channel in channels {
+            let words = try #require(channel.closeReason?.message)
+            #expect(words.contains(/compresses with the dictionary of number (128|254)/), "\(words)")
+            #expect(words.contains("Give both sides the same dictionary"), "\(words)")
         }
     }
 

@@ -133,6 +133,9 @@ struct SequencedRefusal: Hashable, Sendable {
             switch Reason(rawValue: reason) {
             case .version: "speaks version \(value) of the sequenced framing at most. Update the older side"
             case .codec: "uses the codec with identifier \(value). Use the same codec on both sides"
+            case .compression where (128...254).contains(value):
+                "compresses with the dictionary of number \(value), which 'ferry dictionary show' prints. Give both sides "
+                    + "the same dictionary"
             case .compression: "uses the compression with identifier \(value). Use the same compression on both sides"
             case nil: "gave the unknown reason \(reason) with value \(value). Update the older side"
             }
