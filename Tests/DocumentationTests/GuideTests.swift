@@ -67,6 +67,12 @@ private func chosen(over link: any Link) throws -> any Sendable {
     return channel
 }
 
+private func small(over link: any Link, _ dictionary: [UInt8]) throws -> any Sendable {
+    let channel = try MessageChannel(
+        over: link, codec: JSONCodec<[String: Double]>(), compression: ZlibCompression(dictionary: dictionary))
+    return channel
+}
+
 /// Asks on a terminal.
 struct TerminalAgent: PairingAgent {
     func show(_ number: Int, for peer: PeerID) { print("Enter \(number) on the other device.") }

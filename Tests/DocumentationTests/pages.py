@@ -163,6 +163,8 @@ SHORTENED = {'scan': '--seconds 1', 'watch': '--count 1'}
 SURROUNDINGS = """
 mkdir photos; head -c 100000 /dev/urandom > photos/one.jpg; echo two > photos/two.jpg
 printf '> 05 48 65 6c 6c 6f\\n' > chunks.log
+for i in $(seq 40); do echo '{"name":"Ada '$i'","mail":"ada@example.org"}'; done > cards.jsonl
+echo '{"mail":"ada@example.org","name":"Ada ' > card.dictionary
 """
 
 

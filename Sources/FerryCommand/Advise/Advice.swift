@@ -19,6 +19,8 @@ struct Advice: Codable, Sendable {
     var check: Check?
     /// What the ranges of the predictions come from.
     var evidence: Evidence
+    /// The records by each codec, on the link that is advised; `nil` where no records were given.
+    var codecs: CodecComparison?
 
     /// What one size of message meets.
     struct Prediction: Codable, Sendable {
@@ -79,7 +81,7 @@ struct Advice: Codable, Sendable {
         lines += ["", "Latency of one message on an idle link; throughput of one after the other. Simulated.", ""]
         let remarks = reasons + [remark, figure(), evidence.words]
         lines += remarks.flatMap { Self.wrapped($0) }
-        return lines.joined(separator: "\n") + "\n"
+        return lines.joined(separator: "\n") + "\n" + (codecs.map { "\n" + $0.text() } ?? "")
     }
 
     /// What is published for these very conditions: a sentence that names the figure, or says that there is none.

@@ -8,7 +8,9 @@ struct Advise: AsyncParsableCommand {
         discussion: """
             Every choice is simulated with real channels over a model of the link layer. Give message sizes with \
             --message-size (2000, or 60:70,2000:30 for sizes with weights), --sizes-file (one size on each line) or \
-            --sample (files that are messages, which also shows what compression gains).
+            --sample (files that are messages, which also shows what compression gains). With --records codecs are compared \
+            too: the bytes of a record by each of them, plain, compressed, and compressed with a dictionary, and how many a second \
+            cross the link that is advised. Protocol Buffers are judged by the fields that a developer would declare.
             """)
 
     @Flag(
@@ -24,6 +26,8 @@ struct Advise: AsyncParsableCommand {
 
     @Option(name: .long, parsing: .upToNextOption, help: ArgumentHelp("Files that are messages.", valueName: "file"))
     var sample: [String] = []
+
+    @OptionGroup var codecs: CodecOptions
 
     @Option(
         name: .long,
@@ -64,7 +68,7 @@ struct Advise: AsyncParsableCommand {
     var json = false
 
     func validate() throws {
-        let given = [messageSize != nil, sizesFile != nil, !sample.isEmpty].count { $0 }
+        let given = [messageSize != nil, sizesFile != nil, !sample.isEmpty, codecs.records != nil].count { $0 }
         if score {
             guard given == 0, peer == "custom", controller.given == nil, mtu == nil, interval == nil, within == nil
             else {
@@ -73,9 +77,10 @@ struct Advise: AsyncParsableCommand {
             return
         }
         guard given == 1 else {
-            throw ValidationError("Give the message sizes with one of --message-size, --sizes-file and --sample.")
+            throw ValidationError(
+                "Give the message sizes with one of --message-size, --sizes-file, --sample and --records.")
         }
-        do { _ = try adviser() } catch { throw CommandEnd.usage(error) }
+        do { _ = try adviser(try codecs.set()) } catch { throw CommandEnd.usage(error) }
     }
 
     func run() async throws {
@@ -84,7 +89,14 @@ struct Advise: AsyncParsableCommand {
                 let score = try Score()
                 return print(json ? try JSONFile.text(score) : score.text(), terminator: "")
             }
-            let advice = try adviser().advise()
+            let set = try codecs.set()
+            let adviser = try adviser(set)
+            var advice = try adviser.advise()
+            if let set {
+                var comparison = try codecs.comparison(of: set)
+                try comparison.measure(on: adviser.settings(of: advice))
+                advice.codecs = comparison
+            }
             print(json ? try JSONFile.text(advice) : advice.text(), terminator: "")
             if advice.isWithin == false { throw ExitCode.failure }
         } catch let error as FerryError {
@@ -92,7 +104,7 @@ struct Advise: AsyncParsableCommand {
         }
     }
 
-    private func adviser() throws(FerryError) -> Adviser {
+    private func adviser(_ records: RecordSet?) throws(FerryError) -> Adviser {
         var device = try Peer(named: peer, controller: controller.settings())
         // A named peer has a controller of its own: another one would be left unused.
         if peer != "custom", let given = controller.given {
@@ -119,10 +131,11 @@ struct Advise: AsyncParsableCommand {
             base.interval = interval
             try base.validate()
         }
-        return Adviser(sizes: try sizes(), peer: device, base: base, deadline: within)
+        return Adviser(sizes: try sizes(records), peer: device, base: base, deadline: within)
     }
 
-    private func sizes() throws(FerryError) -> MessageSizes {
+    private func sizes(_ records: RecordSet?) throws(FerryError) -> MessageSizes {
+        if let records { return try MessageSizes(messages: try codecs.messages(of: records)) }
         if let messageSize { return try MessageSizes(distribution: messageSize) }
         if let sizesFile { return try MessageSizes(sizesIn: sizesFile) }
         return try MessageSizes(samples: sample)

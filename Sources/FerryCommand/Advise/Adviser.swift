@@ -52,6 +52,15 @@ struct Adviser {
             predictions: predictions, check: try check(chosen), evidence: evidence)
     }
 
+    /// The link and the channel that are advised, with messages one after the other.
+    func settings(of advice: Advice) -> BenchSettings {
+        var settings = base
+        settings.chunkSize = advice.chunkSize
+        settings.framing = advice.framing
+        settings.interval = advice.interval
+        return settings
+    }
+
     /// What a link does where the peer cannot take the chunk, which peers without data length extension are known for.
     private func adaptation(_ settings: BenchSettings) -> [String] {
         guard settings.dataLength < 251, let chunk = settings.chunkSize, chunk > 20 else { return [] }

@@ -54,21 +54,30 @@ struct MessageSizes {
 
     /// From files each of which is one message.
     init(samples paths: [String]) throws(FerryError) {
-        plain = []
-        var (before, after) = (0, 0)
-        let compression = ZlibCompression()
+        var messages: [(name: String, bytes: [UInt8])] = []
         for path in paths.prefix(Self.mostSamples) {
             let bytes = try Self.contents(of: path)
             guard bytes.count <= Self.largest else {
                 throw FerryError(.messageTooLarge, "'\(path)' has \(bytes.count) bytes; at most \(Self.largest).")
             }
+            messages.append((path, bytes))
+        }
+        try self.init(messages: messages)
+    }
+
+    /// From messages as they are sent. An error names the one that it is about.
+    init(messages: [(name: String, bytes: [UInt8])]) throws(FerryError) {
+        plain = []
+        var (before, after) = (0, 0)
+        let compression = ZlibCompression()
+        for (name, bytes) in messages {
             plain.append((bytes.count, 1))
             var compressed: [UInt8] = []
             let isSmaller: Bool
             do {
                 isSmaller = try compression.compress(bytes.span.bytes, into: &compressed, budget: bytes.count)
             } catch {
-                throw FerryError(.encodingFailed, "'\(path)' cannot be compressed.", cause: error)
+                throw FerryError(.encodingFailed, "'\(name)' cannot be compressed.", cause: error)
             }
             before += bytes.count
             after += isSmaller ? compressed.count : bytes.count

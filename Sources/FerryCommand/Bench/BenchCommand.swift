@@ -27,6 +27,9 @@ struct Bench: AsyncParsableCommand {
             ferry bench --serve --transport unix:/tmp/ferry                      # until Ctrl-C
             ferry bench --connect --transport unix:/tmp/ferry --message-size 100,4096
 
+            With --records codecs are compared on the simulated link, at each of its points: the bytes of a record by each of them, \
+            and records a second. --message-size and --compression are theirs then.
+
             With a throughput service that others have made, beside what the simulator gives for the same:
 
             ferry bench --peer Nordic_Throughput --transport hci:user:0 --interval 50 --phy 2M --keep board.json
@@ -40,6 +43,8 @@ struct Bench: AsyncParsableCommand {
     private static let pairForms = NamedTransport.forms { $0.name != "loopback" }.joined(separator: ", ")
 
     @OptionGroup var sweep: SweepOptions
+
+    @OptionGroup var codecs: CodecOptions
 
     @Flag(name: .long, help: "Be one side of a measurement between two processes: wait for --connect.")
     var serve = false
@@ -100,6 +105,7 @@ struct Bench: AsyncParsableCommand {
             guard keep == nil else {
                 throw FerryError(.invalidConfiguration, "--keep goes with --peer, whose profile it writes.")
             }
+            if codecs.isGiven { return try checkCodecs() }
             if serve || connect { return try checkPair() }
             let points = try self.points()
             for point in points { try transport.check(point) }
@@ -110,6 +116,7 @@ struct Bench: AsyncParsableCommand {
 
     func run() async throws {
         if speed { return try SimulatorSpeed.measure() }
+        if codecs.isGiven { return try compareCodecs() }
         if let peer { return try await runPeer(peer) }
         if serve || connect { return try await runPair() }
         do {
@@ -156,7 +163,7 @@ struct Bench: AsyncParsableCommand {
         if case .failure(let error) = result { throw CommandFailure(explanation(of: error)) }
     }
 
-    private func points() throws(FerryError) -> [BenchSettings] {
+    func points() throws(FerryError) -> [BenchSettings] {
         try sweep.points(defaultSeconds: transport.isSimulated ? 10 : 1, defaultMTUs: transport.defaultMTUs)
     }
 
