@@ -30,6 +30,10 @@ struct CBORItems: Sendable {
             (item.isJoined ? joined : message)[Int(item.start)..<Int(item.start) + Int(item.value)]
         }
 
+        func isASCII(_ text: Item) -> Bool {
+            UTF8Text.isASCII(text.isJoined ? joined : message, Int(text.start)..<Int(text.start) + Int(text.value))
+        }
+
         /// The order of keys in a deterministic map (RFC 8949, 4.2.1): that of their bytes, if each is as short as can
         /// be.
         func precedes(_ left: Item, _ right: Item) -> Bool {

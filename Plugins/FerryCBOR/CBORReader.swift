@@ -247,7 +247,7 @@ struct CBORReader {
         var keys = open[open.count - 1].keys
         if key.kind == .text {
             keys.hasText = true
-            if !keys.hasForeignText { keys.hasForeignText = storage.content(key).contains { $0 > 0x7F } }
+            if !keys.hasForeignText { keys.hasForeignText = !storage.isASCII(key) }
         } else {
             keys.hasNumber = true
         }

@@ -258,8 +258,8 @@ struct CBORTree {
             child = nodes[Int(child)].nextSibling
         }
         entries.sort(by: precedes)
-        for (left, right) in zip(entries, entries.dropFirst()) where !precedes(left, right) {
-            throw error("", map, nil, "A key is written twice: \(name(right))")
+        for index in entries.indices.dropFirst() where !precedes(entries[index - 1], entries[index]) {
+            throw error("", map, nil, "A key is written twice: \(name(entries[index]))")
         }
         for entry in entries { try writeEntry(entry, to: &output) }
     }
@@ -294,9 +294,11 @@ struct CBORTree {
     private func precedes(_ left: Int, _ right: Int) -> Bool {
         let (left, right) = (nodes[left].key, nodes[right].key)
         let count = Int(min(left.upperBound - left.lowerBound, right.upperBound - right.lowerBound))
-        for offset in 0..<count {
-            let (one, other) = (bytes[Int(left.lowerBound) + offset], bytes[Int(right.lowerBound) + offset])
-            if one != other { return one < other }
+        let (start, other) = (Int(left.lowerBound), Int(right.lowerBound))
+        // The first byte decides for most: it has the length of a short text.
+        if count > 0, bytes[start] != bytes[other] { return bytes[start] < bytes[other] }
+        for offset in 0..<count where bytes[start + offset] != bytes[other + offset] {
+            return bytes[start + offset] < bytes[other + offset]
         }
         return left.upperBound - left.lowerBound < right.upperBound - right.lowerBound
     }

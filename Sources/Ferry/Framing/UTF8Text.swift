@@ -18,6 +18,10 @@ package enum UTF8Text {
                     offset += 8
                     continue
                 }
+                if bytes[offset] < 0x80 {
+                    offset += 1
+                    continue
+                }
                 var rest = bytes[offset..<range.upperBound].makeIterator()
                 guard case .valid(let scalar) = parser.parseScalar(from: &rest) else { return offset }
                 // Each scalar is parsed by itself; what the parser has read ahead is read again.
@@ -25,6 +29,15 @@ package enum UTF8Text {
                 offset += scalar.count
             }
             return nil
+        }
+    }
+
+    /// Whether each byte in `range` of `bytes` is ASCII.
+    package static func isASCII(_ bytes: [UInt8], _ range: Range<Int>) -> Bool {
+        bytes.withUnsafeBufferPointer { bytes in
+            var bits: UInt8 = 0
+            for byte in bytes[range] { bits |= byte }
+            return bits < 0x80
         }
     }
 
