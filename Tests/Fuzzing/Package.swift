@@ -53,6 +53,14 @@ let package = Package(
                 .product(name: "FerryBTP", package: "ferry"),
             ]),
         .executableTarget(
+            name: "FuzzCodecs",
+            dependencies: [
+                "FuzzDriver",
+                .product(name: "Ferry", package: "ferry"), .product(name: "FerryCBOR", package: "ferry"),
+                .product(name: "FerryJSON", package: "ferry"), .product(name: "FerryPropertyList", package: "ferry"),
+                .product(name: "FerryZlib", package: "ferry"),
+            ]),
+        .executableTarget(
             name: "FuzzDevices",
             dependencies: [
                 "FuzzDriver",
