@@ -33,6 +33,7 @@ let package = Package(
         .library(name: "FerrySequenced", targets: ["FerrySequenced"]),
         .library(name: "FerryJSON", targets: ["FerryJSON"]),
         .library(name: "FerryPropertyList", targets: ["FerryPropertyList"]),
+        .library(name: "FerryProtobuf", targets: ["FerryProtobuf"]),
         .library(name: "FerryZlib", targets: ["FerryZlib"]),
         .library(name: "FerryLoopback", targets: ["FerryLoopback"]),
         .library(name: "FerrySimulator", targets: ["FerrySimulator"]),
@@ -68,6 +69,7 @@ let package = Package(
         .trait(
             name: "Seal",
             description: "FerrySeal: sealed channels and records, keys and invitations, through swift-crypto"),
+        .trait(name: "Protobuf", description: "FerryProtobuf: messages as Protocol Buffers, through swift-protobuf"),
         .trait(name: "Observability", description: "FerryObservability: swift-log, -metrics and -distributed-tracing"),
     ],
     dependencies: [
@@ -77,6 +79,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
+        .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.3.0"),
@@ -115,6 +118,13 @@ let package = Package(
             exclude: ["Tests"]),
         .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),
         .target(name: "FerryPropertyList", dependencies: ["Ferry"], path: "Plugins/FerryPropertyList"),
+        .target(
+            name: "FerryProtobuf",
+            dependencies: [
+                "Ferry",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Protobuf"])),
+            ],
+            path: "Plugins/FerryProtobuf", exclude: ["Tests"]),
         .systemLibrary(
             name: "CZlib", path: "Plugins/CZlib", pkgConfig: "zlib",
             providers: [.apt(["libz-dev"]), .brew(["zlib"])]
@@ -195,7 +205,8 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
-                "FerryCBOR", "FerryJSON", "FerryPropertyList", "FerrySMP", "FerrySimulator", "FerryTransports", "FerryUART",
+                "FerryCBOR", "FerryJSON", "FerryPropertyList", "FerrySMP", "FerrySimulator", "FerryTransports",
+                "FerryUART",
                 "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
@@ -398,6 +409,13 @@ let package = Package(
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryBlueZ", condition: .when(traits: ["BlueZ"])),
             ] + gateway + observability, exclude: ["pages.py"]),
+        .testTarget(
+            name: "FerryProtobufTests",
+            dependencies: [
+                "Ferry", "FerryTesting", "FerryProtobuf",
+                .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Protobuf"])),
+            ],
+            path: "Plugins/FerryProtobuf/Tests", exclude: ["reading.proto"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
