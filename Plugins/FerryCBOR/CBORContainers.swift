@@ -1,13 +1,16 @@
 import Ferry
 
-/// The entries of a map, by coding keys: an entry whose key is the coding key's integer, or else its name.
-struct CBORMap<Key: CodingKey>: KeyedDecodingContainerProtocol {
+/// The entries of a map, found by what a coding key says of itself: the one whose key is its integer, or else its name.
+///
+/// Apart from ``CBORMap``, which is generic and is not specialised for an app's keys: what stands there costs several times
+/// what it costs here.
+struct CBORMapEntries {
     /// Maps with more entries are searched by halves, so that many do not cost the square of their number.
-    private static var fewEntries: Int { 16 }
+    private static let fewEntries = 16
 
-    private let map: CBORValue
+    let map: CBORValue
+    let count: Int
     private let start: Int
-    private let count: Int
     /// The places of the keys, in the order of deterministic maps; empty for few.
     private let sorted: [UInt32]
 
@@ -37,30 +40,28 @@ struct CBORMap<Key: CodingKey>: KeyedDecodingContainerProtocol {
         return places
     }
 
-    var codingPath: [any CodingKey] { map.codingPath }
-
-    var allKeys: [Key] {
+    /// The keys, as integers or names, in the order in which they stand.
+    var keys: [(number: Int?, name: String?)] {
         let parsed = map.message.parsed
-        return Self.places(start, count, parsed).compactMap { place in
+        return Self.places(start, count, parsed).map { place in
             let key = parsed.items[Int(place)]
             return switch key.kind {
-            case .unsigned: Int(exactly: key.value).flatMap { Key(intValue: $0) }
-            case .negative: Int(exactly: -1 - Int128(key.value)).flatMap { Key(intValue: $0) }
-            default: Key(stringValue: String(decoding: parsed.content(Int(place)), as: UTF8.self))
+            case .unsigned: (Int(exactly: key.value), nil)
+            case .negative: (Int(exactly: -1 - Int128(key.value)), nil)
+            default: (nil, String(decoding: parsed.content(Int(place)), as: UTF8.self))
             }
         }
     }
 
-    // MARK: Finding
-
-    private func value(_ key: Key) -> CBORValue? {
-        if let number = key.intValue,
+    /// The value at the key with this integer, or else with this name.
+    func value(_ number: Int?, _ name: String) -> CBORValue? {
+        if let number,
             let place = number < 0
                 ? find(.negative, UInt64(~number), nil) : find(.unsigned, UInt64(number), nil)
         {
             return map.inner(place + 1)
         }
-        var name = key.stringValue
+        var name = name
         return name.withUTF8 { name in
             find(.text, UInt64(name.count), name).map { map.inner($0 + 1) }
         }
@@ -97,15 +98,37 @@ struct CBORMap<Key: CodingKey>: KeyedDecodingContainerProtocol {
         if content.elementsEqual(text) { return 0 }
         return text.lexicographicallyPrecedes(content) ? -1 : 1
     }
+}
+
+/// The entries of a map, by coding keys.
+struct CBORMap<Key: CodingKey>: KeyedDecodingContainerProtocol {
+    private let entries: CBORMapEntries
+
+    init(_ map: CBORValue) { entries = CBORMapEntries(map) }
+
+    var codingPath: [any CodingKey] { entries.map.codingPath }
+
+    var allKeys: [Key] {
+        entries.keys.compactMap { number, name in
+            if let number { return Key(intValue: number) }
+            return name.flatMap { Key(stringValue: $0) }
+        }
+    }
+
+    private func value(_ key: Key) -> CBORValue? { entries.value(key.intValue, key.stringValue) }
 
     private func required(_ key: Key) throws -> CBORValue {
         if let value = value(key) { return value }
         throw DecodingError.keyNotFound(
             key,
-            .init(codingPath: codingPath, debugDescription: "The map has \(count) entries, and none for the key"))
+            .init(
+                codingPath: codingPath, debugDescription: "The map has \(entries.count) entries, and none for the key"))
     }
 
     // MARK: Values
+
+    // What reads numbers is inlined, so that the compiler makes it for each type of them: what it does at run time for any type
+    // costs several times as much.
 
     func contains(_ key: Key) -> Bool { value(key) != nil }
     func decodeNil(forKey key: Key) throws -> Bool { try required(key).isNull }
@@ -141,11 +164,13 @@ struct CBORMap<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func decode(_ type: UInt64.Type, forKey key: Key) throws -> UInt64 { try whole(type, key) }
     func decode(_ type: UInt128.Type, forKey key: Key) throws -> UInt128 { try whole(type, key) }
 
+    @inline(__always)
     private func whole<T: FixedWidthInteger>(_ type: T.Type, _ key: Key) throws -> T {
         let value = try required(key)
         return try value.told(key) { () throws(CBORMismatch) in try value.integer(type) }
     }
 
+    @inline(__always)
     private func real<T: BinaryFloatingPoint>(_ type: T.Type, _ key: Key) throws -> T {
         let value = try required(key)
         return try value.told(key) { () throws(CBORMismatch) in try value.real(type) }
@@ -167,7 +192,7 @@ struct CBORMap<Key: CodingKey>: KeyedDecodingContainerProtocol {
 
     func superDecoder() throws -> any Decoder {
         let key = CBORKey.superclass
-        guard let value = CBORMap<CBORKey>(map).value(key) else {
+        guard let value = entries.value(key.intValue, key.stringValue) else {
             throw DecodingError.keyNotFound(
                 key, .init(codingPath: codingPath, debugDescription: "The map has no entry for the superclass"))
         }

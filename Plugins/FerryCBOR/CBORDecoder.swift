@@ -130,6 +130,7 @@ struct CBORValue {
     }
 
     /// An integer, or a floating-point number that is one.
+    @inline(__always)
     func integer<T: FixedWidthInteger>(_ type: T.Type) throws(CBORMismatch) -> T {
         let item = message.parsed.items[item]
         let result: T? =
@@ -145,6 +146,7 @@ struct CBORValue {
     }
 
     /// An integer as bytes (RFC 8949, 3.4.3), the first is the highest; nil if it does not fit.
+    @inline(never)
     private func bignum<T: FixedWidthInteger>() throws(CBORMismatch) -> T? {
         guard let tag = message.parsed.innerTag(Int(index)), tag == 2 || tag == 3 else { throw wrong("an integer") }
         var magnitude: UInt128 = 0
@@ -158,6 +160,7 @@ struct CBORValue {
 
     /// A floating-point number, or an integer that is one without loss. A `Float` is the nearest to what a `Double`
     /// says.
+    @inline(__always)
     func real<T: BinaryFloatingPoint>(_ type: T.Type) throws(CBORMismatch) -> T {
         let item = message.parsed.items[item]
         let result: T? =
@@ -231,34 +234,40 @@ struct CBORValue {
         if type == [UInt8].self, message.parsed.items[item].kind == .bytes {
             return try same { value throws(CBORMismatch) in try value.bytes() }
         }
-        let value = key.map { within($0) } ?? self
         // Arrays of these decode themselves slowly.
         if type == [Double].self {
             return unsafeBitCast(
-                try value.elements { value throws(CBORMismatch) in try value.real(Double.self) }, to: type)
+                try elements(at: key) { value throws(CBORMismatch) in try value.real(Double.self) }, to: type)
         }
         if type == [Int].self {
             return unsafeBitCast(
-                try value.elements { value throws(CBORMismatch) in try value.integer(Int.self) }, to: type)
+                try elements(at: key) { value throws(CBORMismatch) in try value.integer(Int.self) }, to: type)
         }
         if type == [String].self {
-            return unsafeBitCast(try value.elements { value throws(CBORMismatch) in try value.string() }, to: type)
+            return unsafeBitCast(try elements(at: key) { value throws(CBORMismatch) in try value.string() }, to: type)
         }
-        return try T(from: value)
+        return try T(from: placed(key))
     }
 
-    /// The elements of this array.
-    private func elements<Element>(_ read: (CBORValue) throws(CBORMismatch) -> Element) throws -> [Element] {
+    /// This value, or that of which the path ends with `key`.
+    private func placed(_ key: (any CodingKey)?) -> CBORValue { key.map { within($0) } ?? self }
+
+    /// The elements of this array, which is the value at `key`. The path is made for errors only: it costs more than a few numbers.
+    private func elements<Element>(
+        at key: (any CodingKey)?, _ read: (CBORValue) throws(CBORMismatch) -> Element
+    ) throws -> [Element] {
         let array = item
-        guard message.parsed.items[array].kind == .array else { throw failure(wrong("an array"), nil, [Element].self) }
+        guard message.parsed.items[array].kind == .array else {
+            throw placed(key).failure(wrong("an array"), nil, [Element].self)
+        }
         var elements: [Element] = []
         elements.reserveCapacity(Int(message.parsed.items[array].value))
         var index = array + 1
         while index < message.parsed.items[array].next {
             let element = inner(index)
-            let position = elements.count
-            elements.append(
-                try element.told(CBORKey.index(position)) { () throws(CBORMismatch) in try read(element) })
+            do throws(CBORMismatch) { elements.append(try read(element)) } catch {
+                throw placed(key).inner(index).failure(error, CBORKey.index(elements.count), Element.self)
+            }
             index = Int(message.parsed.items[index].next)
         }
         return elements
@@ -314,6 +323,7 @@ extension CBORValue: SingleValueDecodingContainer {
     func decode(_ type: UInt64.Type) throws -> UInt64 { try whole(type) }
     func decode(_ type: UInt128.Type) throws -> UInt128 { try whole(type) }
 
+    @inline(__always)
     private func whole<T: FixedWidthInteger>(_ type: T.Type) throws -> T {
         try told(nil) { () throws(CBORMismatch) in try integer(type) }
     }

@@ -60,7 +60,7 @@ struct CBORTree {
     /// A new value at `key` of the map, or at the end of the array, that is `node`.
     mutating func addChild(of node: Int, key: (any CodingKey)?, type: Any.Type? = nil) -> Int {
         let start = end
-        if let key { write(key, of: node) }
+        if let key { write(key.stringValue, key.intValue, of: node) }
         let child = Node(parent: Int32(node), depth: nodes[node].depth + 1, key: start..<end, slot: Int32(slots.count))
         slots.append(Slot(key: key, index: nodes[node].count, type: type))
         return append(child, to: node)
@@ -129,9 +129,8 @@ struct CBORTree {
 
     // MARK: Keys
 
-    private mutating func write(_ key: any CodingKey, of node: Int) {
-        let name = key.stringValue
-        if let number = key.intValue, isInteger(name, number, node) {
+    private mutating func write(_ name: String, _ number: Int?, of node: Int) {
+        if let number, isInteger(name, number, node) {
             CBORNumber.append(Int64(number), to: &bytes)
         } else {
             CBORNumber.append(name, to: &bytes)
@@ -161,7 +160,7 @@ struct CBORTree {
         guard self.depth(node) + depth <= maximumDepth else {
             throw error("", node, nil, "The message nests deeper than \(maximumDepth) levels")
         }
-        try count(values, node, nil)
+        if let refusal = count(values) { throw failure ?? error("", node, nil, refusal) }
         let start = end
         write(&bytes)
         nodes[node].state = .scalars
@@ -170,9 +169,10 @@ struct CBORTree {
 
     /// Writes a scalar at `key` of the map `node`.
     mutating func scalar(_ node: Int, _ key: some CodingKey, _ write: (inout [UInt8]) -> Void) throws {
-        try count(1, node, key)
+        // The key becomes an existential where it is told of only: that costs as much as writing it.
+        if let refusal = count(1) { throw failure ?? error("", node, key, refusal) }
         let start = end
-        self.write(key, of: node)
+        self.write(key.stringValue, key.intValue, of: node)
         let middle = end
         write(&bytes)
         append(
@@ -183,7 +183,7 @@ struct CBORTree {
 
     /// Writes a scalar at the end of the array `node`.
     mutating func element(_ node: Int, _ write: (inout [UInt8]) -> Void) throws {
-        try count(1, node, nil)
+        if let refusal = count(1) { throw failure ?? error("", node, nil, refusal) }
         let start = end
         write(&bytes)
         let last = Int(nodes[node].lastChild)
@@ -197,16 +197,18 @@ struct CBORTree {
         }
     }
 
-    private mutating func count(_ count: Int, _ node: Int, _ key: (any CodingKey)?) throws {
-        if let failure { throw failure }
+    /// Counts values, and says why no more can be written, if so.
+    private mutating func count(_ count: Int) -> String? {
+        if failure != nil { return "" }
         values += count
-        guard values <= maximumValues else {
-            throw error("", node, key, "The message has more values than \(maximumValues)")
-        }
-        guard bytes.count < Int(Int32.max) / 2 else { throw error("", node, key, "The message is longer than 1 GiB") }
+        guard values <= maximumValues else { return "The message has more values than \(maximumValues)" }
+        guard bytes.count < Int(Int32.max) / 2 else { return "The message is longer than 1 GiB" }
+        return nil
     }
 
     // MARK: Output
+
+    private typealias Bytes = UnsafeBufferPointer<UInt8>
 
     /// The message.
     ///
@@ -215,37 +217,38 @@ struct CBORTree {
         if let failure { throw failure }
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + 3 * slots.count)
-        try write(0, to: &output)
+        // Lent once, not at each access: a small message is written in the time of a few of those.
+        try bytes.withUnsafeBufferPointer { bytes in try write(0, bytes, to: &output) }
         return output
     }
 
-    private func write(_ index: Int, to output: inout [UInt8]) throws {
+    private func write(_ index: Int, _ bytes: Bytes, to output: inout [UInt8]) throws {
         let node = nodes[index]
         switch node.state {
         case .nothing: CBORNumber.append(5, 0, to: &output)
-        case .scalars: append(node.content, to: &output)
+        case .scalars: append(node.content, of: bytes, to: &output)
         case .array:
             CBORNumber.append(4, UInt64(node.count), to: &output)
             var child = node.firstChild
             while child >= 0 {
-                try write(Int(child), to: &output)
+                try write(Int(child), bytes, to: &output)
                 child = nodes[Int(child)].nextSibling
             }
         case .map:
             CBORNumber.append(5, UInt64(node.count), to: &output)
-            try writeEntries(index, to: &output)
+            try writeEntries(index, bytes, to: &output)
         }
     }
 
-    private func append(_ range: Range<Int32>, to output: inout [UInt8]) {
-        output += bytes[Int(range.lowerBound)..<Int(range.upperBound)]
+    private func append(_ range: Range<Int32>, of bytes: Bytes, to output: inout [UInt8]) {
+        output += UnsafeBufferPointer(rebasing: bytes[Int(range.lowerBound)..<Int(range.upperBound)])
     }
 
-    private func writeEntries(_ map: Int, to output: inout [UInt8]) throws {
-        guard !isSorted(map) else {
+    private func writeEntries(_ map: Int, _ bytes: Bytes, to output: inout [UInt8]) throws {
+        guard !isSorted(map, bytes) else {
             var child = nodes[map].firstChild
             while child >= 0 {
-                try writeEntry(Int(child), to: &output)
+                try writeEntry(Int(child), bytes, to: &output)
                 child = nodes[Int(child)].nextSibling
             }
             return
@@ -257,20 +260,20 @@ struct CBORTree {
             entries.append(Int(child))
             child = nodes[Int(child)].nextSibling
         }
-        entries.sort(by: precedes)
-        for index in entries.indices.dropFirst() where !precedes(entries[index - 1], entries[index]) {
+        entries.sort { precedes($0, $1, bytes) }
+        for index in entries.indices.dropFirst() where !precedes(entries[index - 1], entries[index], bytes) {
             throw error("", map, nil, "A key is written twice: \(name(entries[index]))")
         }
-        for entry in entries { try writeEntry(entry, to: &output) }
+        for entry in entries { try writeEntry(entry, bytes, to: &output) }
     }
 
-    private func writeEntry(_ entry: Int, to output: inout [UInt8]) throws {
+    private func writeEntry(_ entry: Int, _ bytes: Bytes, to output: inout [UInt8]) throws {
         let node = nodes[entry]
         guard node.state == .scalars, node.key.upperBound == node.content.lowerBound else {
-            append(node.key, to: &output)
-            return try write(entry, to: &output)
+            append(node.key, of: bytes, to: &output)
+            return try write(entry, bytes, to: &output)
         }
-        append(node.key.lowerBound..<node.content.upperBound, to: &output)
+        append(node.key.lowerBound..<node.content.upperBound, of: bytes, to: &output)
     }
 
     /// The key of an entry, for errors.
@@ -280,18 +283,18 @@ struct CBORTree {
         return parsed.storage.name(parsed.items[0])
     }
 
-    private func isSorted(_ map: Int) -> Bool {
+    private func isSorted(_ map: Int, _ bytes: Bytes) -> Bool {
         var left = nodes[map].firstChild
         guard left >= 0 else { return true }
         while true {
             let right = nodes[Int(left)].nextSibling
             guard right >= 0 else { return true }
-            guard precedes(Int(left), Int(right)) else { return false }
+            guard precedes(Int(left), Int(right), bytes) else { return false }
             left = right
         }
     }
 
-    private func precedes(_ left: Int, _ right: Int) -> Bool {
+    private func precedes(_ left: Int, _ right: Int, _ bytes: Bytes) -> Bool {
         let (left, right) = (nodes[left].key, nodes[right].key)
         let count = Int(min(left.upperBound - left.lowerBound, right.upperBound - right.lowerBound))
         let (start, other) = (Int(left.lowerBound), Int(right.lowerBound))
