@@ -56,7 +56,7 @@ private func compare<Message: Codable & Sendable>(
     report.line("\(name)", "\(short.count) bytes, JSON \(long.count)")
     for (way, ratios) in [("encoding", writing), ("decoding", reading)] {
         let ratio = median(ratios)
-        report.line("    \(way)", "\(rounded(ratio)) x JSON's rate", target: "at least 2", isMet: ratio >= 2)
+        report.line("    \(way)", "\(rounded(ratio)) x JSON's rate", target: "at least 3", isMet: ratio >= 3)
     }
 }
 
