@@ -6,28 +6,52 @@ import Testing
 
 /// The messages of a transfer, held by golden bytes (`Documentation/Formats.md`).
 @Suite(.tags(.program)) struct TransferMessageTests {
-    private static let photo = TransferItem(
-        kind: .file, mode: 0o644, modified: 1_700_000_000, size: 300, name: "a/b.jpg")
+    private static let vectors = (try? vectorCases("transfer")) ?? []
+    static let golden: [(message: TransferMessage, bytes: [UInt8])] = vectors.compactMap { vector in
+        guard let message = message(vector.lines[0]), let bytes = vector.bytes(of: "bytes") else { return nil }
+        return (message, bytes)
+    }
 
-    static let golden: [(message: TransferMessage, bytes: [UInt8])] = [
-        (.hello(version: 1), [0x01, 0x01]), (.hello(version: 1, proves: true), [0x01, 0x01, 0x01]),
-        (.item(photo), [0x02, 0x00, 0x01, 0xA4, 0x80, 0xE2, 0xCF, 0xAA, 0x06, 0xAD, 0x02] + "a/b.jpg".utf8),
-        (.item(TransferItem(kind: .folder, name: "é")), [0x02, 0x01, 0x00, 0x00, 0x00, 0x00, 0xC3, 0xA9]),
-        (
-            .item(TransferItem(kind: .file, mode: 0, size: 2, name: "n")),
-            [0x02, 0x00, 0x80, 0x00, 0x00, 0x03, 0x6E]
-        ),
-        (
-            .item(TransferItem(kind: .lines, size: 0, name: "l")), [0x02, 0x03, 0x00, 0x00, 0x00, 0x01, 0x6C]
-        ),
-        (.data([0xAA, 0xBB]), [0x03, 0xAA, 0xBB]), (.data([]), [0x03]),
-        (.end(TransferContent(count: 9, checksum: 0xE306_9283)), [0x04, 0x09, 0xE3, 0x06, 0x92, 0x83]),
-        (.goodbye, [0x05]), (.go(offset: 300), [0x06, 0xAC, 0x02]), (.giveUp("no"), [0x07, 0x6E, 0x6F]),
-        (.welcome(version: 1), [0x11, 0x01]),
-        (.have(TransferContent(count: 1, checksum: 2), isWhole: true), [0x12, 0x01, 0x01, 0, 0, 0, 2]),
-        (.have(TransferContent(), isWhole: false), [0x12, 0x00, 0x00, 0, 0, 0, 0]),
-        (.prove(count: 300), [0x15, 0xAC, 0x02]), (.done, [0x13]), (.refused("no"), [0x14, 0x6E, 0x6F]),
-    ]
+    /// The message that a line means; `nil` for that of an error.
+    private static func message(_ words: [String]) -> TransferMessage? {
+        let kinds: [String: TransferItem.Kind] = ["file": .file, "folder": .folder, "stream": .stream, "lines": .lines]
+        func number(_ index: Int) -> UInt64 { UInt64(words[index]) ?? .max }
+        func content(_ index: Int) -> TransferContent {
+            TransferContent(count: number(index), checksum: UInt32(words[index + 1], radix: 16) ?? .max)
+        }
+        func text() -> String { String(decoding: vectorBytes(words[words.count - 1]), as: UTF8.self) }
+        switch words[0] {
+        case "hello": return .hello(version: UInt8(number(1)), proves: words[2] == "1")
+        case "item":
+            guard let kind = kinds[words[1]] else { return nil }
+            return .item(
+                TransferItem(
+                    kind: kind, mode: number(2) == 0 ? nil : UInt16(number(2) & 0o777), modified: number(3),
+                    size: number(4) == 0 ? nil : number(4) - 1, name: text()))
+        case "data": return .data(vectorBytes(words[1])[...])
+        case "end": return .end(content(1))
+        case "goodbye": return .goodbye
+        case "go": return .go(offset: number(1))
+        case "give-up": return .giveUp(text())
+        case "welcome": return .welcome(version: UInt8(number(1)))
+        case "have": return .have(content(2), isWhole: words[1] == "1")
+        case "done": return .done
+        case "refused": return .refused(text())
+        case "prove": return .prove(count: number(1))
+        default: return nil
+        }
+    }
+
+    @Test func eachVectorIsAMessageOrAnError() {
+        #expect(Self.golden.count >= 18)
+        #expect(Self.vectors.count == Self.golden.count + Self.vectors.count { $0.words(of: "error") != nil })
+    }
+
+    @Test(arguments: vectors.filter { $0.words(of: "error") != nil }) func errors(_ vector: VectorCase) throws {
+        let bytes = try #require(vector.bytes(of: "bytes"))
+        let error = #expect(throws: FerryError.self) { try TransferMessage(bytes) }
+        #expect(error?.code.description == vector.words(of: "error")?.first)
+    }
 
     @Test(arguments: golden.indices) func goldenBytes(_ index: Int) throws {
         let (message, bytes) = Self.golden[index]
@@ -54,16 +78,11 @@ import Testing
         }
     }
 
-    @Test(
-        arguments: [
-            [], [0x00], [0x08], [0x10], [0x15], [0xFF], [0x05, 0], [0x13, 0], [0x04, 0x80],
-            [0x04, 0x80, 0x00, 0, 0, 0, 0],
-            [0x12, 2, 0, 0, 0, 0, 0], [0x02, 4, 0, 0, 0, 0, 65], [0x02, 0, 0, 0, 0, 0, 0xFF],
-            [0x06, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x02], [0x06, 1, 1],
-            [0x02, 0, 0, 0, 0, 0] + [UInt8](repeating: 65, count: 4097),
-        ] as [[UInt8]])
-    func whatIsNoMessageIsRefused(_ bytes: [UInt8]) {
-        let error = #expect(throws: FerryError.self) { try TransferMessage(bytes) }
+    /// Too long for a file.
+    @Test func aNameOf4097BytesIsRefused() {
+        let error = #expect(throws: FerryError.self) {
+            try TransferMessage([0x02, 0, 0, 0, 0, 0] + [UInt8](repeating: 65, count: 4097))
+        }
         #expect(error?.code == .malformedStream)
     }
 

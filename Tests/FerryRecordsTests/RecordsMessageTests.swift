@@ -8,55 +8,58 @@
 
     /// Documentation/Records.md has the same bytes.
     @Suite(.tags(.records)) struct RecordsMessageTests {
-        static let epoch = Epoch(generation: 300, nonce: 0x0102_0304_0506_0708)
+        private static let vectors = (try? vectorCases("records")) ?? []
+        static let golden: [(RecordsMessage, [UInt8])] = vectors.compactMap { vector in
+            guard let message = message(vector), let bytes = vector.bytes(of: "bytes") else { return nil }
+            return (message, bytes)
+        }
 
-        static let golden: [(RecordsMessage, [UInt8])] = [
-            (
-                .hello(
-                    .init(
-                        store: StoreID(high: 0x0011_2233_4455_6677, low: 0x8899_AABB_CCDD_EEFF),
-                        epoch: Epoch(generation: 1, nonce: 0xF0E0_D0C0_B0A0_9080), largestRecord: 1 << 20)),
-                [
-                    0x01, 0x01, 0x01, 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xAA, 0xBB, 0xCC,
-                    0xDD,
-                    0xEE, 0xFF, 0x01, 0xF0, 0xE0, 0xD0, 0xC0, 0xB0, 0xA0, 0x90, 0x80, 0x80, 0x80, 0x40,
-                ]
-            ),
-            (.met(seen: nil, granted: 127), [0x02, 0x00, 0x7F]),
-            (
-                .met(seen: epoch, granted: 128),
-                [0x02, 0xAC, 0x02, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x80, 0x01]
-            ),
-            (.open(index: 0, name: "t", acknowledged: nil), [0x03, 0x00, 0x01, 0x74, 0x00]),
-            (
-                .open(index: 1, name: "", acknowledged: Position(epoch: epoch, sequence: 9)),
-                [0x03, 0x01, 0x00, 0xAC, 0x02, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x09]
-            ),
-            (.position(index: 2, nil), [0x04, 0x02, 0x00]),
-            (
-                .position(index: 2, Position(epoch: epoch, sequence: 1 << 32)),
-                [
-                    0x04, 0x02, 0xAC, 0x02, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x80, 0x80, 0x80, 0x80,
-                    0x10,
-                ]
-            ),
-            (
-                .records(
-                    index: 0, epoch: epoch, previous: 4,
-                    [.init(sequence: 5, bytes: [0xAA, 0xBB]), .init(sequence: 8, bytes: [])]),
-                [
-                    0x05, 0x00, 0xAC, 0x02, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, 0x08, 0x04, 0x01, 0x02, 0xAA,
-                    0xBB,
-                    0x03, 0x00,
-                ]
-            ),
-            (.committed(granted: 1000, through: []), [0x06, 0xE8, 0x07]),
-            (
-                .committed(granted: 1000, through: [.init(index: 0, sequence: 8), .init(index: 3, sequence: 200)]),
-                [0x06, 0xE8, 0x07, 0x00, 0x08, 0x03, 0xC8, 0x01]
-            ),
-            (.end(code: 4, text: "full"), [0x07, 0x04, 0x66, 0x75, 0x6C, 0x6C]),
-        ]
+        /// The message that a case means; `nil` for an error.
+        private static func message(_ vector: VectorCase) -> RecordsMessage? {
+            let words = vector.lines[0]
+            func number(_ word: String, _ radix: Int = 10) -> UInt64 { UInt64(word, radix: radix) ?? .max }
+            /// The epoch at the words from `index` on; `nil` for `none`.
+            func epoch(_ index: Int) -> Epoch? {
+                guard words[index] != "none" else { return nil }
+                return Epoch(generation: number(words[index]), nonce: number(words[index + 1], 16))
+            }
+            func position(_ index: Int) -> Position? {
+                epoch(index).map { Position(epoch: $0, sequence: number(words[index + 2])) }
+            }
+            func text(_ word: String) -> String { String(decoding: vectorBytes(word), as: UTF8.self) }
+            switch words[0] {
+            case "hello":
+                guard let epoch = epoch(3) else { return nil }
+                let store = StoreID(
+                    high: number(String(words[2].prefix(16)), 16), low: number(String(words[2].suffix(16)), 16))
+                return .hello(.init(store: store, epoch: epoch, largestRecord: Int(number(words[5]))))
+            case "met": return .met(seen: epoch(1), granted: number(words[words.count - 1]))
+            case "open": return .open(index: Int(number(words[1])), name: text(words[2]), acknowledged: position(3))
+            case "position": return .position(index: Int(number(words[1])), position(2))
+            case "records":
+                guard let epoch = epoch(2) else { return nil }
+                let items = vector.lines.filter { $0[0] == "record" }
+                    .map { RecordsMessage.Item(sequence: number($0[1]), bytes: vectorBytes($0[2])) }
+                return .records(index: Int(number(words[1])), epoch: epoch, previous: number(words[4]), items)
+            case "committed":
+                let through = vector.lines.filter { $0[0] == "through" }
+                    .map { RecordsMessage.Acknowledgement(index: Int(number($0[1])), sequence: number($0[2])) }
+                return .committed(granted: number(words[1]), through: through)
+            case "end": return .end(code: UInt8(number(words[1])), text: text(words[2]))
+            default: return nil
+            }
+        }
+
+        @Test func eachVectorIsAMessageOrAnError() {
+            #expect(Self.golden.count >= 11)
+            #expect(Self.vectors.count == Self.golden.count + Self.vectors.count { $0.words(of: "error") != nil })
+        }
+
+        @Test(arguments: vectors.filter { $0.words(of: "error") != nil }) func errors(_ vector: VectorCase) throws {
+            let bytes = try #require(vector.bytes(of: "bytes"))
+            let error = #expect(throws: FerryError.self) { try RecordsMessage(bytes) }
+            #expect(error?.code.description == vector.words(of: "error")?.first)
+        }
 
         @Test(arguments: golden.indices) func bytes(_ index: Int) throws {
             let (message, bytes) = Self.golden[index]

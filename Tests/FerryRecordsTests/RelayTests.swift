@@ -31,10 +31,23 @@
 
         // MARK: Bytes
 
-        @Test func goldenBytes() throws {
-            let record = RelayedRecord(sequence: 300, time: 1, bytes: [0xAA, 0xBB])
-            #expect(record.encoded == [0xAC, 0x02, 0x01, 0xAA, 0xBB])
-            #expect(try RelayedRecord(decoding: record.encoded) == record)
+        @Test(arguments: try vectorCases("relayed-record")) func goldenBytes(_ vector: VectorCase) throws {
+            let bytes = try #require(vector.bytes(of: "bytes"))
+            guard let record = vector.bytes(of: "record") else {
+                let error = #expect(throws: FerryError.self) { try RelayedRecord(decoding: bytes) }
+                #expect(error?.code.description == vector.words(of: "error")?.first)
+                return
+            }
+            func number(_ key: String) throws -> UInt64 {
+                let words = try #require(vector.words(of: key))
+                return try #require(UInt64(words[0]))
+            }
+            let relayed = try RelayedRecord(sequence: number("sequence"), time: number("time"), bytes: record)
+            #expect(relayed.encoded == bytes)
+            #expect(try RelayedRecord(decoding: bytes) == relayed)
+        }
+
+        @Test func theLargestRecordHasTheOverhead() throws {
             let largest = RelayedRecord(sequence: .max, time: .max, bytes: [])
             #expect(largest.encoded.count == RelayedRecord.overhead)
             #expect(try RelayedRecord(decoding: largest.encoded) == largest)

@@ -179,21 +179,22 @@ import Testing
         #expect(channel.closeReason == nil)
     }
 
-    /// Golden bytes, written out by hand.
-    @Test func theFormatIsFixed() throws {
-        let codec = RequestMessageCodec(identifier: 2)
-        let vectors: [(RequestMessage, [UInt8])] = [
-            (RequestMessage(kind: .request, number: 0, payload: [0x41]), [1, 0, 0x41]),
-            (RequestMessage(kind: .response, number: 300, payload: [9, 8]), [2, 0xAC, 0x02, 9, 8]),
-            (RequestMessage(kind: .failure, number: 127, payload: [0x6E, 0x6F]), [3, 0x7F, 0x6E, 0x6F]),
-            (RequestMessage(kind: .cancel, number: 128), [4, 0x80, 0x01]),
+    @Test(arguments: try vectorCases("requests")) func theFormatIsFixed(_ vector: VectorCase) throws {
+        let kinds: [String: RequestMessage.Kind] = [
+            "request": .request, "response": .response, "failure": .failure, "cancel": .cancel,
         ]
-        for (message, bytes) in vectors {
-            #expect(codec.encode(message) == bytes)
-            #expect(try codec.decode(bytes) == message)
+        let codec = RequestMessageCodec(identifier: 2)
+        let bytes = try #require(vector.bytes(of: "bytes"))
+        let meaning = try #require(vector.lines.first)
+        guard meaning[0] != "error" else {
+            let error = #expect(throws: FerryError.self) { try codec.decode(bytes) }
+            #expect(error?.code.description == meaning[1])
+            return
         }
-        for bytes in [[], [0, 0], [5, 0], [1], [1, 0x80], [1, 0x80, 0x00]] as [[UInt8]] {
-            #expect(throws: FerryError.self, "\(bytes)") { try codec.decode(bytes) }
-        }
+        let message = RequestMessage(
+            kind: try #require(kinds[meaning[0]]), number: try #require(UInt64(meaning[1])),
+            payload: meaning.count > 2 ? vectorBytes(meaning[2]) : [])
+        #expect(codec.encode(message) == bytes)
+        #expect(try codec.decode(bytes) == message)
     }
 }

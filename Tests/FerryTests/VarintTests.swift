@@ -4,18 +4,21 @@ import TestSupport
 import Testing
 
 @Suite(.tags(.core, .framing)) struct VarintTests {
-    @Test(
-        arguments: [
-            (0, "00"), (1, "01"), (127, "7F"), (128, "80 01"), (300, "AC 02"), (16_383, "FF 7F"), (16_384, "80 80 01"),
-            (2_097_151, "FF FF 7F"), (UInt64(UInt32.max), "FF FF FF FF 0F"), (1 << 63, "80 80 80 80 80 80 80 80 80 01"),
-            (.max, "FF FF FF FF FF FF FF FF FF 01"),
-        ] as [(UInt64, String)])
-    func golden(_ value: UInt64, _ encoded: String) throws {
-        var encoding: [UInt8] = []
-        Varint.append(value, to: &encoding)
-        #expect(hex(encoding) == encoded)
-        #expect(Varint.encodedCount(value) == encoding.count)
-        #expect(try decode(encoding) == value)
+    @Test(arguments: try vectorCases("varint")) func golden(_ vector: VectorCase) throws {
+        let encoding = try #require(vector.bytes(of: "bytes"))
+        let meaning = try #require(vector.lines.first)
+        switch meaning.joined(separator: " ") {
+        case "error overlong": #expect(throws: Varint.Failure.overlong) { try decode(encoding) }
+        case "error overflow": #expect(throws: Varint.Failure.overflow) { try decode(encoding) }
+        default:
+            try #require(meaning[0] == "value")
+            let value = try #require(UInt64(meaning[1]))
+            var written: [UInt8] = []
+            Varint.append(value, to: &written)
+            #expect(written == encoding)
+            #expect(Varint.encodedCount(value) == encoding.count)
+            #expect(try decode(encoding) == value)
+        }
     }
 
     @Test func everyWidth() throws {
@@ -29,16 +32,6 @@ import Testing
                 Issue.record("\(value): \(hex(encoding))")
             }
         }
-    }
-
-    @Test(arguments: ["80 00", "FF 00", "80 80 00", "80 80 80 80 80 80 80 80 80 00"])
-    func longerFormsAreRefused(_ encoded: String) {
-        #expect(throws: Varint.Failure.overlong) { try decode(bytes(encoded)) }
-    }
-
-    @Test(arguments: ["FF FF FF FF FF FF FF FF FF 02", "80 80 80 80 80 80 80 80 80 81"])
-    func moreThan64BitsAreRefused(_ encoded: String) {
-        #expect(throws: Varint.Failure.overflow) { try decode(bytes(encoded)) }
     }
 
     @Test func theDecoderBeginsAnew() throws {

@@ -89,6 +89,18 @@ private func compress(
         #expect(throws: FerryError.self) { try decompress(with, Golden.record.count) }
     }
 
+    @Test(arguments: try vectorCases("envelope")) func goldenEnvelopes(_ vector: VectorCase) throws {
+        let envelope = envelope(vector.bytes(of: "dictionary") ?? [])
+        let bytes = try #require(vector.bytes(of: "bytes"))
+        guard let plain = vector.bytes(of: "plain") else {
+            let error = #expect(throws: FerryError.self) { try envelope.unwrap(bytes) }
+            #expect(error?.code.description == vector.words(of: "error")?.first)
+            return
+        }
+        #expect(try envelope.unwrap(bytes) == plain)
+        if vector.words(of: "read-only") == nil { #expect(try envelope.wrap(plain) == bytes) }
+    }
+
     private func envelope(_ dictionary: [UInt8]) -> CompressionEnvelope {
         CompressionEnvelope(compression: ZlibCompression(dictionary: dictionary), limits: Limits())
     }

@@ -30,15 +30,20 @@ let smallLimits = ferry_limits(
 final class CSide: Side {
     private(set) var session: OpaquePointer?
 
-    init(_ choice: Choice, limits: ferry_limits = smallLimits, identifier: UInt32 = 7) {
+    convenience init(_ choice: Choice, limits: ferry_limits = smallLimits, identifier: UInt32 = 7) {
         var limits = limits
-        let status =
+        self.init { session in
             switch choice {
             case .endOfMessage: ferry_create_end_of_message(&limits, nil, 0, 0, &session)
             case .varint: ferry_create_length_prefix(&limits, Int32(FERRY_PREFIX_VARINT), &session)
             case .little16: ferry_create_length_prefix(&limits, Int32(FERRY_PREFIX_16_LITTLE), &session)
             case .sequenced: ferry_create_sequenced(&limits, identifier, 8, &session)
             }
+        }
+    }
+
+    init(_ create: (inout OpaquePointer?) -> Int32) {
+        let status = create(&session)
         precondition(status == FERRY_OK && session != nil)
     }
 
@@ -104,14 +109,16 @@ struct SwiftSide<Session: FramingSession>: Side {
 
     private var session: Session
     private let minimum: Int
+    private let given: ferry_limits
     private var state = State.new
     private var number: UInt64 = 0
     private var unfinished: [UInt64: Int] = [:]
     private var unfetched = 0
 
-    init(_ session: Session, minimum: Int) {
+    init(_ session: Session, minimum: Int, limits: ferry_limits = smallLimits) {
         self.session = session
         self.minimum = minimum
+        given = limits
     }
 
     private static func number(_ code: FerryError.Code) -> Int {
@@ -173,8 +180,10 @@ struct SwiftSide<Session: FramingSession>: Side {
     mutating func enqueue(_ payload: [UInt8], _ now: Int64) -> String {
         if case .failed(let answer) = state { return String(answer.prefix { $0 != " " }) }
         if state == .closed, !session.survivesLinkLoss { return "-3" }
-        guard payload.count <= 900 else { return "-16" }
-        guard unfinished.count < 6, unfinished.values.reduce(payload.count, +) <= 2000 else { return "-4" }
+        guard payload.count <= Int(given.message_bytes) else { return "-16" }
+        guard unfinished.count < Int(given.outbound_messages),
+            unfinished.values.reduce(payload.count, +) <= Int(given.outbound_bytes)
+        else { return "-4" }
         do {
             try session.enqueue(payload, as: MessageID(rawValue: number), at: Timestamp(nanoseconds: now))
         } catch {
@@ -208,7 +217,7 @@ struct SwiftSide<Session: FramingSession>: Side {
 
     mutating func receive(_ chunk: [UInt8], _ now: Int64) -> String {
         let cost = chunk.count + 16
-        let isFull = unfetched > 0 && unfetched + cost > 4096
+        let isFull = unfetched > 0 && unfetched + cost > Int(given.inbound_bytes)
         let isOpen = state == .open
         let answer = whenOpen(now) { (session, now) throws(FerryError) in
             guard !isFull else { return "-4" }
@@ -256,12 +265,18 @@ struct SwiftSide<Session: FramingSession>: Side {
     }
 }
 
+/// What the session of Swift's is given for limits of ferry.h.
+func swiftLimits(_ given: ferry_limits) -> Limits {
+    var limits = Limits()
+    limits.maximumMessageSize = Int(given.message_bytes)
+    limits.maximumInboundBytes = Int(given.inbound_bytes)
+    limits.inboundStallTimeout = .nanoseconds(given.stall_nanoseconds)
+    return limits
+}
+
 /// A session of Swift's with the limits of ``smallLimits``.
 func swiftSide(_ choice: Choice, identifier: UInt32) throws(FerryError) -> any Side {
-    var limits = Limits()
-    limits.maximumMessageSize = 900
-    limits.maximumInboundBytes = 4096
-    limits.inboundStallTimeout = .seconds(5)
+    let limits = swiftLimits(smallLimits)
     switch choice {
     case .endOfMessage:
         return SwiftSide(try EndOfMessageFraming(chunkSize: nil).makeSession(limits: limits), minimum: 3)

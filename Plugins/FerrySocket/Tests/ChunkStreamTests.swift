@@ -5,15 +5,6 @@ import Testing
 
 /// The format of chunks in a stream, held by golden bytes (`Documentation/Formats.md`).
 @Suite(.tags(.framing)) struct ChunkStreamTests {
-    /// Chunks and what stands on the wire.
-    static let golden: [(chunks: [[UInt8]], wire: [UInt8])] = [
-        ([[0xAA]], [0x00, 0x01, 0xAA]),
-        ([[0x45, 0x4F, 0x4D]], [0x00, 0x03, 0x45, 0x4F, 0x4D]),
-        ([[1, 2], [3]], [0x00, 0x02, 1, 2, 0x00, 0x01, 3]),
-        ([[UInt8](repeating: 7, count: 300)], [0x01, 0x2C] + [UInt8](repeating: 7, count: 300)),
-        ([[UInt8](repeating: 9, count: 65_535)], [0xFF, 0xFF] + [UInt8](repeating: 9, count: 65_535)),
-    ]
-
     /// Reads `wire` in pieces that end at the cuts.
     private func read(_ wire: [UInt8], inPiecesOf size: Int) -> (chunks: [[UInt8]], isMalformed: Bool) {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: ChunkStream.capacity, alignment: 16)
@@ -40,17 +31,27 @@ import Testing
         }
     }
 
-    @Test(arguments: golden.indices)
-    func goldenBytes(_ index: Int) {
-        let (chunks, wire) = Self.golden[index]
+    @Test(arguments: try vectorCases("socket")) func goldenBytes(_ vector: VectorCase) throws {
+        let chunks = vector.lines.filter { $0[0] == "chunk" }.map { vectorBytes($0[1]) }
+        let wire = try #require(vector.bytes(of: "bytes"))
+        check(chunks, wire, isMalformed: vector.words(of: "error") != nil)
+    }
+
+    /// Too long for a file.
+    @Test func theLargestChunk() {
+        let chunk = [UInt8](repeating: 9, count: 65_535)
+        check([chunk], [0xFF, 0xFF] + chunk, isMalformed: false)
+    }
+
+    private func check(_ chunks: [[UInt8]], _ wire: [UInt8], isMalformed: Bool) {
         let written = chunks.flatMap { chunk in
             let (first, second) = ChunkStream.length(chunk.count)
             return [first, second] + chunk
         }
-        #expect(written == wire)
+        #expect(isMalformed || written == wire)
         for size in [1, 2, 3, 7, 1000, 65_536, wire.count] {
-            let (read, isMalformed) = read(wire, inPiecesOf: size)
-            #expect(read == chunks && !isMalformed, "in pieces of \(size)")
+            let read = read(wire, inPiecesOf: size)
+            #expect(read.chunks == chunks && read.isMalformed == isMalformed, "in pieces of \(size)")
         }
     }
 
