@@ -30,8 +30,13 @@ final class BoundedSession {
     private var unfetchedBytes = 0
     /// An event whose message did not fit the caller's buffer.
     private var held: FramingEvent?
-    /// The text of the latest error, or of the one that ended the session.
-    private(set) var text = ""
+    #if FERRY_WITHOUT_TEXTS
+        /// Nothing: this build is without texts.
+        var text: EmptyCollection<UInt8> { EmptyCollection() }
+    #else
+        /// The text of the latest error, or of the one that ended the session.
+        private(set) var text = "".utf8
+    #endif
 
     init(_ session: AnySession, limits: ferry_limits) {
         self.session = session
@@ -46,7 +51,9 @@ final class BoundedSession {
 
     /// An error's number, for an event or a refusal after which the session goes on.
     private func note(_ error: FerryError) -> Int32 {
-        if case .failed = state {} else { text = error.message }
+        #if !FERRY_WITHOUT_TEXTS
+            if case .failed = state {} else { text = error.message.utf8 }
+        #endif
         return Status.number(of: error.code)
     }
 

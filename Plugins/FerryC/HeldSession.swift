@@ -33,9 +33,12 @@ final class HeldSession<Session: FramingSession>: AnySession {
         super.init(minimumChunkSize: minimumChunkSize)
     }
 
+    /// Borrows the session: the compiler copies it for a getter, with all its arrays.
+    private func read<Result>(_ body: (inout Session) -> Result) -> Result { body(&session) }
+
     override var survivesLinkLoss: Bool { session.survivesLinkLoss }
     override var needsNewLink: Bool { session.needsNewLink }
-    override var deadline: Timestamp? { session.deadline }
+    override var deadline: Timestamp? { read { $0.deadline } }
     override func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {
         try session.enqueue(payload, as: id, at: now)
     }
@@ -66,7 +69,11 @@ struct Status {
     /// firmware.
     static func number(of code: FerryError.Code) -> Int32 {
         func isCode(_ other: FerryError.Code) -> Bool {
-            code.description.utf8.elementsEqual(other.description.utf8)
+            #if FERRY_WITHOUT_TEXTS
+                code == other
+            #else
+                code.description.utf8.elementsEqual(other.description.utf8)
+            #endif
         }
         if isCode(.messageTooLarge) { return Int32(FERRY_ERROR_MESSAGE_TOO_LARGE) }
         if isCode(.notText) { return Int32(FERRY_ERROR_NOT_TEXT) }

@@ -196,7 +196,7 @@ public func ferryWake(_ session: OpaquePointer?, _ now: Int64) -> Int32 {
 public func ferryErrorText(_ session: OpaquePointer?, _ start: UnsafeMutablePointer<CChar>?, _ capacity: Int) -> Int32 {
     guard let session = bounded(session), let start, capacity > 0 else { return Status.argument }
     var place = 0
-    for byte in session.text.utf8 where place < capacity - 1 {
+    for byte in session.text where place < capacity - 1 {
         start[place] = CChar(bitPattern: byte)
         place += 1
     }

@@ -6,26 +6,31 @@ public struct FerryError: Error, Sendable {
     /// The kind of failure. A struct rather than an enum, so that kinds can be added without breaking a caller.
     public let code: Code
 
-    /// The defect, its place and the remedy.
-    public let message: String
-
-    /// The error of the layer below (a codec's, a transport's), when there is one.
-    public let cause: (any Error)?
-
-    /// The fate of the message whose `send` has failed; nil for errors that are not about one message.
-    public let fate: MessageFate?
-
     #if FERRY_WITHOUT_TEXTS
-        /// Makes an error without its text, which is not even compiled: for firmware (`scripts/firmware`).
-        public init(
-            _ code: Code, _ message: @autoclosure () -> String, cause: (any Error)? = nil, fate: MessageFate? = nil
-        ) {
+        // For firmware and WebAssembly (`scripts/firmware`): texts are not even compiled, and an error is a few plain words of
+        // memory.
+        /// Nothing: this build is without texts.
+        public var message: String { "" }
+        /// Nothing: this build is without causes.
+        public var cause: (any Error)? { nil }
+        /// What is known of the message whose `send` has failed; nil for errors that are not about one.
+        public let fate: MessageFate?
+
+        /// Makes an error without its text.
+        public init(_ code: Code, _ message: @autoclosure () -> ErrorText, fate: MessageFate? = nil) {
             self.code = code
-            self.message = ""
-            self.cause = cause
             self.fate = fate
         }
     #else
+        /// What was met, where, and what to do.
+        public let message: String
+
+        /// The error of the layer below (a codec's, a transport's), when there is one.
+        public let cause: (any Error)?
+
+        /// What is known of the message whose `send` has failed; nil for errors that are not about one.
+        public let fate: MessageFate?
+
         /// Makes an error; plugins use the same codes as the core, and codes of their own.
         public init(_ code: Code, _ message: String, cause: (any Error)? = nil, fate: MessageFate? = nil) {
             self.code = code
@@ -36,8 +41,39 @@ public struct FerryError: Error, Sendable {
     #endif
 
     /// The same error, about a message of which so much is known.
-    func telling(_ fate: MessageFate) -> FerryError { FerryError(code, message, cause: cause, fate: fate) }
+    func telling(_ fate: MessageFate) -> FerryError {
+        #if FERRY_WITHOUT_TEXTS
+            FerryError(code, "", fate: fate)
+        #else
+            FerryError(code, message, cause: cause, fate: fate)
+        #endif
+    }
 }
+
+#if FERRY_WITHOUT_TEXTS
+    /// A part of an error's text, in builds without them: nothing.
+    public struct ErrorText: ExpressibleByStringInterpolation {
+        /// Takes what is interpolated and keeps nothing.
+        public struct StringInterpolation: StringInterpolationProtocol {
+            /// Reserves nothing.
+            @inlinable public init(literalCapacity: Int, interpolationCount: Int) {}
+            /// Drops a literal.
+            @inlinable public mutating func appendLiteral(_ literal: StaticString) {}
+            /// Drops a value, which is not even computed.
+            @inlinable public mutating func appendInterpolation<Value>(_ value: @autoclosure () -> Value) {}
+        }
+
+        /// Drops a literal.
+        @inlinable public init(stringLiteral value: StaticString) {}
+        /// Drops a text.
+        @inlinable public init(stringInterpolation: StringInterpolation) {}
+        /// Joins two texts that are nothing.
+        @inlinable public static func + (a: ErrorText, b: ErrorText) -> ErrorText { a }
+    }
+#else
+    /// A part of an error's text, where builds without texts (`scripts/firmware`) leave it out.
+    package typealias ErrorText = String
+#endif
 
 /// The fate of a message whose `send` has failed: whether sending it again can duplicate it.
 public enum MessageFate: String, Sendable, Hashable {
@@ -52,11 +88,31 @@ public enum MessageFate: String, Sendable, Hashable {
 extension FerryError {
     /// The kinds of failure, grouped by the layer that reports them.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
-        /// The code's name, as printed in errors.
-        public let description: String
+        #if FERRY_WITHOUT_TEXTS
+            private let name: StaticString
+            /// The code's name.
+            public var description: String { name.description }
 
-        /// A kind of a plugin's own. Equal names are equal kinds, so take one that says whose it is: `socket.refused`.
-        public init(_ name: String) { description = name }
+            /// A kind. Equal names are equal kinds.
+            public init(_ name: StaticString) { self.name = name }
+
+            /// Whether the names are the same, byte by byte.
+            public static func == (a: Code, b: Code) -> Bool {
+                guard a.name.utf8CodeUnitCount == b.name.utf8CodeUnitCount else { return false }
+                for offset in 0..<a.name.utf8CodeUnitCount
+                where a.name.utf8Start[offset] != b.name.utf8Start[offset] { return false }
+                return true
+            }
+
+            /// Hashes the name's length, which is enough for the few that there are.
+            public func hash(into hasher: inout Hasher) { hasher.combine(name.utf8CodeUnitCount) }
+        #else
+            /// The code's name, as printed in errors.
+            public let description: String
+
+            /// A kind of a plugin's own. Equal names are equal kinds, so take one that says whose it is: `socket.refused`.
+            public init(_ name: String) { description = name }
+        #endif
 
         // MARK: Limits
 
@@ -130,7 +186,7 @@ extension FerryError {
 extension FerryError: CustomStringConvertible {
     /// The message, the code, and the cause when there is one.
     public var description: String {
-        let text = "\(message) [\(code)]"
+        let text = "\(message) [\(code.description)]"
         // Embedded Swift cannot print a value of unknown type, and nothing below a framing reports a cause there.
         #if !hasFeature(Embedded)
             if let cause { return "\(text) (cause: \(cause))" }

@@ -128,8 +128,8 @@ struct SequencedRefusal: Hashable, Sendable {
     }
 
     /// The error to throw: the defect and the remedy, with `subject` as the side that refused.
-    func error(refusedBy subject: String) -> FerryError {
-        let what =
+    func error(refusedBy subject: ErrorText) -> FerryError {
+        let what: ErrorText =
             switch Reason(rawValue: reason) {
             case .version: "speaks version \(value) of the sequenced framing at most. Update the older side"
             case .codec: "uses the codec with identifier \(value). Use the same codec on both sides"

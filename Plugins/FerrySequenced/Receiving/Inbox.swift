@@ -274,7 +274,7 @@ struct Inbox {
         events.append(.received(slots[slot].assembler.takeExpected()))
     }
 
-    private static func malformed(_ what: String) -> FerryError {
+    private static func malformed(_ what: ErrorText) -> FerryError {
         FerryError(.malformedStream, "The peer \(what). It is not in step, or does not use the sequenced framing.")
     }
 }

@@ -20,7 +20,7 @@ public struct EndOfMessageFraming: Framing {
     }
 
     /// The bytes `EOM`.
-    public static let defaultMarker = [UInt8]("EOM".utf8)
+    public static let defaultMarker: [UInt8] = [0x45, 0x4F, 0x4D]
 
     /// The value that ends a message.
     public let marker: [UInt8]
@@ -60,6 +60,11 @@ public struct EndOfMessageFraming: Framing {
             throw FerryError(
                 .invalidConfiguration, "The end-of-message marker has \(marker.count) bytes; it must have 2 to 20.")
         }
+        #if hasFeature(Embedded)
+            guard content == .binary else {
+                throw FerryError(.invalidConfiguration, "Embedded Swift has no end-of-message framing for text.")
+            }
+        #endif
         if content == .text, let offset = marker.firstIndex(where: { $0 >= 0x80 }) {
             throw FerryError(
                 .invalidConfiguration,
@@ -90,9 +95,12 @@ extension EndOfMessageFraming {
     /// The state of end-of-message framing on one link.
     public struct Session: FramingSession {
         private let marker: [UInt8]
-        private let markerText: String
         private let maximumMessageSize: Int
-        private let isText: Bool
+        #if hasFeature(Embedded)
+            private var isText: Bool { false }
+        #else
+            private let isText: Bool
+        #endif
         /// The least and the most bytes of a chunk.
         private let minimumChunkSize: Int
         private let chunkSizeLimit: Int
@@ -111,9 +119,10 @@ extension EndOfMessageFraming {
 
         init(framing: EndOfMessageFraming, limits: Limits) {
             marker = framing.marker
-            markerText = String(decoding: framing.marker, as: UTF8.self)
             maximumMessageSize = max(limits.maximumMessageSize, 0)
-            isText = framing.content == .text
+            #if !hasFeature(Embedded)
+                isText = framing.content == .text
+            #endif
             minimumChunkSize = framing.minimumChunkSize
             chunkSizeLimit = framing.chunkSize ?? .max
             roomInMessage = maximumMessageSize
@@ -228,10 +237,17 @@ extension EndOfMessageFraming.Session {
         // Receivers compare strings, and Swift's and Foundation's do so by canonical equivalence: a chunk of other bytes
         // can equal the marker (U+212A KELVIN SIGN is a K). No ASCII character has an equivalent of more than 3 bytes.
         guard length >= marker.count, length <= 3 * marker.count else { return length }
-        let equalsMarker = rest.extracting(first: length).withUnsafeBytes {
-            String(decoding: $0, as: UTF8.self) == markerText
-        }
-        return equalsMarker ? UTF8Text.lastBoundary(in: rest, notAfter: length - 1) : length
+        return equalsMarkerAsText(rest.extracting(first: length))
+            ? UTF8Text.lastBoundary(in: rest, notAfter: length - 1) : length
+    }
+
+    private func equalsMarkerAsText(_ chunk: RawSpan) -> Bool {
+        #if hasFeature(Embedded)
+            // Never asked: firmware has no text mode. The comparison of strings would bring 33 kB of Unicode's tables along.
+            isMarker(chunk)
+        #else
+            chunk.withUnsafeBytes { String(decoding: $0, as: UTF8.self) } == String(decoding: marker, as: UTF8.self)
+        #endif
     }
 
     private func isMarker(_ chunk: RawSpan) -> Bool {

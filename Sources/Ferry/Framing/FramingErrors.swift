@@ -7,7 +7,7 @@ extension FerryError {
                 + " sides, or send less at once.")
     }
 
-    package static func messageTooLarge(receiving what: String, afterMessages count: Int, limit: Int) -> FerryError {
+    package static func messageTooLarge(receiving what: ErrorText, afterMessages count: Int, limit: Int) -> FerryError {
         FerryError(
             .messageTooLarge,
             "Message \(count + 1) from the peer \(what); the limit is \(limit). Raise Limits.maximumMessageSize if the"
@@ -21,7 +21,7 @@ extension FerryError {
                 + " Check that the peer speaks the same framing.")
     }
 
-    package static func truncatedMessage(_ what: String, raising: Bool, afterMessages count: Int) -> FerryError {
+    package static func truncatedMessage(_ what: ErrorText, raising: Bool, afterMessages count: Int) -> FerryError {
         FerryError(
             .truncatedMessage,
             "Message \(count + 1) from the peer is incomplete: the link \(what)."

@@ -302,7 +302,7 @@ extension LengthPrefixFraming.Session {
 
     private var isInMessage: Bool { missingBytes > 0 || length.byteCount > 0 }
 
-    private var arrivedPart: String {
+    private var arrivedPart: ErrorText {
         missingBytes > 0
             ? "after \(assembler.count) of its \(assembler.count + missingBytes) bytes"
             : "within its length, after \(length.byteCount) of the length's bytes"
