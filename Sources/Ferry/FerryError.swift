@@ -13,7 +13,7 @@ public struct FerryError: Error, Sendable {
         public var message: String { "" }
         /// Nothing: this build is without causes.
         public var cause: (any Error)? { nil }
-        /// What is known of the message whose `send` has failed; nil for errors that are not about one.
+        /// The fate of the message whose `send` has failed; nil for errors that are not about one message.
         public let fate: MessageFate?
 
         /// Makes an error without its text.
@@ -22,13 +22,13 @@ public struct FerryError: Error, Sendable {
             self.fate = fate
         }
     #else
-        /// What was met, where, and what to do.
+        /// The defect, its place and the remedy.
         public let message: String
 
         /// The error of the layer below (a codec's, a transport's), when there is one.
         public let cause: (any Error)?
 
-        /// What is known of the message whose `send` has failed; nil for errors that are not about one.
+        /// The fate of the message whose `send` has failed; nil for errors that are not about one message.
         public let fate: MessageFate?
 
         /// Makes an error; plugins use the same codes as the core, and codes of their own.
