@@ -483,14 +483,17 @@ let package = Package(
     let hasCoreBluetooth = Context.environment["FERRY_CORE_BLUETOOTH"] != "0"
 #endif
 // Apple's API over the virtual radio under another name, for simulators: there these are the sources of CoreBluetooth themselves.
+// Between processes the radio is two or more controllers in another one.
+let overRadio: [Target.Dependency] = [
+    "CCoreBluetooth", "Ferry", "FerryBluetooth", "FerryLoopback", deque,
+    .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+]
 package.products.append(.library(name: "FerryVirtualBluetooth", targets: ["FerryVirtualBluetooth"]))
 if !hasCoreBluetooth {
     package.targets += [
         .target(name: "CCoreBluetooth"),
         .target(
-            name: "FerryVirtualBluetooth",
-            dependencies: ["CCoreBluetooth", "Ferry", "FerryBluetooth", "FerryLoopback", deque],
-            path: "Sources/CoreBluetooth"),
+            name: "FerryVirtualBluetooth", dependencies: overRadio, path: "Sources/CoreBluetooth"),
     ]
 }
 if hasCoreBluetooth {
@@ -499,10 +502,7 @@ if hasCoreBluetooth {
     package.targets += [
         // The codes of its errors, which must be open enumerations.
         .target(name: "CCoreBluetooth"),
-        .target(
-            name: "CoreBluetooth",
-            dependencies: ["CCoreBluetooth", "Ferry", "FerryBluetooth", "FerryLoopback", deque]
-        ),
+        .target(name: "CoreBluetooth", dependencies: overRadio),
         .target(name: "FerryVirtualBluetooth", dependencies: ["CoreBluetooth"]),
         .testTarget(
             name: "CoreBluetoothTests",
@@ -545,7 +545,7 @@ if hasCoreBluetooth {
     ]
     package.targets.first { $0.name == "FerryHCITests" }?.dependencies += [
         "BusinessCard", "CoreBluetooth", "CoreBluetoothRig", "CoreBluetoothSwift5Programs", "FerryCoreBluetooth",
-        "FerryLoopback",
+        "FerryLoopback", "FerryVirtualBluetooth",
     ]
     package.targets.first { $0.name == "MixedTransportTests" }?.dependencies.append("CoreBluetoothRig")
 }

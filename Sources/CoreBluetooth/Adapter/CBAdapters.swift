@@ -2,10 +2,15 @@ public import FerryBluetooth
 public import FerryLoopback
 import Foundation
 
+#if HCI
+    import FerryHCI
+#endif
+
 /// Which Bluetooth adapter stands behind managers that are not given one of their own. Not part of Apple's API.
 ///
 /// In this order: what ``use(_:)`` has named; the adapter that the environment variable `COREBLUETOOTH_ADAPTER` names
-/// among those that were registered; otherwise a new adapter on ``loopback`` for each manager, so that all managers of
+/// among those that were registered; an LE controller that it names as `hci:tcp:HOST:PORT` or `hci:unix:PATH`, where this package is
+/// built with the trait `HCI`; otherwise a new adapter on ``loopback`` for each manager, so that all managers of
 /// the process hear one another.
 public enum CBAdapters {
     /// Makes, or hands out, the adapter of one manager; called once for each manager.
@@ -20,6 +25,10 @@ public enum CBAdapters {
     private struct Choice {
         var explicit: Provider?
         var registered: [String: Provider] = ["loopback": { CBAdapters.loopback.makeAdapter() }]
+        #if HCI
+            /// By the controller: it has one host, which all managers share.
+            var controllers: [String: OpeningAdapter] = [:]
+        #endif
         var registry = PeripheralRegistry()
     }
     private static let choice = Guarded(Choice())
@@ -55,12 +64,32 @@ public enum CBAdapters {
         let name = ProcessInfo.processInfo.environment[environmentVariable] ?? "loopback"
         let (provider, known) = choice { ($0.explicit ?? $0.registered[name], $0.registered.keys.sorted()) }
         if let provider { return provider() }
+        #if HCI
+            if name.hasPrefix("hci:") { return controller(name) }
+            let others = ", and hci:tcp:HOST:PORT or hci:unix:PATH for a controller"
+        #else
+            let others = "; controllers need the trait HCI"
+        #endif
         Misuse.report(
             "\(environmentVariable) is \"\(name)\", which no adapter is registered as; known: "
-                + known.joined(separator: ", ")
+                + known.joined(separator: ", ") + others
         )
         return loopback.makeAdapter(name: name, state: .unsupported)
     }
+
+    #if HCI
+        /// The host on a controller, in another process as a rule. One that could not be reached is tried anew by the next manager.
+        private static func controller(_ name: String) -> any BluetoothAdapter {
+            choice { choice in
+                if let known = choice.controllers[name], !known.hasFailed { return known }
+                let adapter = OpeningAdapter(name: name) { () async throws(BluetoothError) -> any BluetoothAdapter in
+                    try await HCIAdapter.open(HCIChannel(name))
+                }
+                choice.controllers[name] = adapter
+                return adapter
+            }
+        }
+    #endif
 }
 
 /// What a new manager stands on.
