@@ -2,7 +2,7 @@
 
     python3 -m unittest discover -s Tests/Steps
 """
-import contextlib, importlib.machinery, importlib.util, io, os, sys, tempfile, time, unittest
+import contextlib, importlib.machinery, importlib.util, io, json, os, sys, tempfile, time, unittest
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
@@ -228,6 +228,46 @@ class Runs(unittest.TestCase):
     def test_skipped_tests_are_told_with_the_steps_that_run_them(self):
         told = run.skipped_line([{'skipped': {'FerryHCITests': 33, 'FerryTests': 1}}], steps)
         self.assertEqual(told, '34 tests were skipped: 33 of FerryHCITests, run by interop-hosts; 1 of FerryTests, run by no step.')
+
+
+class Held(unittest.TestCase):
+    """What has been seen to hold on a commit."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.write('test', steps.of('test'))
+        self.write('verify', steps.of('landing', 'turn', 'release'))
+
+    def write(self, tier, ran, size='full', commit='abc', failed=0, report=()):
+        os.makedirs(f'{self.folder.name}/{tier}', exist_ok=True)
+        with open(f'{self.folder.name}/{tier}/summary.json', 'w') as file:
+            json.dump({'commit': commit, 'failed': failed, 'report': report, 'seconds': [[one.name, size, 1, 1, 1] for one in ran]}, file)
+
+    def lacking(self):
+        return run.lacking(steps, 'abc', self.folder.name)
+
+    def test_both_tiers_in_full_on_this_commit_hold(self):
+        self.assertEqual(self.lacking(), [])
+
+    def test_another_commit_a_changed_one_and_no_run_at_all_are_told(self):
+        self.write('test', steps.of('test'), commit='abd')
+        self.assertEqual(self.lacking(), ['make test was last run on abd, not on abc.'])
+        self.write('test', steps.of('test'), commit=None)
+        self.assertEqual(self.lacking(), ['make test was last run on a commit with changes, not on abc.'])
+        os.remove(f'{self.folder.name}/test/summary.json')
+        self.assertEqual(self.lacking(), ['make test has not been run here.'])
+
+    def test_a_failure_is_named(self):
+        self.write('verify', steps.of('landing', 'turn', 'release'), failed=1, report=['flaky: a', 'FAILED: b', '    why'])
+        self.assertEqual(self.lacking(), ['make verify failed: FAILED: b'])
+
+    def test_steps_that_are_missing_or_ran_at_their_short_size_are_named(self):
+        self.write('verify', steps.of('landing', 'turn'))
+        releases = ' '.join(one.name for one in steps.of('release'))
+        self.assertEqual(self.lacking(), [f'make verify was run without {len(steps.of("release"))} of its steps: {releases}'])
+        self.write('verify', steps.of('landing', 'turn', 'release'), size='short')
+        self.assertEqual(len(self.lacking()), 1)
 
 
 class Records(unittest.TestCase):

@@ -7,6 +7,7 @@ import json, os, shutil, signal, subprocess, sys, time
 from dataclasses import dataclass, field
 
 import records, sessions
+from selection import git
 from table import flakes, root
 
 
@@ -36,6 +37,7 @@ class Run:
         self.environment = {**os.environ, **(environment or {}), 'SWIFT_DETERMINISTIC_HASHING': '1'}
         self.outcomes = []
         self.running = {}
+        self.commit = checked_out()
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -195,12 +197,40 @@ class Run:
             'seconds': [[outcome.step.name, outcome.size, outcome.seconds, outcome.processor, outcome.step.expected(outcome.size)]
                         for outcome in self.outcomes],
             'together': time.monotonic() - began,
+            # The commit of which this was seen; none when something was changed before or meanwhile.
+            'commit': self.commit if self.commit == checked_out() else None,
         }
         with open(os.path.join(self.folder, 'summary.json'), 'w') as file:
             json.dump(summary, file)
         held = bool(self.outcomes) and not any(outcome.failed for outcome in self.outcomes) and not unlisted
         print_summary([summary], table)
         return 0 if held else 1
+
+
+def checked_out():
+    """The commit that is checked out, without a change; else None."""
+    return git('rev-parse', 'HEAD') if git('status', '--porcelain') == '' else None
+
+
+def lacking(steps, commit, folder='.build-results'):
+    """What of `make test` and `make verify` has not been seen to hold on a commit, a line each."""
+    found = []
+    for tier, wanted in (('test', steps.of('test')), ('verify', steps.of('landing', 'turn', 'release'))):
+        try:
+            with open(os.path.join(root, folder, tier, 'summary.json')) as file:
+                summary = json.load(file)
+        except FileNotFoundError:
+            found.append(f'make {tier} has not been run here.')
+            continue
+        seen = {name for name, size, *_ in summary['seconds'] if size == 'full'}
+        absent = [step.name for step in wanted if step.name not in seen]
+        if summary.get('commit') != commit:
+            found.append(f'make {tier} was last run on {summary.get("commit") or "a commit with changes"}, not on {commit}.')
+        elif summary['failed']:
+            found.append(f'make {tier} failed: {"; ".join(line for line in summary["report"] if line.startswith("FAILED"))}')
+        elif absent:
+            found.append(f'make {tier} was run without {len(absent)} of its steps: {" ".join(absent)}')
+    return found
 
 
 @dataclass
