@@ -509,7 +509,7 @@ if hasCoreBluetooth {
             dependencies: [
                 "CoreBluetooth", "FerryVirtualBluetooth", "CoreBluetoothSwift5Programs", "CoreBluetoothSwift6Programs",
                 "Ferry",
-                "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryLoopback",
+                "FerryBluetooth", "FerryTesting", "FerrySequenced", "FerryLoopback", "FerrySMP",
             ]
         ),
         // Programs as tutorials write them: built with a language mode and no other setting.

@@ -1,7 +1,9 @@
 import CoreBluetoothSwift5Programs
 import CoreBluetoothSwift6Programs
+import Ferry
 import FerryBluetooth
 import FerryLoopback
+import FerrySMP
 import Foundation
 import TestSupport
 import Testing
@@ -81,6 +83,40 @@ extension ProgramTests {
                 #expect(transport.lines == ["waits", "connects", "connected"])
             }
             withExtendedLifetime(peripheral) {}
+        }
+
+        /// Values of 67 bytes, as after an exchange of small ATT_MTUs: some 1600 requests, one at a time.
+        @Test(arguments: [CBQuirks(), .readyOnlyAfterFullQueue, .shallowWriteQueue, .cachedServices])
+        func managerCarriesAFileToADevice(_ quirks: CBQuirks) async throws {
+            let file = Data((0..<60_000).map { UInt8(truncatingIfNeeded: $0 / 253) })
+            let pair = try Pair {
+                $0.attMTU = 70
+                $0.transmitQueueDepth = 1
+            }
+            CBAdapters.use { pair.radio.makeAdapter() }
+            CBAdapters.quirks = quirks
+            defer {
+                CBAdapters.use(nil)
+                CBAdapters.quirks = []
+            }
+            let device = SMPDevice()
+            let listener = try await GATTTransport(adapter: pair.far, configuration: .smp).listen()
+            let serving = Task {
+                var responders: [SMPResponder] = []
+                for await link in listener.links { responders.append(try SMPResponder(over: link, device)) }
+            }
+            let finder = Finder(service: CBUUID(string: "8D53DC1D-1DB7-4CD3-868B-8A527460AA84"))
+            try await until("the device") { finder.peripheral != nil }
+            let uploader = FileUploader(try some(finder.peripheral))
+            var result: Result<Int, any Error>?
+            uploader.upload(file, as: "/lfs/a", timeout: 20) { result = $0 }
+            try await until("the file; \(uploader.requests) requests") { result != nil }
+            #expect(try result?.get() == file.count)
+            #expect(device.server.files["/lfs/a"] == Array(file))
+            #expect(uploader.requests > 1300 && device.server.requestCount == uploader.requests)
+            uploader.close()
+            listener.close()
+            _ = await serving.result
         }
 
         @Test func twoManagersFindTheSamePeripheral() async throws {
