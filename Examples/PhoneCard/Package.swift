@@ -6,7 +6,11 @@ import PackageDescription
 let package = Package(
     name: "PhoneCard",
     platforms: [.iOS(.v18)],
-    products: [.library(name: "PhoneCard", targets: ["PhoneCardViews"])],
+    products: [
+        .library(name: "PhoneCard", targets: ["PhoneCardViews"]),
+        // Without SwiftUI: for other systems, and for views of another kind.
+        .library(name: "PhoneCardLogic", targets: ["PhoneCardLogic"]),
+    ],
     dependencies: [.package(name: "ferry", path: "../..")],
     targets: [
         .target(

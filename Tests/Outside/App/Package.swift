@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// An app outside, which adds Ferry by its address and version. scripts/check package builds it from a clone with a tag.
+// An app outside, which adds Ferry by its address and version. scripts/release package builds it from a clone with a tag.
 let ferry: [Target.Dependency] = [
     .product(name: "Ferry", package: "ferry"),
     .product(name: "FerryBluetooth", package: "ferry"),
@@ -19,7 +19,7 @@ let package = Package(
         .package(url: "https://example.org/ferry.git", from: "0.1.0")
     ],
     targets: [
-        // The same program three times: scripts/check copies it.
+        // The same program three times: scripts/release copies it.
         .executableTarget(
             name: "Swift5", dependencies: ferry, path: "Swift5", swiftSettings: [.swiftLanguageMode(.v5)]),
         .executableTarget(
