@@ -97,7 +97,12 @@ int poll(struct pollfd *, nfds_t, int);
 
 // <fcntl.h>, <unistd.h>, <sys/stat.h>
 #define O_RDONLY 0x0000
+#define O_WRONLY 0x0001
+#define O_RDWR 0x0002
 #define O_NONBLOCK 0x00000004
+#define O_NOFOLLOW 0x00000100
+#define O_CREAT 0x00000200
+#define O_EXCL 0x00000800
 #define O_DIRECTORY 0x00100000
 #define O_CLOEXEC 0x01000000
 #define F_SETFD 2
@@ -105,9 +110,6 @@ int poll(struct pollfd *, nfds_t, int);
 #define F_SETFL 4
 #define FD_CLOEXEC 1
 #define LOCK_EX 0x02
-#define S_IFMT 0170000
-#define S_IFDIR 0040000
-#define S_IFSOCK 0140000
 struct timespec { long tv_sec; long tv_nsec; };
 struct stat {
     int st_dev;
@@ -130,7 +132,11 @@ int stat(const char *, struct stat *);
 int lstat(const char *, struct stat *);
 int chmod(const char *, mode_t);
 int fchmod(int, mode_t);
+int fstat(int, struct stat *);
 int unlink(const char *);
+int rename(const char *, const char *);
+int fsync(int);
+uid_t geteuid(void);
 int close(int);
 int pipe(int *);
 ssize_t read(int, void *, size_t);
