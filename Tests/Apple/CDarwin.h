@@ -102,12 +102,15 @@ int poll(struct pollfd *, nfds_t, int);
 #define O_NONBLOCK 0x00000004
 #define O_NOFOLLOW 0x00000100
 #define O_CREAT 0x00000200
+#define O_TRUNC 0x00000400
 #define O_EXCL 0x00000800
+#define O_NOCTTY 0x00020000
 #define O_DIRECTORY 0x00100000
 #define O_CLOEXEC 0x01000000
 #define F_SETFD 2
 #define F_GETFL 3
 #define F_SETFL 4
+#define F_DUPFD_CLOEXEC 67
 #define FD_CLOEXEC 1
 #define LOCK_EX 0x02
 struct timespec { long tv_sec; long tv_nsec; };
@@ -142,6 +145,39 @@ int pipe(int *);
 ssize_t read(int, void *, size_t);
 ssize_t write(int, const void *, size_t);
 char *strerror(int);
+int ftruncate(int, long long);
+typedef long long off_t;
+// The names without _ are in Darwin.swiftinterface.
+typedef enum { _CLOCK_REALTIME = 0, _CLOCK_MONOTONIC = 6 } clockid_t;
+int clock_gettime(clockid_t, struct timespec *);
+
+// <termios.h>
+typedef unsigned long speed_t;
+typedef unsigned long tcflag_t;
+typedef unsigned char cc_t;
+struct termios {
+    tcflag_t c_iflag, c_oflag, c_cflag, c_lflag;
+    cc_t c_cc[20];
+    speed_t c_ispeed, c_ospeed;
+};
+#define B9600 9600
+#define B19200 19200
+#define B38400 38400
+#define B57600 57600
+#define B115200 115200
+#define B230400 230400
+#define CREAD 0x00000800
+#define CLOCAL 0x00008000
+#define CCTS_OFLOW 0x00010000
+#define CRTS_IFLOW 0x00020000
+#define CRTSCTS (CCTS_OFLOW | CRTS_IFLOW)
+#define TCSANOW 0
+#define TCIOFLUSH 3
+int tcgetattr(int, struct termios *);
+int tcsetattr(int, int, const struct termios *);
+int tcflush(int, int);
+int cfsetspeed(struct termios *, speed_t);
+void cfmakeraw(struct termios *);
 
 // <signal.h>
 #define SIG_BLOCK 1
@@ -149,6 +185,9 @@ int sigfillset(sigset_t *);
 int pthread_sigmask(int, const sigset_t *, sigset_t *);
 
 // <errno.h>
+#define ENODEV 19
+#define EBUSY 16
+#define EPROTONOSUPPORT 43
 #define EPERM 1
 #define ENOENT 2
 #define EINTR 4

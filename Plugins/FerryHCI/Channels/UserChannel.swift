@@ -47,8 +47,11 @@
                     .notPoweredOn,
                     "This process may not take hci\(device): it needs the capability CAP_NET_ADMIN "
                         + "(`setcap cap_net_admin+ep PROGRAM`), or root.")
-            case ERFKILL:
-                BluetoothError(.notPoweredOn, "The adapter hci\(device) is blocked: `rfkill unblock bluetooth`.")
+            #if os(Linux)
+                // Apple's systems have no such number.
+                case ERFKILL:
+                    BluetoothError(.notPoweredOn, "The adapter hci\(device) is blocked: `rfkill unblock bluetooth`.")
+            #endif
             default:
                 BluetoothError(
                     .notPoweredOn, "The adapter hci\(device) cannot be taken: \(String(cString: strerror(code))).")
