@@ -8,7 +8,7 @@ import Ferry
 struct Outbox {
     var messages: ContiguousArray<OutboundMessage> = []
     private var vacant: [Int32] = []
-    private(set) var indices: [MessageID: Int32] = [:]
+    private(set) var indices = MessageIndices()
     var levels = ContiguousArray(repeating: Level(), count: 4)
     var cancelling: Queue<Int32> = []
     private(set) var freeSlots = UInt32.max

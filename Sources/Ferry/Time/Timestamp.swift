@@ -31,5 +31,15 @@ public struct Timestamp: Sendable, Hashable, Comparable {
 
 extension Duration {
     /// This duration in nanoseconds, rounded towards zero and held within 64 bits.
-    public var wholeNanoseconds: Int64 { Int64(clamping: attoseconds / 1_000_000_000) }
+    public var wholeNanoseconds: Int64 {
+        // In steps of 64 bits: libgcc divides no 128 bits on RV32.
+        let (high, low) = (
+            UInt64(truncatingIfNeeded: attoseconds.magnitude >> 64), UInt64(truncatingIfNeeded: attoseconds.magnitude)
+        )
+        guard high < 1_000_000_000 else { return attoseconds < 0 ? .min : .max }
+        let (upper, rest) = (high << 32 | low >> 32).quotientAndRemainder(dividingBy: 1_000_000_000)
+        let lower = (rest << 32 | low & 0xFFFF_FFFF) / 1_000_000_000
+        let whole = upper << 32 | lower
+        return attoseconds < 0 ? Int64(clamping: 0 - Int128(whole)) : Int64(clamping: whole)
+    }
 }
