@@ -158,9 +158,14 @@
             await store.close()
         }
 
-        /// Fails each transaction that makes a peer, as a full disk does, once the first may go on.
+        /// Fails transactions that make a peer, as a full disk does, once the first may go on.
         private final class PeersFindNoRoom: TransactionObserver, Sendable {
             private let state = Mutex((makesPeer: false, isReached: false))
+            /// Whether the next one finds room again.
+            private let isOnce: Bool
+
+            init(once: Bool = false) { isOnce = once }
+
             let mayGoOn = DispatchSemaphore(value: 0)
 
             func observes(eventsOfKind kind: DatabaseEventKind) -> Bool { kind.tableName == "ferry_peer" }
@@ -170,7 +175,7 @@
                     defer { state.isReached = state.makesPeer || state.isReached }
                     return state
                 }
-                guard makesPeer else { return }
+                guard makesPeer, !(isOnce && wasReached) else { return }
                 if !wasReached { mayGoOn.wait() }
                 throw DatabaseError(resultCode: .SQLITE_FULL)
             }
@@ -196,6 +201,40 @@
             await store.close()
             store = try tests.open("a")
             #expect(try await store.peers().isEmpty)
+            await store.close()
+        }
+
+        /// What the transaction had given the guest is undone with it: the peer is made again, and nothing is lost.
+        @Test func aGuestsFirstRecordsOutliveATransactionThatIsUndone() async throws {
+            var store = try tests.open("a")
+            let disk = PeersFindNoRoom(once: true)
+            try await store.read { database, _ in database.add(transactionObserver: disk) }
+            _ = try await meet(store, as: nil) { [store] peer in
+                try await peer.greet()
+                try await peer.say(
+                    .open(index: 0, name: "s", acknowledged: nil), .open(index: 1, name: "t", acknowledged: nil))
+                for index in 0...1 {
+                    _ = try await peer.next { if case .position(index, _) = $0 { true } else { nil } }
+                }
+                let gate = DispatchSemaphore(value: 0)
+                store.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
+                try await until("the writer is held up") { store.committer.waitingPieces == 0 }
+                let epoch = peer.hello.epoch
+                try await peer.say(
+                    .records(index: 0, epoch: epoch, previous: 0, [.init(sequence: 1, bytes: [1])]),
+                    .records(index: 1, epoch: epoch, previous: 0, [.init(sequence: 1, bytes: [2])]),
+                    .records(index: 0, epoch: epoch, previous: 1, [.init(sequence: 2, bytes: [3])]))
+                try await until("they wait for one transaction") { store.committer.waitingPieces >= 3 }
+                disk.mayGoOn.signal()
+                gate.signal()
+                try await until("they are stored") { try await store.undone() == 3 }
+                #expect(disk.isReached)
+                peer.channel.close()
+            }
+            #expect(try await store.peers().map(\.undone) == [3])
+            await store.close()
+            store = try tests.open("a")
+            #expect(try await store.peers().map(\.undone) == [3])
             await store.close()
         }
 

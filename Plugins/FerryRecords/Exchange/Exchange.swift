@@ -33,11 +33,23 @@
             case named(String, acknowledged: Position?)
         }
 
+        /// What a transaction has given a guest, which is undone with it.
+        private struct Enrolment {
+            let transaction: UInt64
+            /// The store's numbers of the peer and of its streams, by their index.
+            var peer: Int64?
+            var streams: [Int: Int64] = [:]
+            /// Records were not stored: those that follow them in the same transaction would leave a gap.
+            var hasFailed = false
+        }
+
         private struct State {
             var session: RecordsSession
             var party = Party.unknown
             /// The peer's streams, by their index.
             var streams: [Int: Stream] = [:]
+            /// By the last transaction that stored records.
+            var enrolment = Enrolment(transaction: 0)
             var failure: FerryError?
             /// The store has failed at something: what was asked of it after that would leave a gap, and must not be done.
             var hasStoreFailed = false
@@ -331,15 +343,30 @@
             case .store(let index, let epoch, let items):
                 guard let last = items.last?.sequence else { return }
                 store.committer.submit(as: .growing) { [self] database, book in
-                    guard !self.state.withLock({ $0.hasStoreFailed }) else {
+                    let hasFailed = self.state.withLock { state in
+                        if state.enrolment.transaction != book.transaction {
+                            state.enrolment = Enrolment(transaction: book.transaction)
+                        }
+                        return state.hasStoreFailed || state.enrolment.hasFailed
+                    }
+                    guard !hasFailed else {
                         throw FerryError(.closed, "The exchange ended before these records were stored.")
                     }
-                    let (number, meeting) = try number(of: index, for: items, database, &book)
-                    return (try store.store(items, epoch, in: number, database, &book), number, meeting)
+                    do {
+                        let (number, meeting) = try number(of: index, for: items, database, &book)
+                        return (try store.store(items, epoch, in: number, database, &book), number, meeting)
+                    } catch {
+                        self.state.withLock { $0.enrolment.hasFailed = true }
+                        throw error
+                    }
                 } finish: { [self] result in
                     let cost = items.reduce(0) { $0 + RecordsMessage.cost(of: $1.bytes.count) }
-                    if case .success(let (_, _, meeting)) = result {
-                        self.state.withLock { $0.received += items.count }
+                    if case .success(let (_, number, meeting)) = result {
+                        self.state.withLock { state in
+                            state.received += items.count
+                            state.streams[index] = .kept(number)
+                            if let meeting, let peer = meeting.peer { state.party = .peer(peer, name: meeting.name) }
+                        }
                         if let meeting { enrolled(meeting) }
                     }
                     conclude(result) { state, stored in
@@ -409,30 +436,34 @@
         private func number(
             of index: Int, for items: [RecordsMessage.Item], _ database: Database, _ book: inout Book
         ) throws -> (Int64, RecordStore.Meeting?) {
-            let (stream, party) = state.withLock { ($0.streams[index], $0.party) }
+            let (stream, party, enrolment) = state.withLock { ($0.streams[index], $0.party, $0.enrolment) }
             guard case .named(let name, let acknowledged)? = stream else {
                 guard case .kept(let number)? = stream else {
                     throw FerryError(.closed, "The exchange ended before it knew the stream.")
                 }
                 return (number, nil)
             }
+            if let number = enrolment.streams[index] { return (number, nil) }
             // What a stranger sends is looked at before anything is written for it.
             if RelayStream(name) != nil { for item in items { _ = try RelayedRecord(decoding: item.bytes) } }
             var meeting: RecordStore.Meeting?
-            if case .guest(_, let hello, let seen) = party {
+            var peer = party.number ?? enrolment.peer
+            if peer == nil, case .guest(_, let hello, let seen) = party {
                 let identity = channel.peer
                 let trust = store.trust(identity)
                 let met = try store.meet(
                     hello, identity, named: self.name, trust: trust == .stranger ? .trusted : trust, database, &book)
                 try store.checkOwn(seen, by: met.name, database, book)
-                meeting = met
-                if let number = met.peer { state.withLock { $0.party = .peer(number, name: met.name) } }
+                (meeting, peer) = (met, met.peer)
             }
-            guard let peer = meeting?.peer ?? party.number else {
+            guard let peer else {
                 throw FerryError(.closed, "The exchange ended before it knew its peer.")
             }
             let number = try store.position(of: name, from: peer, acknowledged: acknowledged, database, &book).stream
-            state.withLock { $0.streams[index] = .kept(number) }
+            state.withLock { state in
+                if let meeting { state.enrolment.peer = meeting.peer }
+                state.enrolment.streams[index] = number
+            }
             return (number, meeting)
         }
 

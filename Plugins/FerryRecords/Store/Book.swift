@@ -79,6 +79,8 @@
         private(set) var isEpochWritten = false
         /// The disk is full, and the reserve is used: transactions that make room take a little at a time.
         var isShortOfRoom = false
+        /// Counts transactions, also those that are undone: what a transaction has given out counts in that one until it is committed.
+        private(set) var transaction: UInt64 = 0
         /// What was changed by the transaction, for the mark beside the file.
         private(set) var marks: [Mark.Entry] = []
         /// A peer or a stream was made: the file itself is to have its name, not only the log.
@@ -95,7 +97,7 @@
         mutating func reload(_ database: Database) throws {
             let before = self
             self = try Book(database, before.epoch)
-            isShortOfRoom = before.isShortOfRoom
+            (isShortOfRoom, transaction) = (before.isShortOfRoom, before.transaction)
             (lastPeer, lastInbound) = (max(lastPeer, before.lastPeer), max(lastInbound, before.lastInbound))
             // A sequence that was given once is not given again, though its record was not stored.
             for (id, old) in before.outbound {
@@ -419,6 +421,7 @@
 
         /// Begins a transaction.
         mutating func begin() {
+            transaction += 1
             marks.removeAll(keepingCapacity: true)
             hasNewNames = false
         }
