@@ -95,7 +95,7 @@ let package = Package(
         .target(name: "BluetoothHost", dependencies: [deque], swiftSettings: lifetimes),
 
         // Conformance kits that any plugin can run.
-        .target(name: "FerryTesting", dependencies: ["Ferry", "FerryBluetooth", deque]),
+        .target(name: "FerryTesting", dependencies: ["Ferry", "FerryBluetooth", "FerryFleet", deque]),
 
         // A model of the radio in virtual time.
         .target(name: "FerrySimulator", dependencies: ["Ferry", "FerryBluetooth", deque]),
@@ -388,7 +388,7 @@ let package = Package(
             name: "FerryGatewayTests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryFleet", "FerryGateway", "FerryLoopback", "FerryNATS", "FerryRecords",
-                "GatewayRig", "RecordsWorker",
+                "FerryTesting", "GatewayRig", "RecordsWorker",
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ]),
         .testTarget(
