@@ -46,6 +46,7 @@ let package = Package(
         .library(name: "FerryBlueZ", targets: ["FerryBlueZ"]),
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
         .library(name: "FerryNATS", targets: ["FerryNATS"]),
+        .library(name: "FerryMQTT", targets: ["FerryMQTT"]),
         .library(name: "FerryGateway", targets: ["FerryGateway"]),
         .library(name: "FerrySeal", targets: ["FerrySeal"]),
         .library(name: "FerryObservability", targets: ["FerryObservability"]),
@@ -66,6 +67,8 @@ let package = Package(
         .trait(name: "Records", description: "FerryRecords: an outbox and an inbox on disk, through GRDB and SQLite"),
         // Needs libnats-dev.
         .trait(name: "NATS", description: "FerryNATS: streams and buckets of a nats-server, through libnats"),
+        // Needs libmosquitto-dev.
+        .trait(name: "MQTT", description: "FerryMQTT: the outlet to MQTT brokers, through libmosquitto"),
         .trait(
             name: "Seal",
             description: "FerrySeal: sealed channels and records, keys and invitations, through swift-crypto"),
@@ -170,6 +173,16 @@ let package = Package(
                 .target(name: "CNATS", condition: .when(traits: ["NATS"])),
             ],
             path: "Plugins/FerryNATS"
+        ),
+
+        .systemLibrary(
+            name: "CMosquitto", path: "Plugins/CMosquitto", pkgConfig: "libmosquitto",
+            providers: [.apt(["libmosquitto-dev"]), .brew(["mosquitto"])]
+        ),
+        .target(
+            name: "FerryMQTT",
+            dependencies: ["Ferry", "FerryFleet", .target(name: "CMosquitto", condition: .when(traits: ["MQTT"]))],
+            path: "Plugins/FerryMQTT"
         ),
 
         // Where records meet a stream: the one place that knows both plugins.
@@ -384,6 +397,7 @@ let package = Package(
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
             ]),
         .testTarget(name: "FerryNATSTests", dependencies: ["Ferry", "FerryNATS"]),
+        .testTarget(name: "FerryMQTTTests", dependencies: ["Ferry", "FerryFleet", "FerryMQTT", "FerryTesting"]),
         .testTarget(
             name: "FerryGatewayTests",
             dependencies: [

@@ -1,0 +1,354 @@
+#if MQTT
+    import CMosquitto
+    import Dispatch
+    import Ferry
+    import FerryFleet
+    import Glibc
+    import Synchronization
+
+    /// A client of libmosquitto's, which has a thread of its own and connects again by itself.
+    final class MQTTClient: Sendable {
+        private typealias Answering = CheckedContinuation<OutletAnswer, Never>
+
+        private enum Pending {
+            case waiting(Answering, until: ContinuousClock.Instant)
+            /// Answered with `unanswered`; libmosquitto still has it.
+            case abandoned
+        }
+
+        private enum Phase {
+            case connecting(CheckedContinuation<Result<Void, FerryError>, Never>)
+            case connected
+            case away
+            case closed
+        }
+
+        private struct State {
+            var phase = Phase.away
+            /// Messages on their way by libmosquitto's numbers.
+            var pending: [Int32: Pending] = [:]
+            /// Answers that came before publishing had returned the message's number.
+            var early: [Int32: Int32] = [:]
+            /// All of them, and those that are being published.
+            var inFlight = 0
+            var sweeper: Task<Void, Never>?
+            /// The last refusal to connect.
+            var trouble: FerryError?
+        }
+
+        /// libmosquitto's client, which may be called from any thread until it is destroyed.
+        private struct Handle: @unchecked Sendable { let pointer: OpaquePointer }
+
+        private struct Context: @unchecked Sendable { let client: Unmanaged<MQTTClient> }
+
+        let configuration: MQTTConfiguration
+        private let context = Mutex<Context?>(nil)
+        private let state = Mutex(State())
+        /// `nil` when it was destroyed. Publishing and closing exclude each other.
+        private let handle: Mutex<Handle?>
+        private static let initialized: Int32 = mosquitto_lib_init()
+
+        init(_ configuration: MQTTConfiguration) throws(FerryError) {
+            self.configuration = configuration
+            guard Self.initialized == MOSQ_ERR_SUCCESS.rawValue,
+                let pointer = mosquitto_new(configuration.clientID, false, nil)
+            else { throw FerryError(.mqttFailed, "libmosquitto cannot make a client. Check the memory that is left.") }
+            handle = Mutex(Handle(pointer: pointer))
+            mosquitto_int_option(pointer, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5)
+            mosquitto_int_option(pointer, MOSQ_OPT_TCP_NODELAY, 1)
+            mosquitto_reconnect_delay_set(pointer, 1, 8, true)
+            if let user = configuration.user {
+                try Self.require(
+                    mosquitto_username_pw_set(pointer, user, configuration.password), "The user cannot be set")
+            }
+            guard configuration.isSecure else { return }
+            if configuration.authoritiesFile == nil { mosquitto_int_option(pointer, MOSQ_OPT_TLS_USE_OS_CERTS, 1) }
+            let status = mosquitto_tls_set(
+                pointer, configuration.authoritiesFile, nil, configuration.certificateFile, configuration.keyFile, nil)
+            guard status == MOSQ_ERR_SUCCESS.rawValue else {
+                let files = [configuration.authoritiesFile, configuration.certificateFile, configuration.keyFile]
+                throw FerryError(
+                    .mqttInsecure,
+                    "TLS to \(configuration.publicAddress) cannot be set up (\(Self.words(status))). Check that these files can be "
+                        + "read: \(files.compactMap(\.self).joined(separator: ", ")).")
+            }
+        }
+
+        var isConnected: Bool {
+            state.withLock { if case .connected = $0.phase { true } else { false } }
+        }
+
+        // MARK: Connecting
+
+        func connect() async throws(FerryError) {
+            let timeout = configuration.timeout
+            let result = await withCheckedContinuation { continuation in
+                state.withLock { $0.phase = .connecting(continuation) }
+                // Names are looked up and the connection is made before it returns.
+                DispatchQueue.global().async { [self] in begin() }
+                Task { [weak self, configuration] in
+                    try? await Task.sleep(for: timeout)
+                    self?.connected(
+                        .failure(
+                            FerryError(
+                                .timedOut,
+                                "The MQTT broker at \(configuration.publicAddress) has not answered within \(timeout). It may be busy; try again."
+                            )))
+                }
+            }
+            try result.get()
+            let sweeper = Task { [weak self] in
+                while !Task.isCancelled {
+                    try? await Task.sleep(for: timeout / 10)
+                    self?.sweep()
+                }
+            }
+            state.withLock { $0.sweeper = sweeper }
+        }
+
+        private func begin() {
+            let status = handle.withLock { handle -> Int32 in
+                guard let pointer = handle?.pointer else { return MOSQ_ERR_NO_CONN.rawValue }
+                // The thread of libmosquitto keeps the client until `destroy()` has joined it.
+                let context = Unmanaged.passRetained(self)
+                self.context.withLock { $0 = Context(client: context) }
+                mosquitto_user_data_set(pointer, context.toOpaque())
+                mosquitto_connect_v5_callback_set(pointer) { _, context, reason, _, _ in
+                    MQTTClient.from(context)?.heardConnection(reason)
+                }
+                mosquitto_disconnect_v5_callback_set(pointer) { _, context, _, _ in
+                    MQTTClient.from(context)?.heardLoss()
+                }
+                mosquitto_publish_v5_callback_set(pointer) { _, context, number, reason, _ in
+                    MQTTClient.from(context)?.heardAnswer(number, reason)
+                }
+                let status = mosquitto_connect_bind_v5(
+                    pointer, configuration.host, Int32(configuration.port), 15, nil, nil)
+                guard status == MOSQ_ERR_SUCCESS.rawValue else { return status }
+                return mosquitto_loop_start(pointer)
+            }
+            guard status != MOSQ_ERR_SUCCESS.rawValue else { return }
+            let what =
+                "The MQTT broker at \(configuration.publicAddress) cannot be connected to (\(Self.words(status)))."
+            let isTLS = status == MOSQ_ERR_TLS.rawValue || status == MOSQ_ERR_TLS_HANDSHAKE.rawValue
+            connected(
+                .failure(
+                    isTLS
+                        ? FerryError(
+                            .mqttInsecure, "\(what) Name the file of the authority that signed its certificate.")
+                        : FerryError(.mqttNoServer, "\(what) Check that a broker runs there, and the address.")))
+        }
+
+        private static func from(_ context: UnsafeMutableRawPointer?) -> MQTTClient? {
+            context.map { Unmanaged<MQTTClient>.fromOpaque($0).takeUnretainedValue() }
+        }
+
+        /// The first of several ends the wait.
+        private func connected(_ result: Result<Void, FerryError>) {
+            let waiting = state.withLock { state -> CheckedContinuation<Result<Void, FerryError>, Never>? in
+                guard case .connecting(let waiting) = state.phase else { return nil }
+                if case .success = result { state.phase = .connected } else { state.phase = .away }
+                return waiting
+            }
+            waiting?.resume(returning: result)
+        }
+
+        private func heardConnection(_ reason: Int32) {
+            guard reason == 0 else {
+                let words = mosquitto_reason_string(reason).map { String(cString: $0) } ?? "reason \(reason)"
+                let error = FerryError(
+                    .mqttRefused,
+                    "The MQTT broker at \(configuration.publicAddress) refuses the connection (\(words)). Check the user and the password."
+                )
+                state.withLock { $0.trouble = error }
+                return connected(.failure(error))
+            }
+            connected(.success(()))
+            state.withLock { state in
+                state.trouble = nil
+                if case .away = state.phase { state.phase = .connected }
+            }
+        }
+
+        private func heardLoss() {
+            state.withLock { if case .connected = $0.phase { $0.phase = .away } }
+        }
+
+        // MARK: Publishing
+
+        func publish(_ message: OutletMessage, to topic: String) async -> OutletAnswer {
+            if let answer = enter() { return answer }
+            var properties: OpaquePointer?
+            defer { mosquitto_property_free_all(&properties) }
+            for (name, value) in [(MQTTOutlet.keyProperty, message.key)] + message.fields.map({ ($0.name, $0.value) }) {
+                let status = mosquitto_property_add_string_pair(
+                    &properties, Int32(MQTT_PROP_USER_PROPERTY.rawValue), name, value)
+                guard status == MOSQ_ERR_SUCCESS.rawValue else { return leave(status, message.key) }
+            }
+            var number: Int32 = 0
+            let made = properties
+            let status = handle.withLock { handle -> Int32 in
+                guard let pointer = handle?.pointer else { return MOSQ_ERR_NO_CONN.rawValue }
+                guard let count = Int32(exactly: message.bytes.count) else { return MOSQ_ERR_PAYLOAD_SIZE.rawValue }
+                return message.bytes.withUnsafeBytes {
+                    mosquitto_publish_v5(pointer, &number, topic, count, $0.baseAddress, 1, false, made)
+                }
+            }
+            // A message that is queued while the connection goes is sent when there is another one.
+            guard status == MOSQ_ERR_SUCCESS.rawValue || (status == MOSQ_ERR_NO_CONN.rawValue && number != 0) else {
+                return leave(status, message.key)
+            }
+            return await withCheckedContinuation { continuation in
+                let answer = state.withLock { [number] state -> OutletAnswer? in
+                    if case .closed = state.phase { return .gone(Self.closed) }
+                    if let reason = state.early.removeValue(forKey: number) {
+                        state.inFlight -= 1
+                        return self.answer(reason)
+                    }
+                    state.pending[number] = .waiting(continuation, until: .now + configuration.timeout)
+                    return nil
+                }
+                if let answer { continuation.resume(returning: answer) }
+            }
+        }
+
+        /// Counts a message, or says why it cannot be published now.
+        private func enter() -> OutletAnswer? {
+            state.withLock { state in
+                switch state.phase {
+                case .closed: return .gone(Self.closed)
+                case .connecting, .away:
+                    return .gone(
+                        state.trouble
+                            ?? FerryError(
+                                .mqttNoServer,
+                                "There is no connection to the MQTT broker at \(configuration.publicAddress). It is made anew."
+                            ))
+                case .connected:
+                    guard state.inFlight < configuration.maximumInFlight else {
+                        return .full(
+                            FerryError(
+                                .queueFull,
+                                "\(configuration.maximumInFlight) messages are without the MQTT broker's answer. Publish again when one has ended."
+                            ))
+                    }
+                    state.inFlight += 1
+                    return nil
+                }
+            }
+        }
+
+        /// Takes a message back that libmosquitto has not taken.
+        private func leave(_ status: Int32, _ key: String) -> OutletAnswer {
+            state.withLock { $0.inFlight -= 1 }
+            let what = "The record \(key) cannot be published (\(Self.words(status)))."
+            switch mosq_err_t(status) {
+            case MOSQ_ERR_OVERSIZE_PACKET, MOSQ_ERR_PAYLOAD_SIZE:
+                return .refused(FerryError(.messageTooLarge, "\(what) Raise the broker's max_packet_size."))
+            case MOSQ_ERR_INVAL, MOSQ_ERR_MALFORMED_UTF8, MOSQ_ERR_DUPLICATE_PROPERTY, MOSQ_ERR_PROTOCOL:
+                return .refused(FerryError(.invalidConfiguration, "\(what) Check its names."))
+            case MOSQ_ERR_NOMEM: return .full(FerryError(.mqttFailed, "\(what) It is tried again."))
+            default: return .gone(FerryError(.mqttNoServer, "\(what) It is tried again."))
+            }
+        }
+
+        private func heardAnswer(_ number: Int32, _ reason: Int32) {
+            let waiting = state.withLock { state -> Answering? in
+                guard let pending = state.pending.removeValue(forKey: number) else {
+                    state.early[number] = reason
+                    return nil
+                }
+                state.inFlight -= 1
+                guard case .waiting(let continuation, _) = pending else { return nil }
+                return continuation
+            }
+            waiting?.resume(returning: answer(reason))
+        }
+
+        /// What a reason code of a PUBACK means (MQTT 5.0, 3.4.2.1).
+        private func answer(_ reason: Int32) -> OutletAnswer {
+            guard reason >= 0x80 else { return .taken(isDuplicate: false) }
+            let words = mosquitto_reason_string(reason).map { String(cString: $0) } ?? "reason \(reason)"
+            let what = "The MQTT broker at \(configuration.publicAddress) does not take a message (\(words))."
+            switch reason {
+            case 0x87:
+                return .refused(FerryError(.mqttRefused, "\(what) Let the user write below \(configuration.prefix)/."))
+            case 0x90, 0x95, 0x99: return .refused(FerryError(.mqttFailed, "\(what) The broker's log says more."))
+            case 0x97: return .full(FerryError(.mqttFailed, "\(what) Raise the broker's quota."))
+            default: return .unanswered(FerryError(.mqttFailed, "\(what) It is tried again."))
+            }
+        }
+
+        /// Ends the waits whose time is over.
+        private func sweep() {
+            let now = ContinuousClock.now
+            let late = state.withLock { state -> [Answering] in
+                var late: [Answering] = []
+                for (number, pending) in state.pending {
+                    guard case .waiting(let continuation, let end) = pending, now >= end else { continue }
+                    state.pending[number] = .abandoned
+                    late.append(continuation)
+                }
+                return late
+            }
+            let error = FerryError(
+                .timedOut,
+                "The MQTT broker at \(configuration.publicAddress) has not answered within \(configuration.timeout). It is tried again."
+            )
+            for continuation in late { continuation.resume(returning: .unanswered(error)) }
+        }
+
+        // MARK: Ending
+
+        private static var closed: FerryError { FerryError(.closed, "The outlet was closed. Open another one.") }
+
+        func close() async {
+            let (late, sweeper) = state.withLock { state -> ([Answering], Task<Void, Never>?) in
+                state.phase = .closed
+                let late = state.pending.values.compactMap { pending -> Answering? in
+                    if case .waiting(let continuation, _) = pending { continuation } else { nil }
+                }
+                state.pending = [:]
+                return (late, state.sweeper)
+            }
+            sweeper?.cancel()
+            for continuation in late { continuation.resume(returning: .gone(Self.closed)) }
+            // Its thread is waited for.
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async { [self] in
+                    destroy()
+                    continuation.resume()
+                }
+            }
+        }
+
+        private func destroy() {
+            let old = handle.withLock { handle in
+                defer { handle = nil }
+                return handle
+            }
+            guard let old else { return }
+            mosquitto_disconnect(old.pointer)
+            mosquitto_loop_stop(old.pointer, true)
+            mosquitto_destroy(old.pointer)
+            let context = context.withLock { context in
+                defer { context = nil }
+                return context
+            }
+            context?.client.release()
+        }
+
+        deinit { destroy() }
+
+        private static func words(_ status: Int32) -> String {
+            if status == MOSQ_ERR_ERRNO.rawValue { return String(cString: strerror(errno)) }
+            return mosquitto_strerror(status).map { String(cString: $0) } ?? "status \(status)"
+        }
+
+        private static func require(_ status: Int32, _ what: String) throws(FerryError) {
+            guard status == MOSQ_ERR_SUCCESS.rawValue else {
+                throw FerryError(.mqttFailed, "\(what) (\(words(status))). Check the configuration.")
+            }
+        }
+    }
+#endif
