@@ -200,7 +200,7 @@
             }
             return await withCheckedContinuation { continuation in
                 let answer = state.withLock { [number] state -> OutletAnswer? in
-                    if case .closed = state.phase { return .gone(Self.closed) }
+                    if case .closed = state.phase { return .unanswered(Self.closed) }
                     if let reason = state.early.removeValue(forKey: number) {
                         state.inFlight -= 1
                         return self.answer(reason)
@@ -312,7 +312,8 @@
                 return (late, state.sweeper)
             }
             sweeper?.cancel()
-            for continuation in late { continuation.resume(returning: .gone(Self.closed)) }
+            // The broker may have taken them.
+            for continuation in late { continuation.resume(returning: .unanswered(Self.closed)) }
             // Its thread is waited for.
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async { [self] in

@@ -77,7 +77,9 @@
         }
 
         /// The address without user and password, for messages.
-        public var publicAddress: String { "\(isSecure ? "mqtts" : "mqtt")://\(host):\(port)" }
+        public var publicAddress: String {
+            "\(isSecure ? "mqtts" : "mqtt")://\(host.contains(":") ? "[\(host)]" : host):\(port)"
+        }
 
         private static func wrong(_ why: String) -> FerryError {
             FerryError(

@@ -69,7 +69,7 @@ import Testing
 
     @Test(
         "Both directions, two sizes, a line a second, over Unix sockets and TCP",
-        arguments: ["unix:./s", "tcp:\(ProgramShell.host):20002"])
+        arguments: ["unix:./s", "tcp:\(OwnAddress.text):20002"])
     func bothDirections(_ transport: String) async throws {
         let measured = try ["notify", "write"].flatMap { what in
             try [100, 4096].map { size in

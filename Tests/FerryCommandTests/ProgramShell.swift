@@ -4,13 +4,6 @@ import Testing
 
 /// `ferry` as people run it: by a shell.
 enum ProgramShell {
-    /// An address of this machine that no other process has, whatever ports are in use: no connection comes from it, and no
-    /// other process has its number.
-    static let host: String = {
-        let number = ProcessInfo.processInfo.processIdentifier
-        return "127.\(64 + number >> 16 & 0x7F).\(number >> 8 & 0xFF).\(number & 0xFF)"
-    }()
-
     /// Runs a script in a folder of its own, with `$FERRY` and the variables. `both RECEIVER SENDER` runs the two arguments and
     /// prints how each has ended. `until_size FILE BYTES` waits for more bytes, `until_there FILE TEXT` for the text. Ends the
     /// script and its programs when the test is cancelled: there is no other limit.

@@ -19,7 +19,7 @@ import Testing
         #expect(output == "sent 0\nreceived 0\n755 1700000000\nsrc\n")
     }
 
-    @Test("A pipe through tar, over Unix sockets and TCP", arguments: ["unix:./s", "tcp:\(ProgramShell.host):20001"])
+    @Test("A pipe through tar, over Unix sockets and TCP", arguments: ["unix:./s", "tcp:\(OwnAddress.text):20001"])
     func pipe(_ transport: String) async throws {
         let output = try await run(
             """
@@ -42,7 +42,7 @@ import Testing
         let port = 20100 + (listening.hasPrefix("send") ? 1 : 0) + (listening.contains("--store") ? 2 : 0)
         let output = try await run(
             """
-            echo hello > f; H=/dev/tcp/\(ProgramShell.host)/\(port)
+            echo hello > f; H=/dev/tcp/\(OwnAddress.text)/\(port)
             $FERRY \(listening) 2> told & l=$!
             until (exec 3<> $H) 2> /dev/null; do sleep 0.05; done
             for i in $(seq 100); do exec {fd}<> $H; done
@@ -50,7 +50,7 @@ import Testing
             $FERRY \(connecting) 2>> told; echo "connected $?"; wait $l; echo "listened $?"
             cat out/f lines 2> /dev/null
             [ $(wc -l < told) -lt 20 ] || cat told
-            """, transport: "tcp:\(ProgramShell.host):\(port)")
+            """, transport: "tcp:\(OwnAddress.text):\(port)")
         #expect(output == "connected 0\nlistened 0\nhello\n", "\(output)")
     }
 

@@ -17,7 +17,7 @@
                 port() { until_there "$1" 'Listening at'; sed -n 's/.*Listening at tcp:.*:\\([0-9]*\\)\\..*/\\1/p' "$1" | head -n 1; }
                 until_there() { [ "$2" != -- ] || set -- "$1" "$3"; until grep -qa -e "$2" "$1" 2> /dev/null; do sleep 0.05; done; }
 
-                """ + script, ["HOST": ProgramShell.host])
+                """ + script, ["HOST": OwnAddress.text])
         }
 
         @Test("The first file between two strangers takes one word more") func code() async throws {

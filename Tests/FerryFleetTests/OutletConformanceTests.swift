@@ -7,9 +7,18 @@ import Testing
 
 /// The kit of outlets: it takes a good one, and finds each fault of a bad one.
 @Suite(.tags(.records)) struct OutletConformanceTests {
-    enum Fault: CaseIterable {
-        case losesTaken, doublesFirst, swaps, cutsBytes, mixesLanes, takesTooLarge, inventsAnswers, takesAfterClosing
-        case refusesWhenFull, saysUnansweredWhenFull
+    /// What an outlet does wrong, and the requirement that tells it.
+    enum Fault: String, CaseIterable {
+        case losesTaken = "what was taken arrives"
+        case doublesFirst = "each message of a lane arrives once, whole and in order"
+        case swaps = "a lane is in order"
+        case cutsBytes = "a message arrives whole"
+        case mixesLanes = "two lanes have two addresses"
+        case takesTooLarge = "what can never be taken is refused"
+        case inventsAnswers = "without a server a message is to be repeated"
+        case takesAfterClosing = "a closed outlet takes nothing"
+        case refusesWhenFull = "without room a message is not refused for ever"
+        case saysUnansweredWhenFull = "without room the answer is full"
     }
 
     /// A destination in memory, and at the same time the outlets to it.
@@ -83,9 +92,10 @@ import Testing
     @Test func goodOutletConforms() async throws { try await OutletConformance(Destination(nil).rig).check() }
 
     @Test(arguments: Fault.allCases) func faultIsFound(_ fault: Fault) async throws {
-        await #expect(throws: ConformanceFailure.self) {
+        let failure = await #expect(throws: ConformanceFailure.self) {
             try await OutletConformance(Destination(fault).rig).check()
         }
+        #expect(failure?.requirement == fault.rawValue)
     }
 
     @Test(arguments: [

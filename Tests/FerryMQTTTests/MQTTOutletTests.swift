@@ -12,7 +12,7 @@
         .tags(.records, .recovery), .enabled(if: MosquittoServer.isHere, "needs mosquitto"), .timeLimit(.minutes(5)))
     struct MQTTOutletTests {
         private func configuration(_ server: MosquittoServer, _ user: String = "") throws -> MQTTConfiguration {
-            var configuration = try MQTTConfiguration("mqtt://\(user)127.0.0.1:\(server.port)")
+            var configuration = try MQTTConfiguration("mqtt://\(user)\(server.host):\(server.port)")
             configuration.prefix = "out"
             configuration.timeout = .seconds(3)
             configuration.maximumInFlight = 16
@@ -39,8 +39,8 @@
             let server = try MosquittoServer("allow_anonymous false\npassword_file FOLDER/users")
             let users = "\(server.path)/users"
             try "ada:secret\n".write(toFile: users, atomically: true, encoding: .utf8)
-            let hashing = try Process.run(URL(filePath: "/usr/bin/env"), arguments: ["mosquitto_passwd", "-U", users])
-            await hashing.ended()
+            let hashing = try ChildProcess("/usr/bin/env", ["mosquitto_passwd", "-U", users])
+            try #require(await hashing.ended() == .exited(0))
             try await server.start()
             for user in ["", "ada:wrong@"] {
                 let error = await #expect(throws: FerryError.self) {
@@ -63,17 +63,9 @@
                 require_certificate true
                 use_identity_as_username true
                 """)
-            let openssl = try Process.run(
-                URL(filePath: "/usr/bin/env"),
-                arguments: [
-                    "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                    "-days",
-                    "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
-                    "\(server.path)/key.pem", "-out", "\(server.path)/certificate.pem",
-                ])
-            await openssl.ended()
+            try await OwnCertificate.make(in: server.folder)
             try await server.start()
-            var configuration = try MQTTConfiguration("mqtts://localhost:\(server.port)")
+            var configuration = try MQTTConfiguration("mqtts://\(server.host):\(server.port)")
             configuration.authoritiesFile = "\(server.path)/certificate.pem"
             configuration.certificateFile = "\(server.path)/certificate.pem"
             configuration.keyFile = "\(server.path)/key.pem"
@@ -104,7 +96,7 @@
             #expect(plain.host == "broker" && plain.port == 1883 && !plain.isSecure && plain.user == nil)
             let full = try MQTTConfiguration("mqtts://a%40b:p:q%25@[::1]:9/")
             #expect(full.host == "::1" && full.port == 9 && full.isSecure)
-            #expect(full.user == "a@b" && full.password == "p:q%" && full.publicAddress == "mqtts://::1:9")
+            #expect(full.user == "a@b" && full.password == "p:q%" && full.publicAddress == "mqtts://[::1]:9")
             for wrong in ["", "broker", "http://a", "mqtt://", "mqtt://a:0", "mqtt://a:x", "mqtt://%0@a", "mqtt://a/b"]
             {
                 let error = #expect(throws: FerryError.self) { _ = try MQTTConfiguration(wrong) }

@@ -19,8 +19,8 @@
         let folder: URL
         let port: Int
         private let extra: String
-        private let broker = Mutex<Process?>(nil)
-        private let subscriber = Mutex<Process?>(nil)
+        private let broker = Mutex<ChildProcess?>(nil)
+        private let subscriber = Mutex<ChildProcess?>(nil)
 
         /// - Parameter extra: more lines of its configuration, in which FOLDER is its folder.
         init(_ extra: String = "allow_anonymous true") throws {
@@ -30,12 +30,15 @@
             port = try Self.freePort()
         }
 
+        /// An address of this machine that no other process has, so that no other process has its ports.
+        let host = OwnAddress.text
+
         private static func freePort() throws -> Int {
             let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
             defer { close(number) }
             var address = sockaddr_in()
             address.sin_family = sa_family_t(AF_INET)
-            address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+            address.sin_addr.s_addr = inet_addr(OwnAddress.text)
             var size = socklen_t(MemoryLayout<sockaddr_in>.size)
             let isBound = withUnsafeMutablePointer(to: &address) {
                 $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -52,7 +55,7 @@
         /// Starts it, and waits until it listens.
         func start() async throws {
             let configuration = """
-                listener \(port) 127.0.0.1
+                listener \(port) \(host)
                 user root
                 persistence true
                 persistence_location \(path)/
@@ -66,7 +69,7 @@
                 """
             try configuration.write(toFile: "\(path)/mosquitto.conf", atomically: true, encoding: .utf8)
             try? FileManager.default.removeItem(atPath: "\(path)/log")
-            let process = try run("mosquitto", ["-c", "\(path)/mosquitto.conf"], FileHandle.nullDevice)
+            let process = try run("mosquitto", ["-c", "\(path)/mosquitto.conf"], .none)
             broker.withLock { $0 = process }
             try await until("mosquitto's port") {
                 guard process.isRunning else { throw Failure(text: "mosquitto did not start: \(log)") }
@@ -74,15 +77,9 @@
             }
         }
 
-        private func run(_ name: String, _ arguments: [String], _ output: FileHandle) throws -> Process {
+        private func run(_ name: String, _ arguments: [String], _ output: ChildProcess.Stream) throws -> ChildProcess {
             guard let program = Self.find(name) else { throw Failure(text: "there is no \(name)") }
-            let process = Process()
-            process.executableURL = URL(filePath: program)
-            process.arguments = arguments
-            process.standardOutput = output
-            process.standardError = FileHandle.nullDevice
-            try process.run()
-            return process
+            return try ChildProcess(program, arguments, output: output, errors: .none)
         }
 
         /// Subscribes to all topics below `out`, in a session that lasts.
@@ -93,10 +90,9 @@
             let process = try run(
                 "mosquitto_sub",
                 [
-                    "-V", "5", "-h", "127.0.0.1", "-p", "\(port)", "-i", "kit", "-c", "-x", "3600", "-q", "1", "-k",
-                    "5",
-                    "-t", "out/#", "-F", "%t|%P|%x",
-                ], output)
+                    "-V", "5", "-h", host, "-p", "\(port)", "-i", "kit", "-c", "-x", "3600", "-q", "1", "-k", "5", "-t",
+                    "out/#", "-F", "%t|%P|%x",
+                ], .file(output))
             subscriber.withLock { $0 = process }
             try await until("the subscription") { log.contains("Sending SUBACK to kit") }
         }
@@ -119,16 +115,13 @@
 
         /// Sends the broker a signal.
         func signal(_ signal: Int32) {
-            broker.withLock { process in
-                guard let process, process.isRunning else { return }
-                _ = Foundation.kill(process.processIdentifier, signal)
-            }
+            broker.withLock { $0?.signal(signal) }
         }
 
         /// Halts the broker, which has one thread; it has stopped when this returns.
         func halt() async throws {
             signal(SIGSTOP)
-            let number = broker.withLock { $0?.processIdentifier ?? 0 }
+            let number = broker.withLock { $0?.identifier ?? 0 }
             try await until("the broker to halt") {
                 let state = try String(contentsOfFile: "/proc/\(number)/stat", encoding: .utf8)
                 return state.split(separator: ")").last?.hasPrefix(" T") == true
@@ -147,7 +140,7 @@
 
         deinit {
             signal(SIGKILL)
-            subscriber.withLock { $0?.terminate() }
+            subscriber.withLock { $0?.signal(SIGKILL) }
             try? FileManager.default.removeItem(at: folder)
         }
     }

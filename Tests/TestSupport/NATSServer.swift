@@ -60,14 +60,7 @@ package final class NATSServer: Sendable {
 
     /// For its TLS: FOLDER/certificate.pem, which is its own authority, and FOLDER/key.pem.
     package func makeCertificate() async throws {
-        let openssl = try ChildProcess(
-            "/usr/bin/env",
-            [
-                "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days",
-                "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-keyout",
-                folder.appending(path: "key.pem").path(), "-out", certificate,
-            ], errors: .none)
-        guard await openssl.ended() == .exited(0) else { throw Failure(text: "openssl made no certificate") }
+        try await OwnCertificate.make(in: folder)
     }
 
     /// Its certificate's file.
