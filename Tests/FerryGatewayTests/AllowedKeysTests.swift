@@ -78,6 +78,8 @@
                     _ = try? await exchanges.removeLast().value
                 }
             }
+            let clock = ContinuousClock()
+            let start = clock.now
             try await lists[0].set(.revoked(name: "press-7"), of: victim, on: connection)
             // The exchange that runs is ended, for the reason.
             let error = await #expect(throws: FerryError.self) { try await exchanges[0].value }
@@ -85,6 +87,9 @@
             for list in lists {
                 try await until("the list is read") { list.trust(key(victim)) == .refused("its key was revoked.") }
             }
+            // What Gateway.md and Trust.md state, for all gateways.
+            let stated = AllowedKeys.Configuration(servers: NATSConfiguration(servers: []), bucket: "").interval
+            #expect(stated == .seconds(5) && clock.now - start < stated)
             let (near, far) = try channels(victim)
             async let refused = peer.exchange(over: try MessageChannel(over: far, codec: BytesCodec()), with: "gateway")
             await #expect(throws: FerryError.self) { try await stores[0].exchange(over: near) }

@@ -7,6 +7,20 @@
         @Option(help: ArgumentHelp("A server, nats://HOST:4222; once for each of a cluster.", valueName: "address"))
         var nats: [String]
         @Option(help: ArgumentHelp("A NATS credentials file.", valueName: "file")) var credentials: String?
+        @OptionGroup var certificates: NATSCertificateOptions
+
+        /// - Parameter name: the connection's, for the server's log.
+        func configuration(_ name: String) -> NATSConfiguration {
+            var configuration = NATSConfiguration(servers: nats)
+            configuration.name = name
+            configuration.credentialsFile = credentials
+            certificates.apply(to: &configuration)
+            return configuration
+        }
+    }
+
+    /// What TLS to the servers goes by.
+    struct NATSCertificateOptions: ParsableArguments {
         @Option(
             help: ArgumentHelp(
                 "A PEM file with who may sign the server's certificate; turns TLS on, as tls://HOST does.",
@@ -22,15 +36,11 @@
             }
         }
 
-        /// - Parameter name: the connection's, for the server's log.
-        func configuration(_ name: String) -> NATSConfiguration {
-            var configuration = NATSConfiguration(servers: nats)
-            configuration.name = name
-            configuration.credentialsFile = credentials
-            configuration.authoritiesFile = authorities
-            configuration.certificateFile = certificate
-            configuration.keyFile = key
-            return configuration
+        /// Sets what was given, and leaves the rest.
+        func apply(to configuration: inout NATSConfiguration) {
+            configuration.authoritiesFile = authorities ?? configuration.authoritiesFile
+            configuration.certificateFile = certificate ?? configuration.certificateFile
+            configuration.keyFile = key ?? configuration.keyFile
         }
     }
 #endif

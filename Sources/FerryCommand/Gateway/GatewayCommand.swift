@@ -21,14 +21,28 @@
                 """,
             subcommands: [Peers.self, Forget.self, Keys.self, Allow.self, Revoke.self])
 
-        @Option(help: ArgumentHelp("A JSON file with what the options say, and more.", valueName: "file"))
-        var config: String?
+        /// The configuration and the servers: options of the gateway and of its list of keys alike. A subcommand gets the group that
+        /// the command before it has read, by its type; options that only have the same names would stay with that command.
+        struct Servers: ParsableArguments {
+            @Option(help: ArgumentHelp("A JSON file with what the options say, and more.", valueName: "file"))
+            var config: String?
+            @Option(help: ArgumentHelp("A server, nats://HOST:4222; once for each of a cluster.", valueName: "address"))
+            var nats: [String] = []
+            @Option(help: ArgumentHelp("A NATS credentials file.", valueName: "file")) var credentials: String?
+
+            /// What the file says, and over it what these options say.
+            func settings() throws -> GatewaySettings {
+                var settings = try config.map(GatewaySettings.read) ?? GatewaySettings()
+                if !nats.isEmpty { settings.nats = nats }
+                settings.credentials = credentials ?? settings.credentials
+                return settings
+            }
+        }
+
+        @OptionGroup var servers: Servers
         @Option(help: "What peers come over, such as unix:/run/ferry or bluez.") var transport: String?
         @Option(help: ArgumentHelp("The store that keeps records; made when it is not there.", valueName: "file"))
         var store: String?
-        @Option(help: ArgumentHelp("A server, nats://HOST:4222; once for each of a cluster.", valueName: "address"))
-        var nats: [String] = []
-        @Option(help: ArgumentHelp("A NATS credentials file.", valueName: "file")) var credentials: String?
         @Option(help: "The stream's name. (default: ferry)") var stream: String?
         @Option(help: "What subjects begin with. (default: ferry.records)") var prefix: String?
         @Option(help: "The gateway's name. (default: the host's)") var name: String?
@@ -73,11 +87,9 @@
 
         /// What the file says, and over it what the options say.
         func settings() throws -> GatewaySettings {
-            var settings = try config.map(GatewaySettings.read) ?? GatewaySettings()
+            var settings = try servers.settings()
             settings.transport = transport ?? settings.transport
             settings.store = store ?? settings.store
-            if !nats.isEmpty { settings.nats = nats }
-            settings.credentials = credentials ?? settings.credentials
             settings.stream = stream ?? settings.stream
             settings.prefix = prefix ?? settings.prefix
             settings.name = name ?? settings.name

@@ -36,14 +36,25 @@
 
         /// The list of keys that a fleet's gateways share.
         struct KeyList: ParsableArguments {
-            @OptionGroup var options: NATSServerOptions
-            @Option(help: "The bucket with the list, as the gateways' --allow has it.") var bucket = "ferry-keys"
+            @OptionGroup var servers: Servers
+            @OptionGroup var certificates: NATSCertificateOptions
+            @Option(
+                help:
+                    "The bucket with the list, as the gateways' --allow has it. (default: allow of the configuration, or ferry-keys)"
+            )
+            var bucket: String?
 
             func use<Value: Sendable>(
                 _ body: (AllowedKeys, NATSConnection) async throws(FerryError) -> Value
             ) async throws -> Value {
-                let servers = options.configuration("ferry gateway")
-                let keys = AllowedKeys(AllowedKeys.Configuration(servers: servers, bucket: bucket))
+                let settings = try servers.settings()
+                var servers = try settings.gateway().servers
+                servers.name = "ferry gateway"
+                certificates.apply(to: &servers)
+                // A bucket that is not there yet is made as the gateways would make it.
+                var configuration = try settings.allowed(in: bucket ?? settings.allow ?? "ferry-keys")
+                configuration.servers = servers
+                let keys = AllowedKeys(configuration)
                 do throws(FerryError) {
                     return try await NATSConnection.with(servers) { connection throws(FerryError) in
                         try await body(keys, connection)

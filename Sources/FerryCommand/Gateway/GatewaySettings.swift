@@ -200,10 +200,12 @@
         }
 
         /// The keys whose peers are taken; nil where no list is named.
-        func allowed() throws -> AllowedKeys.Configuration? {
-            guard let allow else { return nil }
+        func allowed() throws -> AllowedKeys.Configuration? { try allow.map(allowed(in:)) }
+
+        /// The list of keys in a bucket.
+        func allowed(in bucket: String) throws -> AllowedKeys.Configuration {
             let gateway = try gateway()
-            var configuration = AllowedKeys.Configuration(servers: gateway.servers, bucket: allow)
+            var configuration = AllowedKeys.Configuration(servers: gateway.servers, bucket: bucket)
             configuration.createsBucket = gateway.createsStream
             configuration.replicas = gateway.stream.replicas
             configuration.acceptsStrangers = acceptsStrangers ?? false
