@@ -263,6 +263,10 @@
             try text.write(to: URL(fileURLWithPath: folder.file("letter")))
             #expect(#expect(throws: FerryError.self) { try open("letter") }?.code == .storeDamaged)
             #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("letter"))) == text)
+            // SQLite takes a file of one byte for an empty one.
+            try Data([0x7B]).write(to: URL(fileURLWithPath: folder.file("byte")))
+            #expect(#expect(throws: FerryError.self) { try open("byte") }?.code == .storeDamaged)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: folder.file("byte"))) == Data([0x7B]))
             try edit(folder.file("other"), "CREATE TABLE player (id INTEGER)")
             #expect(#expect(throws: FerryError.self) { try open("other") }?.code == .storeDamaged)
             #expect(#expect(throws: FerryError.self) { try open("no/folder") }?.code == .storeNotWritable)

@@ -33,6 +33,11 @@
             guard access(path, F_OK) != 0 || access(path, R_OK | W_OK) == 0 else {
                 throw storeError(DatabaseError(resultCode: .SQLITE_READONLY), at: path)
             }
+            // SQLite takes a file of one byte for an empty one (unixFileSize in os_unix.c), and would overwrite it.
+            var status = stat()
+            if stat(path, &status) == 0, status.st_size == 1 {
+                throw storeError(DatabaseError(resultCode: .SQLITE_NOTADB), at: path)
+            }
             // SQLite would let everybody read it, and gives its log the same rights.
             let descriptor = Foundation.open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
             if descriptor >= 0 { Foundation.close(descriptor) }

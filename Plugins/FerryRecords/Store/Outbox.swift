@@ -289,7 +289,8 @@
 
         static func find(_ peer: String, _ stream: String, _ book: Book) throws(FerryError) -> Int64 {
             guard let id = book.peerNames[peer], let number = book.outboundStream(stream, of: id) else {
-                throw FerryError(.recordNotFound, "The outbox has no stream '\(stream)' of a peer '\(peer)'.")
+                let what = stream.isEmpty ? "stream without a name" : "stream '\(stream)'"
+                throw FerryError(.recordNotFound, "The outbox has no \(what) for a peer '\(peer)'.")
             }
             return number
         }

@@ -46,7 +46,8 @@
                 try await store.use { store in
                     let rows = try await store.waiting().map { stream in
                         [
-                            Outbox.printable(stream.peer), Outbox.printable(stream.stream), "\(stream.count)",
+                            Outbox.printable(stream.peer),
+                            stream.stream.isEmpty ? "(none)" : Outbox.printable(stream.stream), "\(stream.count)",
                             "\(stream.bytes)", "\(stream.committedThrough)",
                         ]
                     }
