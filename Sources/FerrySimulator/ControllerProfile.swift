@@ -113,12 +113,14 @@ extension ControllerProfile {
     /// iPhone with extended data length: 3 packets of up to 251 bytes per event, at 15 ms and more.
     public static let ios = ControllerProfile(
         name: "ios",
-        source: "WWDC 2017 session 712: 3 packets per event; reports on iOS 18 imply 2 to 4 (Documentation/Method.md)",
+        source: "WWDC 2017 session 712: 3 packets per event; figures 29 to 32 imply 3 to 4 (Documentation/Method.md)",
         packetsPerEvent: 3)
 
     /// Android 14 and later as met in the field: about 6 packets per event.
     public static let android = ControllerProfile(
-        name: "android", source: "field reports of about 6 packets per event at 11.25 ms", packetsPerEvent: 6)
+        name: "android",
+        source: "assumed: 6 packets per event; figures 33 and 34 imply 7 and 8 (Documentation/Method.md)",
+        packetsPerEvent: 6)
 
     /// Linux with BlueZ: nothing published caps the event; the controller's buffers of a common USB dongle do.
     public static let bluez = ControllerProfile(

@@ -3,6 +3,7 @@ import Ferry
 import FerryBluetooth
 import FerryLoopback
 import FerrySimulator
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -88,10 +89,64 @@ import Testing
         let (outcomes, _, _) = try Self.measure(.nordic, parameters, .cc254x)
         let outcome = try #require(outcomes.first)
         let bench = settings { ($0.interval, $0.phy, $0.dataLength, $0.isEncrypted) = (30, "1M", 251, true) }
-        let kept = try Bench.profile(of: "board", outcome, bench)
+        let kept = try Bench.profile(of: "board", outcome, bench, on: "2026-01-31")
         #expect(kept.packetsPerEvent == 4 && kept.name == "board" && kept.source.contains("nordic, write"))
         let again = try outcome.simulated(parameters, kept.controllerProfile())
         #expect(abs(again / outcome.goodput - 1) < 0.05)
+    }
+
+    @Test("Advice by the profile that is kept says what was measured, when and how, and holds it in its range")
+    func measuredHere() throws {
+        let parameters = Self.parameters(30, .le1M)
+        let (outcomes, _, _) = try Self.measure(.nordic, parameters, .cc254x)
+        let outcome = try #require(outcomes.first)
+        let bench = settings { ($0.interval, $0.phy, $0.dataLength, $0.isEncrypted) = (30, "1M", 251, true) }
+        // As a file carries it.
+        let kept = try JSONDecoder().decode(
+            ControllerSettings.self,
+            from: Data(try JSONFile.text(Bench.profile(of: "board", outcome, bench, on: "2026-01-31")).utf8))
+        let evidence = try Evidence(kept, isCoded: false)
+        let here = try #require(evidence.here)
+        #expect(here.measured.goodput == outcome.goodput && here.measured.seconds == outcome.seconds)
+        #expect(abs(here.simulated / here.measured.goodput - 1) < 0.05, "\(here)")
+        #expect(evidence.complete.isEmpty && evidence.part.isEmpty)
+        for words in [
+            "Measured here on 2026-01-31 with board (write 244 B, ATT_MTU 247, 30 ms, LE 1M, data length 251): "
+                + number(outcome.goodput, 1) + " kbit/s", "simulated \(number(here.simulated, 1))",
+        ] { #expect(evidence.words.contains(words), "\(evidence.words)") }
+        // At the interval of the measurement the range is what was measured; at another one the event may scale or not.
+        #expect(evidence.bound(kept, interval: 30, isLowest: false).packetsPerEvent ?? 0 <= 5)
+        #expect(evidence.bound(kept, interval: 60, isLowest: true).packetsPerEvent ?? 9 <= 4)
+        #expect(evidence.bound(kept, interval: 60, isLowest: false).packetsPerEvent ?? 0 >= 8)
+        #expect(evidence.bound(kept, interval: 15, isLowest: true).packetsPerEvent ?? 9 <= 2)
+        var advice = try adviser(sizes: "2000", profile: kept).advise()
+        #expect(advice.text().contains("- Measured here on 2026-01-31 with board"), "\(advice.text())")
+        advice = try adviser(sizes: "2000", profile: ControllerSettings(.cc254x)).advise()
+        #expect(!advice.text().contains("Measured here"))
+    }
+
+    @Test("A measurement that was changed by hand is refused", arguments: [-1, .nan, .infinity])
+    func forged(rate: Double) throws {
+        var profile = ControllerSettings(.ideal)
+        profile.measured = MeasuredHere(
+            date: "2026-01-31", peer: "board", service: .nordic, direction: .write, attMTU: 247, valueLength: 244,
+            interval: 30, phy: "1M", dataLength: 251, seconds: 1, goodput: rate)
+        #expect(throws: FerryError.self) { try Evidence(profile, isCoded: false) }
+        profile.measured?.goodput = 100
+        profile.measured?.valueLength = 0
+        #expect(throws: FerryError.self) { try Evidence(profile, isCoded: false) }
+        profile.measured?.valueLength = 244
+        profile.measured?.interval = -1
+        #expect(throws: FerryError.self) { try Evidence(profile, isCoded: false) }
+    }
+
+    private func adviser(sizes: String, profile: ControllerSettings) throws -> Adviser {
+        let base = settings { $0.profile = profile }
+        var adviser = Adviser(
+            sizes: try MessageSizes(distribution: sizes), peer: try Peer(named: "custom", controller: profile),
+            base: base, deadline: nil)
+        adviser.seconds = 1
+        return adviser
     }
 
     @Test(

@@ -36,8 +36,7 @@ struct Adviser {
         let (framing, framingReason) = try chooseFraming(chosen, sent(typical, factor))
         chosen.framing = framing
         chosen.compression = choice.compression
-        let evidence = try Evidence(
-            controller: chosen.profile.name, isCoded: try chosen.linkParameters().phy.isCoded)
+        let evidence = try Evidence(chosen.profile, isCoded: try chosen.linkParameters().phy.isCoded)
         var predictions: [Advice.Prediction] = []
         for (name, size) in [("typical", typical), ("large", large), ("largest", sizes.quantile(1))]
         where !predictions.contains(where: { $0.size == size }) {

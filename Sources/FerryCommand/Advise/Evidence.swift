@@ -11,6 +11,38 @@ struct Evidence: Codable, Sendable {
     var part: [String]
     /// What the figures were measured with.
     var devices: String
+    /// What was measured with the very device; the published figures are not asked then.
+    var here: Here?
+
+    /// A measurement of `ferry bench --peer`, beside what the profile that was made of it gives for its conditions.
+    struct Here: Codable, Sendable {
+        var measured: MeasuredHere
+        /// In kbit/s.
+        var simulated: Double
+    }
+
+    /// - Parameters:
+    ///   - profile: what is simulated. A measurement in it is evidence; one of a built-in profile's name that differs from it is
+    ///     a device that is not known.
+    ///   - isCoded: whether it sends on LE Coded.
+    /// - Throws: `invalidConfiguration` for a measurement that cannot be one.
+    init(_ profile: ControllerSettings, isCoded: Bool) throws(FerryError) {
+        let controller = try profile.controllerProfile()
+        guard let measured = profile.measured else {
+            let isBuiltIn = ControllerProfile.named(profile.name) == controller
+            try self.init(controller: isBuiltIn ? profile.name : "", isCoded: isCoded)
+            return
+        }
+        let simulated = try measured.simulated(controller)
+        self.init(Here(measured: measured, simulated: simulated))
+    }
+
+    private init(_ here: Here) {
+        let ratio = here.simulated > 0 ? here.measured.goodput / here.simulated : 1
+        (lowest, highest, complete, part) = (min(1, ratio), max(1, ratio), [], [])
+        devices = here.measured.peer
+        self.here = here
+    }
 
     /// - Parameters:
     ///   - controller: the name of the profile that is simulated.
@@ -52,7 +84,12 @@ struct Evidence: Codable, Sendable {
     func bound(_ profile: ControllerSettings, interval: Double, isLowest: Bool) -> ControllerSettings {
         var bound = profile
         if let packets = profile.packetsPerEvent {
-            let scaled = Double(packets) * (isLowest ? lowest : highest)
+            var scaled = Double(packets) * (isLowest ? lowest : highest)
+            // A measurement at one interval does not tell whether the number of packets is fixed or the part of the interval.
+            if let here {
+                let part = interval / here.measured.interval
+                scaled *= isLowest ? min(1, part) : max(1, part)
+            }
             bound.packetsPerEvent = max(1, Int(scaled.rounded(isLowest ? .down : .up)))
         } else if isLowest || profile.eventLength != nil {
             let scaled = (profile.eventLength ?? interval) * (isLowest ? lowest : highest)
@@ -63,6 +100,14 @@ struct Evidence: Codable, Sendable {
 
     /// Sentences for people.
     var words: String {
+        if let here {
+            let off = (here.simulated / here.measured.goodput - 1) * 100
+            return
+                "Measured here on \(here.measured.date) with \(here.measured.peer) (\(here.measured.conditions)): "
+                + "\(number(here.measured.goodput, 1)) kbit/s; simulated \(number(here.simulated, 1)) "
+                + "(\(off < 0 ? "" : "+")\(number(off, 1)) %), by a profile that was made of it. The ranges hold both, and at other "
+                + "intervals events with as many packets and events that are longer or shorter in proportion."
+        }
         let kinds = [("with all conditions", complete), ("in part", part)]
             .filter { !$0.1.isEmpty }.map { "published \($0.0): \($0.1.joined(separator: ", "))" }
         guard !kinds.isEmpty else {

@@ -3,6 +3,7 @@ import Ferry
 import FerryBluetooth
 import FerrySimulator
 import FerryTransports
+import Foundation
 
 /// `ferry bench --peer`: the client of throughput services that others have made.
 extension Bench {
@@ -69,7 +70,7 @@ extension Bench {
                 )
             }
             if let keep, let best = outcomes.max(by: { $0.goodput < $1.goodput }) {
-                try JSONFile.write(try JSONFile.text(Self.profile(of: name, best, settings)), to: keep)
+                try JSONFile.write(try JSONFile.text(Self.profile(of: name, best, settings, on: Self.today)), to: keep)
                 note("ferry: the profile is in \(keep); give it to ferry bench and advise with --profile-file.")
             }
         }
@@ -92,16 +93,26 @@ extension Bench {
     }
 
     /// A profile to keep and share.
+    ///
+    /// - Parameter date: the day, as 2026-01-31.
     static func profile(
-        of peer: String, _ outcome: PeerBench.Outcome, _ settings: BenchSettings
+        of peer: String, _ outcome: PeerBench.Outcome, _ settings: BenchSettings, on date: String
     ) throws(FerryError) -> ControllerSettings {
         var profile = ControllerSettings(.ideal)
         profile.name = peer.forTerminal
+        let measured = MeasuredHere(
+            date: date, peer: peer.forTerminal, service: outcome.service, direction: outcome.direction,
+            attMTU: outcome.attMTU, valueLength: outcome.valueLength, interval: settings.interval, phy: settings.phy,
+            dataLength: settings.dataLength, seconds: outcome.seconds, goodput: outcome.goodput)
         profile.source =
-            "measured by ferry bench --peer: \(outcome.service.rawValue), \(outcome.direction.rawValue), values of "
-            + "\(outcome.valueLength) bytes, \(number(outcome.goodput, 1)) kbit/s in \(number(outcome.seconds, 1)) s at "
-            + "\(short(settings.interval)) ms, LE \(settings.phy), data length \(settings.dataLength)"
+            "measured by ferry bench --peer on \(date): \(outcome.service.rawValue), \(measured.conditions), "
+            + "\(number(outcome.goodput, 1)) kbit/s in \(number(outcome.seconds, 1)) s"
         profile.packetsPerEvent = outcome.packetsPerEvent(try settings.linkParameters())
+        profile.measured = measured
         return profile
+    }
+
+    private static var today: String {
+        Date.now.formatted(.iso8601.year().month().day())
     }
 }

@@ -121,6 +121,8 @@ struct ControllerSettings: Codable, Hashable, Sendable {
     var reportsAtEventEnd: Bool?
     /// In milliseconds.
     var hostLatency: Double?
+    /// The measurement that it was made of, by `ferry bench --peer --keep`.
+    var measured: MeasuredHere?
 
     init(_ profile: ControllerProfile) {
         name = profile.name

@@ -268,6 +268,14 @@ extension PeerBench.Outcome {
     func simulated(_ parameters: LinkParameters, _ profile: ControllerProfile) throws(FerryError) -> Double {
         var own = parameters
         own.attMTU = attMTU
+        return try Self.simulated(direction, isAcknowledged: isAcknowledged, valueLength, own, profile)
+    }
+
+    /// What the simulator gives for values of `valueLength` bytes, in kbit/s.
+    static func simulated(
+        _ direction: DirectionChoice, isAcknowledged: Bool, _ valueLength: Int, _ parameters: LinkParameters,
+        _ profile: ControllerProfile
+    ) throws(FerryError) -> Double {
         let traffic: Traffic =
             switch (direction, isAcknowledged) {
             case (.write, true): .writeRequests(valueLength: valueLength)
@@ -275,7 +283,7 @@ extension PeerBench.Outcome {
             case (.notify, _): .notifications(valueLength: valueLength)
             }
         let events = max(20, min(200, Int(2_000 / parameters.connectionInterval.milliseconds)))
-        return try FerrySimulator.measure(traffic, on: own, profile: profile, events: events)
+        return try FerrySimulator.measure(traffic, on: parameters, profile: profile, events: events)
             .goodput(bytesPerUnit: valueLength) / 1_000
     }
 
