@@ -63,7 +63,7 @@
             let output = try await run(
                 """
                 $FERRY bench --serve $ONE > served 2>&1 & s=$!
-                until_there served 'waiting for'
+                until_there served 'Waiting for'
                 $FERRY bench --connect $TWO --seconds $N --message-size 100,4096; echo "connected $?"
                 $FERRY bench --connect $TWO --seconds 600 > first 2>&1 & c=$!
                 until_there first ' s  '; kill -9 $c; wait $c 2> /dev/null

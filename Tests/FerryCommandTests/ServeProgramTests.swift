@@ -45,7 +45,7 @@
                 """
                 head -c 300000 /dev/urandom > there; head -c 200000 /dev/urandom > back
                 (cat back; exec sleep 3600) | $FERRY pipe $ONE --listen --name Cellar > got 2> listening & l=$!
-                until_there listening 'waiting for'
+                until_there listening '[Ww]aiting for'
                 (cat there; until_size returned 199999) | $FERRY pipe $TWO --timeout 3600 Cellar > returned; echo "sent $?"
                 until cmp -s got there; do sleep 0.05; done
                 cmp there got; echo "there $?"; cmp back returned; echo "back $?"; $FERRY pipe $TWO --timeout 0.1 nobody; echo "none $?"

@@ -42,7 +42,7 @@ until_says() { wait_until 600 grep -q "$1" "$2" 2>/dev/null; }
 
     "$ferry" bench --serve $one >/results/bench-served.log 2>&1 &
     server=$!
-    until_says "waiting for" /results/bench-served.log
+    until_says "Waiting for" /results/bench-served.log
     "$ferry" bench --connect $two --seconds 0.5 --message-size 100,4096 >/results/bench.log 2>&1
     for what in write notify; do
         check "$what is measured" "^$what, messages of 4096 bytes: [1-9][0-9.]* kbit/s" /results/bench.log

@@ -178,7 +178,9 @@ struct Bench: AsyncParsableCommand {
         let elapsed = started.0.duration(to: .now) / .seconds(1)
         let count =
             result.results.count == points.count ? "\(points.count)" : "\(result.results.count) of \(points.count)"
-        note("\(count) points in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s")
+        note(
+            "\(count) \(count == "1" ? "point" : "points") in \(number(elapsed, 1)) s, CPU \(number(cpuSeconds() - started.1, 1)) s"
+        )
         if !result.results.isEmpty {
             if let report {
                 // They take a while, and whoever interrupts does not wait for them.

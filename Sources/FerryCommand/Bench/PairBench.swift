@@ -40,10 +40,14 @@ struct PairBench: Sendable {
 
     /// Answers whoever connects, one after the other, until the task is cancelled.
     func serve() async throws {
-        let listener = try await transport.open(Self.layout, radio)("server").listen()
+        let opened = try transport.open(Self.layout, radio)("server")
+        let listener = try await opened.listen()
         defer { listener.close() }
-        listener.onInterruption { note("ferry: \($0?.message ?? "listening again")") }
-        if !isJSON { note("ferry: waiting for ferry bench --connect on \(transport)") }
+        listener.onInterruption { note("ferry: \($0?.message ?? "Listening again.")") }
+        var name = "\(transport)"
+        // The system has chosen a port, which the other side needs.
+        if name.hasSuffix(":0"), let port = listeningPort(of: opened) { name = "\(name.dropLast(1))\(port)" }
+        note("ferry: Waiting for ferry bench --connect at \(name).")
         let failure = Mutex<(any Error)?>(nil)
         let acceptor = Acceptor(AcceptingPlan.Configuration(places: 1))
         await acceptor.serve(listener.links) { comer in
@@ -115,7 +119,12 @@ struct PairBench: Sendable {
 
     /// Measures one after the other what was asked for.
     func connect(timeout: Duration) async throws {
-        let link = try await transport.open(Self.layout, radio)("client").connect(timeout: timeout)
+        let opened = try transport.open(Self.layout, radio)("client")
+        let wait = WaitNotice.schedule(
+            "Waiting \(WaitNotice.limit(timeout)) to connect to ferry bench --serve at \(transport).")
+        defer { wait.cancel() }
+        let link = try await opened.connect(timeout: timeout)
+        wait.cancel()
         let channel = try PairChannel(over: link, framing)
         defer { channel.close() }
         try await withTaskCancellationHandler {

@@ -34,6 +34,22 @@ struct DeviceOptions: ParsableArguments {
         return try transport.open(layout, options)(role)
     }
 
+    /// Connects to a device with this service, and says what is waited for.
+    func connect(_ layout: GATTConfiguration) async throws(FerryError) -> any Link {
+        let transport = try open(layout, "client")
+        let limit = Duration.seconds(timeout)
+        let who = device.map { $0.forTerminal.debugDescription } ?? "a device"
+        let wait = WaitNotice.schedule("Waiting \(WaitNotice.limit(limit)) to connect to \(who) at \(self.transport).")
+        defer { wait.cancel() }
+        return try await transport.connect(timeout: limit)
+    }
+
+    /// Refuses a file that cannot be read, before a device is waited for. `-` is standard input.
+    static func check(_ path: String) throws {
+        guard path != "-", access(path, R_OK) != 0 else { return }
+        throw CommandFailure("The file '\(path)' cannot be read: \(SystemFile.Failure()).")
+    }
+
     /// Runs the work until it ends or a signal comes: exit status 0, 1 with the reason, 130 after Ctrl-C.
     static func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
         let (result, signal) = await Interruptible.run(body)

@@ -25,7 +25,7 @@ struct SMP: AsyncParsableCommand {
         _ options: DeviceOptions, _ body: @escaping @Sendable (SMPClient) async throws -> Void
     ) async throws {
         try await DeviceOptions.run {
-            let link = try await options.open(.smp, "client").connect(timeout: .seconds(options.timeout))
+            let link = try await options.connect(.smp)
             let client = try SMPClient(over: link)
             defer { client.close() }
             try await body(client)
@@ -117,6 +117,7 @@ struct SMP: AsyncParsableCommand {
             }
 
             func run() async throws {
+                try DeviceOptions.check(file)
                 try await SMP.run(options) { [self] client in
                     let bytes = try await DeviceOptions.read(file, limit: 64 << 20)
                     guard bytes.count <= 64 << 20 else { throw CommandFailure("The image has more than 64 MiB.") }
@@ -173,6 +174,11 @@ struct SMP: AsyncParsableCommand {
             @OptionGroup var options: DeviceOptions
 
             func run() async throws {
+                if file != "-" {
+                    do throws(FerryError) { try JSONFile.checkFolder(of: file) } catch {
+                        throw CommandFailure(error.message)
+                    }
+                }
                 try await SMP.run(options) { [name, file] client in
                     try await DeviceOptions.write(try await client.readFile(name), to: file)
                 }
@@ -186,6 +192,7 @@ struct SMP: AsyncParsableCommand {
             @OptionGroup var options: DeviceOptions
 
             func run() async throws {
+                try DeviceOptions.check(file)
                 try await SMP.run(options) { [name, file] client in
                     let bytes = try await DeviceOptions.read(file, limit: 64 << 20)
                     guard bytes.count <= 64 << 20 else { throw CommandFailure("The file has more than 64 MiB.") }
@@ -274,7 +281,7 @@ struct SMP: AsyncParsableCommand {
             let device = SMPDevice(SMPServer(configuration))
             try await DeviceOptions.run { [self] in
                 let listener = try await options.open(.smp, "device").listen()
-                note("Serving over \(options.transport); Ctrl-C ends it.")
+                note("ferry: Serving over \(options.transport); Ctrl-C ends it.")
                 try await withThrowingDiscardingTaskGroup { group in
                     for await link in listener.links {
                         group.addTask {

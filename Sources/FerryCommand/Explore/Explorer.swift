@@ -152,6 +152,9 @@ final class Explorer: CentralRoleEvents {
     func visit(_ peer: String, within timeout: Duration) async throws -> Visit {
         let role = try role()
         let deadline = time.now + timeout
+        let quoted = peer.forTerminal.debugDescription
+        let search = WaitNotice.schedule("Looking \(WaitNotice.limit(timeout)) for \(quoted).")
+        defer { search.cancel() }
         var found: (id: PeerID, name: String?, rssi: Int?)?
         let identity = PeerIdentity(peer, certainty: .address)
         if identity.bluetoothAddress != nil, let known = role.retrievePeripheral(identity) { found = (known, nil, nil) }
@@ -171,11 +174,14 @@ final class Explorer: CentralRoleEvents {
                 let heard = others.isEmpty ? "nobody" : others.map(\.forTerminal).joined(separator: ", ")
                 throw FerryError(
                     .peerNotFound,
-                    "\(peer.forTerminal.debugDescription) was not heard within \(TransferReport.time(timeout / .seconds(1))); heard: \(heard)."
+                    "\(quoted) was not heard within \(TransferReport.time(timeout / .seconds(1))); heard: \(heard)."
                 )
             }
         }
-        guard let found else { throw FerryError(.peerNotFound, "\(peer.forTerminal.debugDescription) was not found.") }
+        guard let found else { throw FerryError(.peerNotFound, "\(quoted) was not found.") }
+        search.cancel()
+        let wait = WaitNotice.schedule("Connecting to \(quoted), \(WaitNotice.limit(max(.zero, deadline - time.now))).")
+        defer { wait.cancel() }
         let visit = VisitEvents()
         let connecting = Task { () throws -> any PeripheralConnection in
             try await role.connect(to: found.id, events: visit)
@@ -197,7 +203,7 @@ final class Explorer: CentralRoleEvents {
             guard isLate.load(ordering: .relaxed) else { throw error }
             throw FerryError(
                 .timedOut,
-                "\(peer.forTerminal.debugDescription) did not take the connection within \(TransferReport.time(timeout / .seconds(1)))."
+                "\(quoted) did not take the connection within \(TransferReport.time(timeout / .seconds(1)))."
             )
         }
     }

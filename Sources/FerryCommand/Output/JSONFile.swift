@@ -26,6 +26,10 @@ enum JSONFile {
             throw FerryError(
                 .unreadableFile, "Cannot write '\(path)': its folder does not exist or is not writable.")
         }
+        var isFolder = false
+        if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder {
+            throw FerryError(.unreadableFile, "Cannot write '\(path)': it is a folder. Name a file in it.")
+        }
     }
 
     static func write(_ text: String, to path: String) throws(FerryError) {

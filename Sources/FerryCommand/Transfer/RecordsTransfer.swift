@@ -42,6 +42,8 @@
 
         /// Sends while the input comes, and until all is on the other side's disk; writes what comes meanwhile.
         func run(_ paths: [String]) async throws {
+            // Later they would be found out when the other side has come, or has been waited for.
+            for path in paths where path != "-" { try check(path) }
             guard let inbox else { return try await sendAll(paths) }
             let output: SystemFile
             do { output = try SystemFile.forAppending(inbox) } catch {
@@ -62,6 +64,28 @@
         }
 
         // MARK: Input
+
+        /// - Throws: ``Refusal`` for a path that cannot be opened, or a file that is too long for one record.
+        private func check(_ path: String) throws {
+            var status = stat()
+            // It is not opened: a pipe would wait for its writer, and be read once only.
+            guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
+                throw Refusal("'\(path.forTerminal)' cannot be read: \(SystemFile.Failure())")
+            }
+            let stamp = SystemFile.Stamp(status)
+            guard stamp.kind != S_IFDIR else {
+                throw Refusal("'\(path.forTerminal)' is a folder, which is no record. Name its files.")
+            }
+            if !asLines, stamp.kind == S_IFREG, stamp.size > UInt64(store.configuration.largestRecord) {
+                throw tooLong(path)
+            }
+        }
+
+        private func tooLong(_ path: String) -> Refusal {
+            Refusal(
+                "'\(path.forTerminal)' has more than \(store.configuration.largestRecord) bytes for one record. "
+                    + "Send it as lines, with --lines, or as a file, without --store.")
+        }
 
         private func append(_ path: String) async throws {
             let file: SystemFile
@@ -86,11 +110,7 @@
                     rest = lines.removeLast()
                     try await append(lines)
                 }
-                guard rest.count <= store.configuration.largestRecord else {
-                    throw Refusal(
-                        "'\(path.forTerminal)' has more than \(store.configuration.largestRecord) bytes for one record. "
-                            + "Send it as lines, with --lines, or as a file, without --store.")
-                }
+                guard rest.count <= store.configuration.largestRecord else { throw tooLong(path) }
             }
             if !asLines || !rest.isEmpty { try await append([rest]) }
         }
