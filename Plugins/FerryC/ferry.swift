@@ -103,13 +103,27 @@ public func ferryCreateSequenced(
     _ given: UnsafePointer<ferry_limits>?, _ identifier: UInt32, _ window: UInt32,
     _ session: UnsafeMutablePointer<OpaquePointer?>?
 ) -> Int32 {
+    ferryCreateSequencedFor(given, identifier, window, UInt32(FERRY_CODEC_UNTOLD), session)
+}
+
+/// `ferry_create_sequenced_for` of ferry.h.
+@_cdecl("ferry_create_sequenced_for")
+public func ferryCreateSequencedFor(
+    _ given: UnsafePointer<ferry_limits>?, _ identifier: UInt32, _ window: UInt32, _ codec: UInt32,
+    _ session: UnsafeMutablePointer<OpaquePointer?>?
+) -> Int32 {
     guard let session else { return Status.argument }
     session.pointee = nil
-    guard let limits = limits(given), let given, (1...64).contains(window) else { return Status.argument }
+    guard let limits = limits(given), let given, (1...64).contains(window), let codec = UInt8(exactly: codec),
+        codec <= UInt8(FERRY_CODEC_CBOR) || codec >= 64
+    else { return Status.argument }
     var configuration = SequencedFraming.Configuration()
     configuration.window = Int(window)
     let framing = SequencedFraming(configuration, sessionID: { identifier })
-    return hand(HeldSession(framing.makeSession(limits: limits), minimumChunkSize: 20), given.pointee, to: session)
+    return hand(
+        HeldSession(
+            framing.makeSession(limits: limits, payloads: PayloadFormat(codec: codec)), minimumChunkSize: 20),
+        given.pointee, to: session)
 }
 
 /// `ferry_destroy` of ferry.h.

@@ -79,6 +79,16 @@ enum {
     FERRY_PREFIX_32_LITTLE = 4
 };
 
+/* How messages are encoded, as a sequenced session tells its peer. */
+enum {
+    FERRY_CODEC_UNTOLD = 0,
+    FERRY_CODEC_BYTES = 1,
+    FERRY_CODEC_TEXT = 2,
+    FERRY_CODEC_JSON = 3,
+    FERRY_CODEC_PROPERTY_LIST = 4,
+    FERRY_CODEC_CBOR = 5
+};
+
 /* What one session may hold. */
 typedef struct {
     /* The largest message in either direction, in bytes: at most 16 MiB. */
@@ -104,9 +114,15 @@ int32_t ferry_create_end_of_message(
 /* Length prefix: FERRY_PREFIX_VARINT or another of them. */
 int32_t ferry_create_length_prefix(const ferry_limits *limits, int32_t prefix, ferry_session **session);
 /* Sequenced: `identifier` must differ from those of the sessions before, also across resets: take a random number. `window` is
- * the most chunks that are out at once, 1 to 64; it costs memory of as many chunks on this side. */
+ * the most chunks that are out at once, 1 to 64; it costs memory of as many chunks on this side. A short message may pass a longer one: up
+ * to 4 are under way at once. To keep their order, enqueue the next after FERRY_EVENT_SENT. */
 int32_t ferry_create_sequenced(
     const ferry_limits *limits, uint32_t identifier, uint32_t window, ferry_session **session);
+/* The same, and tells the peer how messages are encoded: FERRY_CODEC_JSON or another of them, or from 64 a number of one's own, to
+ * 255. Both sides of a sequenced session must tell the same, and a channel in Swift always tells its codec. Without this
+ * function it is FERRY_CODEC_UNTOLD. */
+int32_t ferry_create_sequenced_for(
+    const ferry_limits *limits, uint32_t identifier, uint32_t window, uint32_t codec, ferry_session **session);
 
 /* Releases a session; null is allowed. */
 void ferry_destroy(ferry_session *session);

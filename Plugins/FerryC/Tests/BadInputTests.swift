@@ -17,6 +17,8 @@ import Testing
         #expect(ferry_create_length_prefix(&limits, 0, nil) == wrong)
         #expect(ferry_create_sequenced(nil, 1, 8, &session) == wrong && session == nil)
         #expect(ferry_create_sequenced(&limits, 1, 8, nil) == wrong)
+        #expect(ferry_create_sequenced_for(nil, 1, 8, 0, &session) == wrong && session == nil)
+        #expect(ferry_create_sequenced_for(&limits, 1, 8, 0, nil) == wrong)
         #expect(ferry_link_opened(nil, 0) == wrong && ferry_link_closed(nil, 0) == wrong)
         #expect(ferry_enqueue(nil, &byte, 1, nil, 0) == wrong && ferry_cancel(nil, 0, 0) == wrong)
         #expect(ferry_next_chunk(nil, &byte, 1, &count, 0) == wrong && ferry_receive(nil, &byte, 1, 0) == wrong)
@@ -56,12 +58,27 @@ import Testing
         var limits = smallLimits
         for prefix: Int32 in [-1, 5, .max] { #expect(ferry_create_length_prefix(&limits, prefix, &session) == wrong) }
         for window: UInt32 in [0, 65, .max] { #expect(ferry_create_sequenced(&limits, 1, window, &session) == wrong) }
+        for codec: UInt32 in [6, 63, 256, .max] {
+            #expect(ferry_create_sequenced_for(&limits, 1, 8, codec, &session) == wrong && session == nil)
+        }
         let marker = [UInt8](repeating: 7, count: 30)
         for count in [0, 1, 21, -1] {
             #expect(ferry_create_end_of_message(&limits, marker, count, 0, &session) == wrong)
         }
         #expect(ferry_create_end_of_message(&limits, marker, 20, 19, &session) == wrong && session == nil)
         #expect(ferry_create_end_of_message(&limits, nil, 0, .max, &session) == wrong && session == nil)
+    }
+
+    @Test(arguments: [FERRY_CODEC_UNTOLD, FERRY_CODEC_JSON, 64, 255])
+    func sequencedSessionTellsItsCodec(_ codec: Int) throws {
+        var (session, limits, count) = (OpaquePointer?.none, smallLimits, 0)
+        #expect(ferry_create_sequenced_for(&limits, 1, 8, UInt32(codec), &session) == FERRY_OK)
+        defer { ferry_destroy(session) }
+        var chunk = [UInt8](repeating: 0, count: 20)
+        #expect(ferry_link_opened(session, 0) == FERRY_OK)
+        #expect(ferry_next_chunk(session, &chunk, 20, &count, 0) == FERRY_OK && count == 11)
+        // Sequenced.md: byte 9 of a hello.
+        #expect(chunk[9] == UInt8(codec) && chunk[10] == 0)
     }
 
     @Test(arguments: Choice.allCases) func callsInTheWrongOrderAreRefused(_ choice: Choice) {
