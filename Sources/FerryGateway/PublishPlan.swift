@@ -1,6 +1,7 @@
 #if NATS && Records
     import DequeModule
     import Ferry
+    import FerryFleet
     import FerryNATS
 
     /// Which record is published next: a value without I/O, clock or randomness.
@@ -17,8 +18,14 @@
             let place: Place
             /// What an observer is told of it; nil without one.
             let seen: SeenRecord?
+            /// The lane's name, for outlets; nil where the message has its subject.
+            let outletLane: OutletMessage.Lane?
 
-            init(lane: Int64, id: String, message: NATSMessage, place: Place, seen: SeenRecord? = nil) {
+            init(
+                lane: Int64, id: String, message: NATSMessage, place: Place, seen: SeenRecord? = nil,
+                outletLane: OutletMessage.Lane? = nil
+            ) {
+                self.outletLane = outletLane
                 self.lane = lane
                 self.id = id
                 self.message = message

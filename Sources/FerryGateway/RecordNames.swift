@@ -74,6 +74,8 @@
         /// `prefix.sender.stream`; a stream without a name is `%`. The sender is its store, or `key-` and the fingerprint of the key
         /// that it has proven: whoever says another's store has another name.
         let subject: String
+        /// The same two names for an outlet, which escapes them itself.
+        let lane: OutletMessage.Lane
         private let record: RecordID
         private let peer: String
         private let key: String?
@@ -93,6 +95,7 @@
             let stream = RecordNames.word(record.stream)
             let owner = key.map { "key-" + RecordNames.escaped($0) }
             subject = "\(prefix).\(owner ?? "\(record.sender)").\(stream)"
+            lane = OutletMessage.Lane(sender: key.map { "key-" + $0 } ?? "\(record.sender)", stream: record.stream)
             let sender = owner.map { "\($0)-\(record.sender)" } ?? "\(record.sender)"
             idPrefix = "\(sender)/\(record.epoch)/\(RecordNames.escaped(record.stream))/"
             before =
