@@ -34,6 +34,8 @@
             var sweeper: Task<Void, Never>?
             /// The last refusal to connect.
             var trouble: FerryError?
+            /// How many connections there have been.
+            var connections: UInt64 = 0
         }
 
         /// libmosquitto's client, which may be called from any thread until it is destroyed.
@@ -77,6 +79,8 @@
         var isConnected: Bool {
             state.withLock { if case .connected = $0.phase { true } else { false } }
         }
+
+        var connections: UInt64 { state.withLock { $0.connections } }
 
         // MARK: Connecting
 
@@ -163,6 +167,7 @@
                 state.withLock { $0.trouble = error }
                 return connected(.failure(error))
             }
+            state.withLock { $0.connections += 1 }
             connected(.success(()))
             state.withLock { state in
                 state.trouble = nil
@@ -200,11 +205,12 @@
             }
             return await withCheckedContinuation { continuation in
                 let answer = state.withLock { [number] state -> OutletAnswer? in
-                    if case .closed = state.phase { return .unanswered(Self.closed) }
                     if let reason = state.early.removeValue(forKey: number) {
                         state.inFlight -= 1
                         return self.answer(reason)
                     }
+                    // libmosquitto took it before it was closed, and may have sent it.
+                    if case .closed = state.phase { return .unanswered(Self.closed) }
                     state.pending[number] = .waiting(continuation, until: .now + configuration.timeout)
                     return nil
                 }
@@ -312,7 +318,6 @@
                 return (late, state.sweeper)
             }
             sweeper?.cancel()
-            // The broker may have taken them.
             for continuation in late { continuation.resume(returning: .unanswered(Self.closed)) }
             // Its thread is waited for.
             await withCheckedContinuation { continuation in

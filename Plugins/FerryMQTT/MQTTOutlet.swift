@@ -37,6 +37,9 @@
         /// Whether there is a connection now.
         public var isConnected: Bool { client.isConnected }
 
+        /// How many connections there have been, the first included.
+        public var connections: UInt64 { client.connections }
+
         /// The topic of a lane.
         public func topic(_ lane: OutletMessage.Lane) -> String {
             "\(client.configuration.prefix)/\(OutletAddress.level(lane.sender))/\(OutletAddress.level(lane.stream))"
@@ -47,7 +50,7 @@
             await client.publish(message, to: topic(message.lane))
         }
 
-        /// Disconnects. Messages without an answer are answered with `gone`.
+        /// Disconnects. Messages without an answer are answered with `unanswered`: the broker may have them.
         public func close() async { await client.close() }
     }
 #endif

@@ -17,7 +17,10 @@
         struct Failure: Error { let text: String }
 
         let folder: URL
-        let port: Int
+        /// Another one until it has started, should somebody else take it first.
+        private let number: Mutex<Int>
+        private let hasStarted = Mutex(false)
+        var port: Int { number.withLock { $0 } }
         private let extra: String
         private let broker = Mutex<ChildProcess?>(nil)
         private let subscriber = Mutex<ChildProcess?>(nil)
@@ -27,7 +30,7 @@
             folder = FileManager.default.temporaryDirectory.appending(path: "ferry-mqtt-\(UUID().uuidString)")
             self.extra = extra
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            port = try Self.freePort()
+            number = Mutex(try Self.freePort())
         }
 
         /// An address of this machine that no other process has, so that no other process has its ports.
@@ -54,6 +57,18 @@
 
         /// Starts it, and waits until it listens.
         func start() async throws {
+            for _ in 0..<5 {
+                do { return try await launch() } catch {
+                    let isTaken = log.contains("Address already in use")
+                    guard isTaken, !hasStarted.withLock({ $0 }) else { throw error }
+                    let other = try Self.freePort()
+                    number.withLock { $0 = other }
+                }
+            }
+            throw Failure(text: "five free ports were taken by others")
+        }
+
+        private func launch() async throws {
             let configuration = """
                 listener \(port) \(host)
                 user root
@@ -75,6 +90,7 @@
                 guard process.isRunning else { throw Failure(text: "mosquitto did not start: \(log)") }
                 return log.contains(" running")
             }
+            hasStarted.withLock { $0 = true }
         }
 
         private func run(_ name: String, _ arguments: [String], _ output: ChildProcess.Stream) throws -> ChildProcess {

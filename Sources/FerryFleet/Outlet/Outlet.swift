@@ -18,9 +18,18 @@ public protocol Outlet: Sendable {
     /// Publishes a message, and waits for the server's answer or the outlet's timeout. Calls for different lanes may overlap.
     func publish(_ message: OutletMessage) async -> OutletAnswer
 
+    /// How many connections there have been, the first included. A server that was connected to again may have lost what it had
+    /// answered for: servers answer before their disks have synced. Zero for outlets to which this cannot happen, which is the default.
+    var connections: UInt64 { get }
+
     /// Disconnects. Messages on their way and those published from now on are answered with something else than `taken`, unless the
     /// server answered for them before. Closing again does nothing.
     func close() async
+}
+
+extension Outlet {
+    /// Zero.
+    public var connections: UInt64 { 0 }
 }
 
 /// A record on its way to an ``Outlet``.
