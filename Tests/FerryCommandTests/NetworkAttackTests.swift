@@ -198,5 +198,50 @@
             _ = await running.result
             for store in [gateway, victim] { await store.close() }
         }
+
+        /// Silent connections, and half-open ones that stop within the handshake, come all the time: an honest peer is served at its first
+        /// attempt, and the gateway keeps at most 64 of them, in memory and on the disk. 200 of them, 10 000 with `FERRY_FULL`.
+        @Test(arguments: AttackRig.Place.allCases) func silentConnectionsKeepNobodyOut(
+            _ place: AttackRig.Place
+        ) async throws {
+            let rig = try AttackRig(place, port: 20_250)
+            let (gateway, victim) = (try rig.store("gateway"), try rig.store("victim"))
+            let running = try rig.hub(gateway)
+            let stranger = try rig.transport(nil)
+            // The length of a message of 32 bytes, as a handshake begins, and then nothing.
+            let begun: [UInt8] = [32]
+            var silent: [any Link] = []
+            var slowest = Duration.zero
+            let rounds = Effort.of(4, full: 20)
+            for round in 1...rounds {
+                for number in 0..<Effort.of(50, full: 500) {
+                    try await until("a silent connection is there") {
+                        guard let link = try? await stranger.connect(timeout: .seconds(5)) else { return false }
+                        silent.append(link)
+                        return true
+                    }
+                    if number % 2 == 0 { _ = try? silent.last?.trySend(begun.span.bytes) }
+                    // The gateway has closed the oldest ones long since.
+                    if silent.count > 200 { silent.removeFirst().close() }
+                }
+                try await victim.append(Array("\(round)".utf8), to: "gateway")
+                let start = ContinuousClock.now
+                let channel = try RecordsChannel.open(
+                    over: try await rig.transport("victim").connect(timeout: .unreached)
+                ) { $0 }
+                let summary = try await victim.exchange(
+                    over: channel, with: "gateway", endingWhenIdle: .milliseconds(50))
+                slowest = max(slowest, ContinuousClock.now - start)
+                #expect(summary.committed == 1, "\(round)")
+            }
+            #expect(try await gateway.peers().map(\.name) == ["key:\(rig.fingerprint("victim"))"])
+            #expect(try await gateway.undone() == rounds)
+            // Alone on a machine that does nothing else, as with FERRY_FULL.
+            if Effort.isFull { #expect(slowest < .seconds(2)) }
+            for link in silent { link.close() }
+            running.cancel()
+            _ = await running.result
+            for store in [gateway, victim] { await store.close() }
+        }
     }
 #endif
