@@ -16,6 +16,8 @@ struct AttributeValues {
             case connected(peer: String)
             case disconnected(reason: UInt8)
             case confirmed(isReceived: Bool)
+            /// A server has told what the values of these handles are.
+            case declared([Int: DeclaredValue])
         }
 
         var connection: Connection

@@ -50,6 +50,9 @@ struct AttributeWrites {
             // A signed write ends with 12 bytes of signature.
             guard pdu.count >= 15 else { return [] }
             return [.value(handle: number(1), isReceived: isReceived, bytes: Array(pdu[3..<(pdu.count - 12)]))]
+        case 0x09:
+            let found = DeclaredValue.declared(in: pdu)
+            return found.isEmpty ? [] : [.declared(Dictionary(found.map { ($0.handle, $0.value) }) { _, new in new })]
         case 0x1E: return [.confirmed(isReceived: isReceived)]
         case 0x23: return Self.values(pdu, isReceived)
         case 0x12:

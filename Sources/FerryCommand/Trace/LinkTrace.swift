@@ -7,6 +7,31 @@ struct LinkTrace {
     private enum Decoder {
         case sequenced(SequencedTrace)
         case stream(StreamTrace)
+        case device(DeviceTrace)
+
+        init(_ framing: TraceFraming) {
+            switch framing {
+            case .sequenced: self = .sequenced(SequencedTrace())
+            case .length, .eom: self = .stream(StreamTrace(isLength: framing == .length))
+            case .smp, .mdoc, .btp, .lines, .slip, .cobs: self = .device(DeviceTrace(framing))
+            }
+        }
+
+        /// Gives up what was open on an earlier link. A sequenced session goes on where it was.
+        ///
+        /// - Returns: whether anything may have been given up.
+        mutating func restart() -> Bool {
+            switch self {
+            case .sequenced: return false
+            case .stream(var trace):
+                trace.restart()
+                self = .stream(trace)
+            case .device(var trace):
+                trace.restart()
+                self = .device(trace)
+            }
+            return true
+        }
     }
 
     private struct Key: Hashable {
@@ -46,17 +71,12 @@ struct LinkTrace {
 
     init(_ framing: TraceFraming) {
         isAcknowledged = framing == .sequenced
-        decoder =
-            framing == .sequenced ? .sequenced(SequencedTrace()) : .stream(StreamTrace(isLength: framing == .length))
+        decoder = Decoder(framing)
     }
 
     /// A link has begun. A sequenced session goes on where it was.
     mutating func connected(at time: Double?, _ text: String = "connected") -> [String] {
-        if case .stream(var trace) = decoder {
-            trace.restart()
-            decoder = .stream(trace)
-            lives = [:]
-        }
+        if decoder.restart() { lives = [:] }
         fullSince = nil
         for side in sizes.indices { sizes[side].begin() }
         return line(time, "- \(text)")
@@ -110,6 +130,9 @@ struct LinkTrace {
         case .stream(var trace):
             finding = trace.read(bytes, from: side)
             decoder = .stream(trace)
+        case .device(var trace):
+            finding = trace.read(bytes, from: side)
+            decoder = .device(trace)
         }
         chunks += 1
         if !finding.isUnderstood { notUnderstood += 1 }

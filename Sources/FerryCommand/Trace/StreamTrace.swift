@@ -6,6 +6,16 @@ typealias SequencedSide = SequencedTrace.Side
 /// A framing by the name that people type.
 enum TraceFraming: String, CaseIterable {
     case length, eom, sequenced
+    /// Those of devices; the last three on a serial line.
+    case smp, mdoc, btp, lines, slip, cobs
+
+    /// Whether ``DeviceTrace`` follows it.
+    var isOfDevices: Bool {
+        switch self {
+        case .length, .eom, .sequenced: false
+        case .smp, .mdoc, .btp, .lines, .slip, .cobs: true
+        }
+    }
 }
 
 /// Says what chunks of the framings without numbers are: length prefix (as varints) and end of message.

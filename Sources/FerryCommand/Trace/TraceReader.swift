@@ -15,7 +15,12 @@ struct TraceReader {
 
     private struct Link: Hashable, Comparable {
         var name: String
-        static func < (one: Link, other: Link) -> Bool { one.name < other.name }
+        /// The format of a device by which its values were recognized; `nil` for the framing that was named, or Ferry's.
+        var format: TraceFraming?
+
+        static func < (one: Link, other: Link) -> Bool {
+            (one.name, one.format?.rawValue ?? "") < (other.name, other.format?.rawValue ?? "")
+        }
     }
 
     private struct Carrier: Hashable {
@@ -40,8 +45,12 @@ struct TraceReader {
     private var last: Double?
     private var gaps = TraceGaps()
     private var peers: [AttributeValues.Connection: String] = [:]
-    /// Values that carry chunks, as a hello or the command line has told.
-    private var carriers: Set<Carrier> = []
+    /// Values that carry chunks, and the link whose chunks they are, as a hello, a UUID, their content or the command line has told.
+    private var carriers: [Carrier: Link] = [:]
+    /// The links that have begun on each connection.
+    private var links: [AttributeValues.Connection: Set<Link>] = [:]
+    /// The characteristics that each connection has declared.
+    private var declared: [AttributeValues.Connection: [Int: DeclaredValue]] = [:]
     /// How many values crossed that are taken for none, by handle; at most 64 are counted.
     private var others: [Int: Int] = [:]
 
@@ -146,8 +155,8 @@ struct TraceReader {
         let list = others.sorted { $0.key < $1.key }
             .map { "0x\(String($0.key, radix: 16)) (\($0.value))" }.joined(separator: ", ")
         return
-            "No link of the sequenced framing begins in it. Values of these handles cross: \(list). Name the one that "
-            + "carries chunks with --handle, and its framing with --framing."
+            "No link of the sequenced framing or of a device's format begins in it. Values of these handles cross: \(list). "
+            + "Name the one that carries chunks with --handle, and its framing with --framing."
     }
 
     // MARK: Text
@@ -211,33 +220,37 @@ struct TraceReader {
 
     private mutating func take(_ event: AttributeValues.Event, at time: Double?) -> [String] {
         let connection = event.connection
-        let link = self.link(connection)
         switch event.kind {
         case .connected(let peer):
             peers[connection] = peer
             return []
         case .disconnected(let reason):
-            carriers = carriers.filter { $0.connection != connection }
+            let lines = showAll(of: connection) {
+                $0.ended(at: time, "disconnected, reason 0x\(String(reason, radix: 16))")
+            }
+            carriers = carriers.filter { $0.key.connection != connection }
+            declared[connection] = nil
+            links[connection] = nil
             peers[connection] = nil
-            guard traces[link] != nil else { return [] }
-            return show(link) { $0.ended(at: time, "disconnected, reason 0x\(String(reason, radix: 16))") }
+            return lines
+        case .declared(let values):
+            declared[connection, default: [:]].merge(values) { _, new in new }
+            return []
         case .confirmed(let isReceived):
-            guard traces[link] != nil else { return [] }
-            return show(link) { $0.ended(at: time, "\(Self.arrow(isReceived)) confirms an indication") }
+            return showAll(of: connection) { $0.ended(at: time, "\(Self.arrow(isReceived)) confirms an indication") }
         case .missing(let gap, let isReceived):
             gaps.add(gap)
-            guard traces[link] != nil else { return [] }
             let text = "\(Self.arrow(isReceived)) \(TraceGaps.text(gap))"
-            return show(link) { $0.gap(at: time, from: isReceived ? .second : .first, text) }
+            return showAll(of: connection) { $0.gap(at: time, from: isReceived ? .second : .first, text) }
         case .refused(let handle, let isReceived, let count, let code):
-            guard carriers.contains(Carrier(connection: connection, handle: handle, isReceived: isReceived)) else {
+            guard let link = carriers[Carrier(connection: connection, handle: handle, isReceived: isReceived)] else {
                 return []
             }
             let text =
                 "\(Self.arrow(isReceived)) a write of \(count) bytes was refused, error 0x\(String(code, radix: 16))"
             return show(link) { $0.ended(at: time, text) }
         case .unanswered(let handle, let isReceived, let count):
-            guard carriers.contains(Carrier(connection: connection, handle: handle, isReceived: isReceived)) else {
+            guard let link = carriers[Carrier(connection: connection, handle: handle, isReceived: isReceived)] else {
                 return []
             }
             gaps.unanswered += 1
@@ -245,20 +258,73 @@ struct TraceReader {
             return show(link) { $0.gap(at: time, from: isReceived ? .second : .first, text) }
         case .value(let handle, let isReceived, let bytes):
             let carrier = Carrier(connection: connection, handle: handle, isReceived: isReceived)
-            var lines: [String] = []
-            if !carriers.contains(carrier) {
-                guard handles.contains(handle) || (handles.isEmpty && isSequenced && Self.isHello(bytes)) else {
-                    if others[handle] != nil || others.count < 64 { others[handle, default: 0] += 1 }
-                    return []
-                }
-                let isNew = !carriers.contains { $0.connection == connection }
-                carriers.insert(carrier)
-                if isNew { lines += show(link) { $0.connected(at: time, "the link begins") } }
+            if let link = carriers[carrier] { return chunk(bytes, link, isReceived, time) }
+            if let state = mdocState(carrier, bytes), let link = recognized(.mdoc, connection) {
+                return begin(link, connection, time) + show(link) { $0.ended(at: time, state) }
             }
-            let side: SequencedSide = isReceived ? .second : .first
-            return lines + show(link) { $0.chunk(bytes, from: side, at: time) }
+            guard let link = link(carrying: bytes, carrier) else {
+                if others[handle] != nil || others.count < 64 { others[handle, default: 0] += 1 }
+                return []
+            }
+            let lines = begin(link, connection, time)
+            carriers[carrier] = link
+            return lines + chunk(bytes, link, isReceived, time)
         }
     }
+
+    private mutating func chunk(_ bytes: [UInt8], _ link: Link, _ isReceived: Bool, _ time: Double?) -> [String] {
+        show(link) { $0.chunk(bytes, from: isReceived ? .second : .first, at: time) }
+    }
+
+    /// Says that a link begins, with its first value.
+    private mutating func begin(
+        _ link: Link, _ connection: AttributeValues.Connection, _ time: Double?
+    ) -> [String] {
+        guard !begun(connection).contains(link) else { return [] }
+        links[connection, default: []].insert(link)
+        return show(link) { $0.connected(at: time, "the link begins") }
+    }
+
+    /// The link whose chunks a value carries from here on; `nil` if it carries none.
+    private func link(carrying bytes: [UInt8], _ carrier: Carrier) -> Link? {
+        let own = Link(name: name(carrier.connection))
+        guard handles.isEmpty else { return handles.contains(carrier.handle) ? own : nil }
+        if isSequenced, Self.isHello(bytes) { return own }
+        switch declared[carrier.connection]?[carrier.handle] {
+        case .chunks(let format): return recognized(format, carrier.connection)
+        case .serial:
+            // Both directions of a serial line have one format.
+            let known = begun(carrier.connection).compactMap(\.format).first { [.lines, .slip, .cobs].contains($0) }
+            let named = framing.flatMap { [.lines, .slip, .cobs].contains($0) ? $0 : nil }
+            return recognized(named ?? known ?? DeclaredValue.serialFraming(bytes), carrier.connection)
+        case .mdocState: return nil
+        case nil: break
+        }
+        if DeviceTrace.isBTPHandshake(bytes) { return recognized(.btp, carrier.connection) }
+        if SMPHead.isLikely(bytes) { return recognized(.smp, carrier.connection) }
+        return nil
+    }
+
+    /// The link of a format that was recognized; `nil` where another framing was named.
+    private func recognized(_ format: TraceFraming, _ connection: AttributeValues.Connection) -> Link? {
+        guard let framing else { return Link(name: name(connection), format: format) }
+        return framing == format ? Link(name: name(connection)) : nil
+    }
+
+    /// What a value of mdoc's State says.
+    private func mdocState(_ carrier: Carrier, _ bytes: [UInt8]) -> String? {
+        guard handles.isEmpty, declared[carrier.connection]?[carrier.handle] == .mdocState else { return nil }
+        let meaning =
+            switch bytes {
+            case [1]: "begins"
+            case [2]: "ends"
+            default: "has no meaning"
+            }
+        let text = bytes.prefix(4).map { String($0, radix: 16) }.joined(separator: " ")
+        return "\(Self.arrow(carrier.isReceived)) state \(text): \(meaning)"
+    }
+
+    private func begun(_ connection: AttributeValues.Connection) -> Set<Link> { links[connection] ?? [] }
 
     private static func arrow(_ isReceived: Bool) -> String { isReceived ? "<" : ">" }
 
@@ -278,10 +344,10 @@ struct TraceReader {
 
     private var isSequenced: Bool { framing ?? .sequenced == .sequenced }
 
-    private func link(_ connection: AttributeValues.Connection) -> Link {
+    private func name(_ connection: AttributeValues.Connection) -> String {
         // A peer that comes again goes on, whatever the connection's handle is then.
         let peer = peers[connection].map { "with \($0)" } ?? "connection \(connection.handle)"
-        return Link(name: "hci\(connection.adapter) \(peer)")
+        return "hci\(connection.adapter) \(peer)"
     }
 
     /// Whether a value can be the first chunk of a sequenced link: 0xE1, version 1, 11 or 19 bytes.
@@ -291,14 +357,24 @@ struct TraceReader {
 
     // MARK: Lines
 
-    private func heading(_ link: Link) -> [String] { link.name.isEmpty ? [] : ["\(link.name):"] }
+    private func heading(_ link: Link) -> [String] {
+        guard !link.name.isEmpty else { return [] }
+        return ["\(link.name)\(link.format.map { ", \($0.rawValue)" } ?? ""):"]
+    }
+
+    private mutating func showAll(
+        of connection: AttributeValues.Connection, _ body: (inout LinkTrace) -> [String]
+    ) -> [String] {
+        let name = name(connection)
+        return traces.keys.filter { $0.name == name }.sorted().flatMap { show($0, body) }
+    }
 
     private mutating func showAll(_ body: (inout LinkTrace) -> [String]) -> [String] {
         traces.keys.sorted().flatMap { show($0, body) }
     }
 
     private mutating func show(_ link: Link, _ body: (inout LinkTrace) -> [String]) -> [String] {
-        var trace = traces[link] ?? LinkTrace(framing ?? saidFraming ?? .sequenced)
+        var trace = traces[link] ?? LinkTrace(link.format ?? framing ?? saidFraming ?? .sequenced)
         let lines = body(&trace)
         traces[link] = trace
         guard shown != link else { return lines }

@@ -1,0 +1,150 @@
+import FerrySequenced
+import FerryTesting
+import TestSupport
+import Testing
+
+@testable import FerryCommand
+
+/// What `ferry trace` makes of the formats that devices speak; values are those of their reference implementations.
+@Suite(.tags(.program)) struct TraceDeviceTests {
+    private func trace(_ text: String, _ framing: TraceFraming) throws -> (lines: [String], complaint: String?) {
+        var reader = TraceReader(framing: framing, handles: [])
+        let lines = try reader.feed(Array(text.utf8)) + reader.finish()
+        return (lines, reader.complaint)
+    }
+
+    private func trace(_ packets: [[UInt8]], framing: TraceFraming? = nil) throws -> (
+        lines: [String], complaint: String?
+    ) {
+        var reader = TraceReader(framing: framing, handles: [])
+        let lines = try reader.feed(TraceCaptures.header + packets.flatMap { $0 }) + reader.finish()
+        return (lines, reader.complaint)
+    }
+
+    /// One PDU of ATT on the connection 0x040.
+    private func pdu(_ bytes: [UInt8], isReceived: Bool) -> [UInt8] {
+        let count = UInt8(bytes.count)
+        let head: [UInt8] = [0x02, 0x40, isReceived ? 0x20 : 0x00, count + 4, 0, count, 0, 4, 0]
+        return TraceCaptures.record(head + bytes, isReceived: isReceived)
+    }
+
+    private func write(_ handle: UInt8, _ bytes: [UInt8]) -> [UInt8] {
+        pdu([0x52, handle, 0] + bytes, isReceived: false)
+    }
+
+    private func notify(_ handle: UInt8, _ bytes: [UInt8]) -> [UInt8] {
+        pdu([0x1B, handle, 0] + bytes, isReceived: true)
+    }
+
+    /// A peer's characteristic, as discovery tells it.
+    private func declare(_ handle: UInt8, _ uuid: UInt128) -> [UInt8] {
+        let bytes = (0..<16).map { UInt8(truncatingIfNeeded: uuid >> UInt128(8 * $0)) }
+        return pdu([0x09, 21, handle - 1, 0, 0x1C, handle, 0] + bytes, isReceived: true)
+    }
+
+    private static let echo: [UInt8] = [0x0A, 0, 0, 6, 0, 0, 0, 0, 0xA1, 0x61, 0x64, 0x62, 0x68, 0x69]
+    private static let answer: [UInt8] = [0x0B, 0, 0, 6, 0, 0, 0, 0, 0xA1, 0x61, 0x72, 0x62, 0x68, 0x69]
+
+    @Test func requestsOfSMPAndTheirAnswersAreNamed() throws {
+        let text = """
+            > 0a 00 00 06 00 00 00 00 a1 61
+            > 64 62 68 69
+            < 0b 00 00 06 00 00 00 00 a1 61 72 62 68 69
+            """
+        let (lines, complaint) = try trace(text, .smp)
+        #expect(
+            lines == [
+                "> 10 bytes: write OS echo, sequence 0; 10 bytes of message 1",
+                "> 4 bytes: 4 bytes of message 1, which ends",
+                "= message >1 of 14 bytes: 2 chunks",
+                "< 14 bytes: answer to write OS echo, sequence 0 to >1; 14 bytes of message 1, which ends",
+                "= message <1 of 14 bytes: 1 chunk",
+                "2 messages to the end, 0 open; 3 chunks",
+            ])
+        #expect(complaint == nil)
+    }
+
+    @Test func aDocumentsValuesAreJoined() throws {
+        let (lines, complaint) = try trace("> 01 00 01 02\n> 00 03\n< 02 aa\n", .mdoc)
+        #expect(lines.contains("> 2 bytes: 1 bytes: message 1 of 4 bytes ends"), "\(lines)")
+        #expect(lines.contains("= message >1: 2 chunks"), "\(lines)")
+        #expect(complaint == "1 chunk was not understood.")
+    }
+
+    @Test func packetsOfBTPAreNumbered() throws {
+        let text = """
+            > 65 6c 04 00 00 00 f7 00 06
+            < 65 6c 04 f4 00 06
+            > 0d 00 00 05 00 68 65 6c 6c 6f
+            < 08 00 01
+            > 01 03 28 00 00 01 02
+            """
+        let (lines, complaint) = try trace(text, .btp)
+        #expect(lines[0] == "> 9 bytes: handshake: asks for an MTU of 247, window 6")
+        #expect(lines[1] == "< 6 bytes: handshake: version 4, packets of 244 bytes, window 6")
+        #expect(lines[2] == "> 10 bytes: packet 0, acknowledges 0: 5 bytes of message 1, which ends")
+        #expect(lines.contains("< 3 bytes: packet 1, acknowledges 0"), "\(lines)")
+        #expect(lines.contains("> 7 bytes: packet 3 (1 is missing): 3 bytes of message 2"), "\(lines)")
+        #expect(complaint == nil)
+    }
+
+    @Test(arguments: [("66 0c", "68 69 c0", 1), ("c0 66", "c0 68 69 c0", 2)])
+    func framesOfSLIPEndAtTheirEnd(first: String, second: String, messages: Int) throws {
+        let (lines, complaint) = try trace("> \(first)\n> \(second)\n", .slip)
+        #expect(lines.last?.hasPrefix("\(messages) message") == true, "\(lines)")
+        #expect(complaint == nil)
+    }
+
+    @Test func linesEndAtTheirEnd() throws {
+        let (lines, complaint) = try trace("> 41 54 0a 42\n> 0a 0a\n", .lines)
+        #expect(lines.last == "3 messages to the end, 0 open; 2 chunks", "\(lines)")
+        #expect(complaint == nil)
+    }
+
+    @Test func aCaptureNamesFormatsByTheirCharacteristics() throws {
+        let (lines, complaint) = try trace([
+            declare(3, 0x0000_0001_A123_48CE_896B_4C76_9733_73E6),
+            declare(5, 0x0000_0002_A123_48CE_896B_4C76_9733_73E6),
+            declare(9, 0x6E40_0002_B5A3_F393_E0A9_E50E_24DC_CA9E),
+            write(3, [1]), write(5, [0, 7, 7]), write(9, Array("AT\n".utf8)), write(3, [2]),
+        ])
+        #expect(lines.contains("hci0 connection 64, mdoc:"), "\(lines)")
+        #expect(lines.contains { $0.hasSuffix("> state 1: begins") }, "\(lines)")
+        #expect(lines.contains { $0.hasSuffix("> 3 bytes: 2 bytes: message 1 of 2 bytes ends") }, "\(lines)")
+        #expect(lines.contains("hci0 connection 64, lines:"), "\(lines)")
+        #expect(lines.contains { $0.hasSuffix("> state 2: ends") }, "\(lines)")
+        #expect(complaint == nil)
+    }
+
+    @Test func aCaptureNamesSMPAndBTPByTheirContent() throws {
+        let (lines, complaint) = try trace([
+            write(7, Self.echo), notify(7, Self.answer), write(20, [0x65, 0x6C, 4, 0, 0, 0, 0xF7, 0, 6]),
+            write(20, [0x05, 0, 1, 0, 0x7F]),
+        ])
+        #expect(lines.contains("hci0 connection 64, smp:"), "\(lines)")
+        #expect(lines.contains { $0.contains("answer to write OS echo, sequence 0 to >1") }, "\(lines)")
+        #expect(lines.contains("hci0 connection 64, btp:"), "\(lines)")
+        #expect(lines.contains { $0.hasSuffix("packet 0: 1 bytes of message 1, which ends") }, "\(lines)")
+        #expect(complaint == nil)
+    }
+
+    @Test func anotherFramingThatWasNamedIsTheOnlyOne() throws {
+        let (lines, complaint) = try trace([write(7, Self.echo)], framing: .btp)
+        #expect(lines.isEmpty)
+        #expect(complaint?.contains("0x7 (1)") == true)
+    }
+
+    @Test(arguments: TraceFraming.allCases.filter(\.isOfDevices)) func anyBytesAreAnswered(framing: TraceFraming) {
+        var random = SplitMix64(seed: 39)
+        var trace = DeviceTrace(framing)
+        for _ in 0..<20_000 {
+            let count = Int(random.next() % 24)
+            // Small values are heads more often.
+            let chunk = (0..<count).map { _ in
+                UInt8(truncatingIfNeeded: random.next() % (random.next() % 2 == 0 ? 16 : 256))
+            }
+            let finding = trace.read(chunk, from: random.next() % 2 == 0 ? .first : .second)
+            #expect(!finding.text.isEmpty)
+        }
+    }
+}
