@@ -218,9 +218,8 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
-                "FerryCBOR", "FerryJSON", "FerryPropertyList", "FerrySMP", "FerrySimulator", "FerryTransports",
-                "FerryUART",
-                "FerryZlib",
+                "FerryCBOR", "FerryJSON", "FerryMdoc", "FerryPropertyList", "FerrySMP", "FerrySimulator",
+                "FerryTransports", "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),

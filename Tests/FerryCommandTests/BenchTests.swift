@@ -36,7 +36,10 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
     /// Bytes and values per message, as published for these framings: 400 bytes in chunks of 182.
     @Test(
         "Overhead is the framing's",
-        arguments: [(FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21)])
+        arguments: [
+            (FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21), (.mdoc, 403, 3), (.slip, 401, 3),
+            (.cobs, 403, 3),
+        ])
     func overhead(framing: FramingChoice, bytes: Int, values: Int) throws {
         let result = try BenchRun.simulate(settings { $0.framing = framing }).result
         #expect(result.messages > 5)

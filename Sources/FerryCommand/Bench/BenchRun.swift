@@ -1,8 +1,10 @@
 import Ferry
 import FerryBluetooth
 import FerryLoopback
+import FerryMdoc
 import FerrySequenced
 import FerrySimulator
+import FerryUART
 import FerryZlib
 
 /// Measures one point: real channels over GATT links on a loopback radio, below it the simulated link layer.
@@ -73,14 +75,15 @@ final class BenchRun: Sendable {
     /// Connects every central, one after the other, so that links pair up.
     private func connect() async throws -> [Pair] {
         let listener = try await GATTTransport(
-            adapter: try await makeAdapter(0), configuration: Self.layout, time: time
+            adapter: try await makeAdapter(0), configuration: settings.framing.layout(in: Self.layout), time: time
         ).listen()
         defer { listener.close() }
         var incoming = listener.links.makeAsyncIterator()
         var pairs: [Pair] = []
         for number in 0..<settings.centrals {
             let central = try await GATTTransport(
-                adapter: try await makeAdapter(1 + number), configuration: Self.layout, time: time
+                adapter: try await makeAdapter(1 + number), configuration: settings.framing.layout(in: Self.layout),
+                time: time
             ).connect(timeout: .seconds(60))
             guard let peripheral = await incoming.next() else {
                 throw FerryError(.peerNotFound, "Central \(number) connected, and the peripheral has no link to it.")
@@ -119,6 +122,9 @@ final class BenchRun: Sendable {
         case .eom: try channel(over: link, try EndOfMessageFraming(chunkSize: nil))
         case .classicEOM: try channel(over: link, EndOfMessageFraming())
         case .sequenced: try channel(over: link, Self.sequenced)
+        case .mdoc: try channel(over: link, MdocFraming())
+        case .slip: try channel(over: link, UARTFraming(.slip))
+        case .cobs: try channel(over: link, UARTFraming(.cobs))
         }
     }
 

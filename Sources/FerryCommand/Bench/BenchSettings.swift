@@ -1,5 +1,8 @@
 import Ferry
+import FerryBluetooth
+import FerryMdoc
 import FerrySimulator
+import FerryUART
 
 /// One point of a sweep: everything that is measured together.
 struct BenchSettings: Codable, Hashable, Sendable {
@@ -86,6 +89,17 @@ enum FramingChoice: String, Codable, CaseIterable, Sendable {
     case classicEOM = "eom-20"
     /// Numbered chunks, acknowledged and sent again when lost.
     case sequenced
+    /// Those of devices, over their own GATT layouts: mobile documents, and SLIP and COBS over the Nordic UART service.
+    case mdoc, slip, cobs
+
+    /// How the framing lies over GATT: Ferry's in `own`, mdoc in `own`'s service, SLIP and COBS in Nordic's.
+    func layout(in own: GATTConfiguration) -> GATTConfiguration {
+        switch self {
+        case .length, .eom, .classicEOM, .sequenced: own
+        case .mdoc: .mdocPeripheralServer(service: own.service)
+        case .slip, .cobs: .nordicUART
+        }
+    }
 }
 
 /// The compressions that can be compared.

@@ -1,8 +1,10 @@
 import ArgumentParser
 import Ferry
 import FerryBluetooth
+import FerryMdoc
 import FerrySequenced
 import FerryTransports
+import FerryUART
 import Synchronization
 
 /// One side of a measurement between two processes, or two machines: `ferry bench --serve` and `--connect`.
@@ -40,7 +42,7 @@ struct PairBench: Sendable {
 
     /// Answers whoever connects, one after the other, until the task is cancelled.
     func serve() async throws {
-        let opened = try transport.open(Self.layout, radio)("server")
+        let opened = try transport.open(framing.layout(in: Self.layout), radio)("server")
         let listener = try await opened.listen()
         defer { listener.close() }
         listener.onInterruption { note("ferry: \($0?.message ?? "Listening again.")") }
@@ -119,7 +121,7 @@ struct PairBench: Sendable {
 
     /// Measures one after the other what was asked for.
     func connect(timeout: Duration) async throws {
-        let opened = try transport.open(Self.layout, radio)("client")
+        let opened = try transport.open(framing.layout(in: Self.layout), radio)("client")
         let wait = WaitNotice.schedule(
             "Waiting \(WaitNotice.limit(timeout)) to connect to ferry bench --serve at \(transport).")
         defer { wait.cancel() }
@@ -248,6 +250,9 @@ private final class PairChannel: Sendable {
             case .eom: try Self.open(link, EndOfMessageFraming())
             case .classicEOM: try Self.open(link, EndOfMessageFraming(chunkSize: 20))
             case .sequenced: try Self.open(link, SequencedFraming())
+            case .mdoc: try Self.open(link, MdocFraming())
+            case .slip: try Self.open(link, UARTFraming(.slip))
+            case .cobs: try Self.open(link, UARTFraming(.cobs))
             }
     }
 

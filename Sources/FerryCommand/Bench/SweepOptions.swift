@@ -18,7 +18,10 @@ struct SweepOptions: ParsableArguments {
     var dataLength = CommaList([251])
 
     @Option(
-        name: .long, help: "Framing: length, eom, eom-20 (chunks of 20 bytes, as in the classic sample), sequenced.")
+        name: .long,
+        help: ArgumentHelp(
+            "Framing: length, eom, eom-20 (chunks of 20 bytes, as in the classic sample), sequenced; of devices, each over its "
+                + "own service: mdoc, slip, cobs."))
     var framing = CommaList(["length"])
 
     @Option(name: .long, help: "Compression: none, zlib.")
