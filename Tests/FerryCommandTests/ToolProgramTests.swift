@@ -36,6 +36,8 @@ import Testing
             ("advise --sizes-file list --peer ios", 1, "list"), ("bench --compare none", 1, "there is no such file."),
             ("bench --compare bad", 1, "it is not JSON"),
             ("bench --report none/page", 1, "its folder does not exist"),
+            ("bench --report list", 1, "Cannot write 'list': it is a folder."),
+            ("help recieve", 64, "Did you mean 'ferry receive'?"), ("version", 64, "Did you mean 'ferry --version'?"),
             ("bench --json --csv", 64, "Choose one of --json and --csv."), ("trace none", 1, "No such file"),
             ("send --transport unix:list bad", 1, "there is a file of that name that is no socket"),
             ("send --transport unix:none/s bad", 1, "its folder does not exist"),
@@ -45,15 +47,22 @@ import Testing
         ]
         #if NATS && Records
             endings += [
+                ("gateway --transport unix:./s --store g", 64, "Usage: ferry gateway"),
                 (
                     "gateway --transport unix:./s --store g --nats nats://127.0.0.1:1 --check", 1,
                     "cannot be connected to (No server available for connection)."
-                )
+                ),
             ]
         #endif
         #if Records
             endings += [
                 ("outbox list none", 1, "There is no store none."),
+                ("outbox list bad", 1, "The file bad is damaged, or is no store of records."),
+                ("send --store store --to p --transport unix:./s --timeout 60 nothing", 1, "'nothing' cannot be read"),
+                (
+                    "send --store store --to p --transport unix:./s --timeout 60 list", 1,
+                    "is a folder, which is no record"
+                ),
                 ("outbox show list p --limit 0", 64, "give 1 to 100000"),
             ]
         #endif

@@ -57,8 +57,25 @@
                 return content
             } catch let known as BluetoothError {
                 throw known
+            } catch let error as DecodingError {
+                throw self.error(
+                    "is damaged, or is no bond file: \(Self.words(error)). Mend it, or remove it and pair anew.")
             } catch {
-                throw self.error("cannot be read: \(error). Mend it, or remove it and pair anew.")
+                throw self.error("cannot be read. Name a file that this user may read.")
+            }
+        }
+
+        private static func words(_ error: DecodingError) -> String {
+            switch error {
+            case .keyNotFound(let key, _): "'\(key.stringValue)' is missing"
+            case .typeMismatch(_, let context), .valueNotFound(_, let context), .dataCorrupted(let context):
+                context.codingPath.isEmpty
+                    ? "it is not JSON"
+                    : "the value at "
+                        + context.codingPath.map { $0.intValue.map(String.init) ?? $0.stringValue }.joined(
+                            separator: ".")
+                        + " is of another kind"
+            @unknown default: "it cannot be decoded"
             }
         }
 

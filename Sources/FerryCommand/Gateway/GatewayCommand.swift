@@ -107,7 +107,12 @@
 
         private func serve() async throws {
             let settings = try settings()
-            let plan = try GatewayRun(settings)
+            let plan: GatewayRun
+            do { plan = try GatewayRun(settings) } catch {
+                // What stands in a file is no wrong usage.
+                guard config == nil else { throw error }
+                throw ValidationError((error as? FerryError)?.message ?? "\(error)")
+            }
             if check { return try await look(plan) }
             defer { plan.log.flush() }
             let (result, signal) = await Interruptible.run(grace: 10) { try await plan.run { say($0) } }

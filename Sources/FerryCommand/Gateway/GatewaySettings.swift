@@ -52,8 +52,9 @@
 
         /// Reads a file.
         static func read(_ path: String) throws -> GatewaySettings {
-            guard let data = FileManager.default.contents(atPath: path) else {
-                throw CommandFailure("The configuration \(path) cannot be read.")
+            let data: Data
+            do { data = try Data(contentsOf: URL(filePath: path)) } catch {
+                throw CommandFailure("The configuration \(path) cannot be read: \(FileProblem.text(error)).")
             }
             return try read(data, path)
         }

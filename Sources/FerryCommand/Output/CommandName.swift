@@ -7,27 +7,27 @@ enum CommandName {
     /// - Parameters:
     ///   - arguments: without the program's name.
     ///   - root: the command whose subcommands the first argument may name.
-    /// - Throws: `ValidationError` with the closest name, where one is close.
+    /// - Throws: ``UsageProblem`` with the closest name, where one is close.
     static func check(_ arguments: [String], in root: any ParsableCommand.Type) throws {
-        var command = root
-        var path = [root._commandName]
-        for argument in arguments {
-            let subcommands = command.configuration.subcommands
-            // Options, and the parser's own command for help.
-            guard !subcommands.isEmpty, !argument.hasPrefix("-"), argument != "help" else { return }
+        var path = [root]
+        for (index, argument) in arguments.enumerated() {
+            // The parser's own command for help shows the program's for a command that does not exist.
+            if index == 0, argument == "help" { continue }
+            let subcommands = path.last?.configuration.subcommands ?? []
+            guard !subcommands.isEmpty, !argument.hasPrefix("-") else { return }
             let found = subcommands.first {
                 $0._commandName == argument || $0.configuration.aliases.contains(argument)
             }
             guard let found else {
                 let names = subcommands.map { $0._commandName }
-                let full = path.joined(separator: " ")
-                let hint = closest(to: argument, in: names).map { "Did you mean '\(full) \($0)'?" }
-                throw ValidationError(
-                    "'\(full)' has no command '\(String(argument.prefix(60)).forTerminal)'. "
-                        + (hint ?? "Choose from: \(names.joined(separator: ", "))."))
+                let full = path.map { $0._commandName }.joined(separator: " ")
+                let meant = path.count == 1 && argument == "version" ? "--version" : closest(to: argument, in: names)
+                let hint = meant.map { "Did you mean '\(full) \($0)'?" }
+                throw UsageProblem(
+                    message: "'\(full)' has no command '\(String(argument.prefix(60)).forTerminal)'. "
+                        + (hint ?? "Choose from: \(names.joined(separator: ", "))."), path: path)
             }
-            command = found
-            path.append(found._commandName)
+            path.append(found)
         }
     }
 

@@ -28,7 +28,7 @@ enum OptionName {
     /// neither.
     ///
     /// - Parameter arguments: without the program's name.
-    static func problem(in arguments: [String]) -> ValidationError? {
+    static func problem(in arguments: [String]) -> UsageProblem? {
         guard let tool = try? JSONDecoder().decode(Tool.self, from: Data(FerryCommand._dumpHelp().utf8)) else {
             return nil
         }
@@ -58,16 +58,18 @@ enum OptionName {
                 let hint =
                     CommandName.closest(to: name, in: names.sorted()).map { "Did you mean '--\($0)'?" }
                     ?? "'\(path.joined(separator: " ")) --help' lists them."
-                return ValidationError(
-                    "'\(path.joined(separator: " "))' has no option '--\(String(name.prefix(60)).forTerminal)'. \(hint)"
-                )
+                return UsageProblem(
+                    message:
+                        "'\(path.joined(separator: " "))' has no option '--\(String(name.prefix(60)).forTerminal)'. \(hint)",
+                    path: UsageProblem.path(of: arguments))
             }
             guard parts.count == 1, valued.contains(name), let value = rest[rest.index(after: index)...].first,
                 value.hasPrefix("-"), Double(value) != nil
             else { continue }
-            return ValidationError(
-                "The value \(value) of --\(name) begins with a minus sign, as options do. If it is meant, write "
-                    + "--\(name)=\(value).")
+            return UsageProblem(
+                message:
+                    "The value \(value) of --\(name) begins with a minus sign, as options do. If it is meant, write "
+                    + "--\(name)=\(value).", path: UsageProblem.path(of: arguments))
         }
         return nil
     }

@@ -70,7 +70,8 @@
                 }
                 return print("\(found.fingerprint.grouped) is trusted no longer.")
             }
-            let theirs = try PublicKey(text: key)
+            let theirs: PublicKey
+            do throws(FerryError) { theirs = try PublicKey(text: key) } catch { throw ValidationError(error.message) }
             let name = name.joined(separator: " ")
             guard try folder.trust(theirs, name: name) else {
                 return print("\(theirs.fingerprint.grouped) is trusted already.")

@@ -48,7 +48,7 @@ import Synchronization
             if let code = request.code ?? request.codeOfEnvironment {
                 let invitation: Invitation
                 do { invitation = try Invitation(code: code) } catch {
-                    throw FerryError(.sealMalformedKey, "The code that was given is none: \(error.message)")
+                    throw FerryError(.sealMalformedKey, "The one-time code cannot be used. \(error.message)")
                 }
                 sealing = NoiseSealing(connectingAs: key, to: .invitation(invitation)) { [self] peer in
                     if let pinned, peer != pinned { return false }
