@@ -285,7 +285,7 @@ import Testing
                 sent 0
                 received 0
                 x
-                ferry: Waiting for up to 2.0 s to be connected to at unix:./s.
+                ferry: Waiting for up to 2.0 s for a connection at unix:./s.
                 Received 0 items, 0 B in 0.0 s, 0 B/s
                 Error: Nobody has come within 2.0 s.
                 "event":"waiting","reason":"Waiting for up to 2.0 s to connect to unix:./s."}

@@ -189,7 +189,7 @@ struct Meeting {
     private let onWait: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - name: the transport, as it was typed.
+    ///   - name: the transport, as it was typed; what is told has the port that the system chose in place of 0.
     ///   - onWait: receives what is waited for, when that takes more than half a second.
     ///   - remark: receives what is in the way of those who are waited for, at any moment.
     static func open(
@@ -198,8 +198,10 @@ struct Meeting {
     ) async throws -> Meeting {
         let listener = listens ? try await transport.listen() : nil
         listener?.onInterruption { remark($0?.message ?? "Listening again.") }
+        var name = name
         if listens, name.hasSuffix(":0"), let port = listeningPort(of: transport) {
-            remark("Listening at \(name.dropLast(1))\(port).")
+            name = "\(name.dropLast(1))\(port)"
+            remark("Listening at \(name).")
         }
         return Meeting(transport: transport, listener: listener, name: name, onWait: onWait)
     }
@@ -227,7 +229,7 @@ struct Meeting {
     func announce(within timeout: Duration?) -> ScheduledTimer {
         let time = SystemTime()
         let limit = timeout.map { " for up to \(TransferReport.time($0 / .seconds(1)))" } ?? ""
-        let wait = "Waiting\(limit) \(listener == nil ? "to connect to" : "to be connected to at") \(name)."
+        let wait = "Waiting\(limit) \(listener == nil ? "to connect to" : "for a connection at") \(name)."
         return time.schedule(at: time.now + .milliseconds(500)) { onWait(wait) }
     }
 
