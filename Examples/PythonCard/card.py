@@ -1,4 +1,4 @@
-"""Exchanges business cards with `business-card serve`, over bleak: any adapter of Linux, macOS or Windows.
+"""Exchanges business cards with `business-card serve --save FILE`, over bleak: any adapter of Linux, macOS or Windows.
 
     python3 -m venv venv && venv/bin/pip install bleak
     scripts/firmware python

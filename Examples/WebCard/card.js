@@ -1,4 +1,4 @@
-// Exchanges a business card with `business-card serve` or another peer: it sends its card, and takes this one.
+// Exchanges a business card with `business-card serve --save FILE` or another peer: it sends its card, and takes this one.
 
 import { FerryChannel, FerryError, errors } from "./ferry/ferry.js";
 
@@ -61,10 +61,13 @@ function explain(error) {
 const unless = (signal, promise) => Promise.race([
     promise, new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }))]);
 
-async function exchange(card, options, signal) {
+async function exchange(card, options, abort) {
+    const { signal } = abort;
     show("Choose the device in the browser's window.");
     const device = await navigator.bluetooth.requestDevice({ filters: [{ services: [service] }] });
     let channel;
+    // Only now: choosing may take longer.
+    const timer = setTimeout(() => abort.abort(new DOMException("", "TimeoutError")), 30_000);
     try {
         show(`Connecting to ${device.name ?? "the device"}…`);
         const server = await unless(signal, device.gatt.connect());
@@ -83,6 +86,7 @@ async function exchange(card, options, signal) {
         present(read(received));
         show("Cards are exchanged.");
     } finally {
+        clearTimeout(timer);
         channel?.close();
         device.gatt.disconnect();
     }
@@ -97,7 +101,6 @@ form.addEventListener("submit", async (event) => {
     if (framing.chunkSize) framing.chunkSize = chunkSize;
     const abort = new AbortController();
     const cancel = () => abort.abort(new DOMException("", "AbortError"));
-    const timer = setTimeout(() => abort.abort(new DOMException("", "TimeoutError")), 30_000);
     element("received").hidden = true;
     element("figures").textContent = "";
     element("progress").value = 0;
@@ -105,12 +108,11 @@ form.addEventListener("submit", async (event) => {
     element("cancel").hidden = false;
     element("cancel").addEventListener("click", cancel);
     try {
-        await exchange(card, { framing, chunkSize, limits: { message: 65_536, outbound: 65_536, inbound: 131_072 } }, abort.signal);
+        await exchange(card, { framing, chunkSize, limits: { message: 65_536, outbound: 65_536, inbound: 131_072 } }, abort);
     } catch (error) {
         console.error(error);
         show(explain(error), true);
     } finally {
-        clearTimeout(timer);
         element("cancel").removeEventListener("click", cancel);
         element("cancel").hidden = true;
         element("connect").disabled = false;

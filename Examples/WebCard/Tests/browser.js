@@ -5,136 +5,12 @@
 //     node browser.js PACKAGE FOLDER
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { createReadStream, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { extname, join, normalize } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
+import { call, listeners, main, open } from "./chromium.js";
 
-const [packageFolder, pictures] = process.argv.slice(2);
-const { Session } = await import(pathToFileURL(`${packageFolder}/ferry.js`));
-const root = fileURLToPath(new URL("../../..", import.meta.url));
-const folders = {
-    "/ferry/": packageFolder, "/vectors/": join(root, "Tests/Vectors"), "/tests/": join(root, "Plugins/JavaScript/Tests"),
-    "/": join(root, "Examples/WebCard"),
-};
-const types = {
-    ".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".wasm": "application/wasm", ".txt": "text/plain",
-};
+const { Session } = await import(pathToFileURL(`${process.argv[2]}/ferry.js`));
 const service = "e07f0ae8-00bb-47f5-94f4-4a7174ea3032", characteristic = "9d534e8b-2153-4f6d-b2b0-8c68665a7274";
 const address = "09:09:09:09:09:09";
-
-const server = createServer((request, response) => {
-    const path = normalize(new URL(request.url, "http://localhost").pathname);
-    const prefix = Object.keys(folders).find((prefix) => path.startsWith(prefix));
-    const file = join(folders[prefix], path.slice(prefix.length) || "index.html");
-    if (!existsSync(file)) return response.writeHead(404).end();
-    response.writeHead(200, { "content-type": types[extname(file)] ?? "application/octet-stream" });
-    createReadStream(file).pipe(response);
-});
-await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-const origin = `http://127.0.0.1:${server.address().port}`;
-
-// MARK: DevTools over a pipe: messages of JSON, each ended by a zero byte
-
-const profile = mkdtempSync(join(tmpdir(), "web-card-"));
-const chromium = spawn("chromium", [
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--enable-features=WebBluetooth",
-    "--enable-experimental-web-platform-features", `--user-data-dir=${profile}`, "about:blank",
-], { stdio: ["ignore", "ignore", "ignore", "pipe", "pipe"] });
-const waiting = new Map(), listeners = new Set();
-let last = 0, received = "", status = 0;
-chromium.stdio[4].setEncoding("utf8").on("data", (text) => {
-    const parts = (received + text).split("\0");
-    received = parts.pop();
-    for (const part of parts) {
-        const message = JSON.parse(part);
-        if (message.id === undefined) { for (const listener of listeners) listener(message); continue; }
-        const { resolve, reject } = waiting.get(message.id);
-        waiting.delete(message.id);
-        if (message.error) reject(new Error(message.error.message)); else resolve(message.result);
-    }
-});
-let isClosing = false;
-const deadline = setTimeout(() => {
-    console.error("browser.js: Chromium did not finish within 120 s.");
-    chromium.kill("SIGKILL");
-}, 120_000);
-const ended = new Promise((resolve) => chromium.on("exit", (code, signal) => {
-    clearTimeout(deadline);
-    if (!isClosing) {
-        console.error(`browser.js: Chromium ended by itself: ${signal ?? code}.`);
-        status = 1;
-    }
-    for (const { reject } of waiting.values()) reject(new Error("Chromium has ended"));
-    waiting.clear();
-    resolve();
-}));
-
-function call(method, params = {}, sessionId = undefined) {
-    return new Promise((resolve, reject) => {
-        if (chromium.exitCode !== null || chromium.signalCode !== null) return reject(new Error("Chromium has ended"));
-        waiting.set(++last, { resolve, reject: (error) => reject(new Error(`${method}: ${error.message}`)) });
-        chromium.stdio[3].write(`${JSON.stringify({ id: last, method, params, sessionId })}\0`);
-    });
-}
-
-/** A tab at the page, after `script` has run in it. */
-async function open(script = "") {
-    const { targetId } = await call("Target.createTarget", { url: "about:blank" });
-    const { sessionId } = await call("Target.attachToTarget", { targetId, flatten: true });
-    const page = (method, params) => call(method, params, sessionId);
-    await page("Page.enable");
-    await page("Runtime.enable");
-    await page("Page.addScriptToEvaluateOnNewDocument", { source: script });
-    const loaded = new Promise((resolve) => {
-        const listener = (message) => {
-            if (message.sessionId !== sessionId || message.method !== "Page.loadEventFired") return;
-            listeners.delete(listener);
-            resolve();
-        };
-        listeners.add(listener);
-    });
-    await page("Page.navigate", { url: `${origin}/` });
-    await loaded;
-    const evaluate = async (expression) => {
-        const { result, exceptionDetails } = await page("Runtime.evaluate", {
-            expression, awaitPromise: true, returnByValue: true });
-        if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
-        return result.value;
-    };
-    // Asked from here, each time anew: a promise in a page that is being left is never fulfilled.
-    const until = async (condition) => {
-        for (const end = performance.now() + 20_000; performance.now() < end;) {
-            if (await evaluate(`Boolean(${condition})`).catch(() => false)) return;
-            await new Promise((resolve) => setTimeout(resolve, 10));
-        }
-        const status = await evaluate(`document.querySelector("main").innerText`).catch(String);
-        throw new Error(`not within 20 s: ${condition}. The page says: ${status}`);
-    };
-    /** A finger's or a mouse's: choosing a device takes a real one. */
-    const click = async (id) => {
-        const place = await evaluate(`(() => {
-            const element = document.getElementById("${id}");
-            element.scrollIntoView({ block: "center", behavior: "instant" });
-            const { x, y, width, height } = element.getBoundingClientRect();
-            return { x: x + width / 2, y: y + height / 2 };
-        })()`);
-        for (const type of ["mousePressed", "mouseReleased"]) {
-            await page("Input.dispatchMouseEvent", { type, ...place, button: "left", clickCount: 1 });
-        }
-    };
-    const picture = async (name, scheme, width) => {
-        if (!pictures) return;
-        await page("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-        await page("Emulation.setDeviceMetricsOverride", { width, height: 800, deviceScaleFactor: 1, mobile: width < 500 });
-        assert.equal(await evaluate("document.documentElement.scrollWidth <= innerWidth"), true, `${name} is wider than ${width}`);
-        const { data } = await page("Page.captureScreenshot", { format: "png", captureBeyondViewport: true });
-        writeFileSync(join(pictures, `${name}.png`), Buffer.from(data, "base64"));
-    };
-    return { sessionId, page, evaluate, until, click, picture };
-}
 
 // MARK: The peripheral
 
@@ -221,20 +97,10 @@ async function exchange(tab, writes, framing, chunkSize, picture) {
 }
 
 async function run() {
-    if (pictures) mkdirSync(pictures, { recursive: true });
     // First, for the page looks for an adapter when it is loaded.
     const writes = await peripheral();
     const tab = await open(hook);
-    await tab.page("DeviceAccess.enable");
-    // A request is told again for each device that is found, and Chromium ends by a failed check when it is answered twice.
-    const answered = new Set();
-    listeners.add(({ method, params, sessionId }) => {
-        if (method === "DeviceAccess.deviceRequestPrompted" && params.devices.length > 0 && !answered.has(params.id)) {
-            answered.add(params.id);
-            call("DeviceAccess.selectPrompt", { id: params.id, deviceId: params.devices[0].id }, sessionId).catch(() => {});
-        }
-    });
-
+    await tab.choose();
     await tab.until(`document.readyState === "complete" && document.getElementById("missing").hidden`);
     await tab.picture("light", "light", 1000);
     for (const [framing, size] of [["eom", 20], ["length", 20], ["sequenced", 20], ["length", 182], ["sequenced", 244]]) {
@@ -264,16 +130,4 @@ async function run() {
     await without.picture("missing-narrow", "dark", 360);
 }
 
-try {
-    await run();
-} catch (error) {
-    console.error(error);
-    status = 1;
-}
-isClosing = true;
-await call("Browser.close").catch(() => {});
-await ended;
-server.closeAllConnections();
-server.close();
-rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
-process.exit(status);
+await main(run);
