@@ -200,7 +200,7 @@
         }
 
         /// Silent connections, and half-open ones that stop within the handshake, come all the time: an honest peer is served at its first
-        /// attempt, and the gateway keeps at most 64 of them, in memory and on the disk. 200 of them, 10 000 with `FERRY_FULL`.
+        /// attempt, and its is the only peer on the gateway's disk. 200 of them, 10 000 with `FERRY_FULL`.
         @Test(arguments: AttackRig.Place.allCases) func silentConnectionsKeepNobodyOut(
             _ place: AttackRig.Place
         ) async throws {
