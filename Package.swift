@@ -221,6 +221,7 @@ let package = Package(
                 "FerryCBOR", "FerryJSON", "FerryMdoc", "FerryPropertyList", "FerrySMP", "FerrySimulator",
                 "FerryTransports", "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
+                .target(name: "FerryMQTT", condition: .when(traits: ["MQTT"])),
                 .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

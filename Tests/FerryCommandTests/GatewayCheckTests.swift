@@ -4,6 +4,8 @@
     import TestSupport
     import Testing
 
+    @testable import FerryCommand
+
     /// `ferry gateway --check` as people run it: what is in the way, where, and what to do.
     @Suite(
         "ferry gateway --check", .tags(.program, .records), .enabled(if: NATSServer.isHere, "needs nats-server"),
@@ -15,7 +17,7 @@
         ) async throws -> String {
             var settings: [String: Any] = more
             settings["nats"] = [address]
-            settings["store"] = "store.ferry"
+            settings["store"] = more["store"] ?? "store.ferry"
             settings["name"] = "g"
             // Of another shape or away is one thing, a machine that does much else is another.
             settings["answerSeconds"] = 50
@@ -50,6 +52,24 @@
                     "NATS at nats://127.0.0.1:1 cannot be connected to", "Check that nats-server runs there",
                     "ended with 1",
                 ])
+        }
+
+        @Test("A place that is not there, cannot be written or is taken") func places() async throws {
+            let nobody = "nats://127.0.0.1:1"
+            expect(
+                try await check(nobody, ["store": "missing/store.ferry"]),
+                ["missing/store.ferry has no folder", "Make it, or name another store", "ended with 1"])
+            let taken = try await GatewayEndpoint("127.0.0.1:0") { _ in .init(text: "") }
+            expect(
+                try await check(nobody, ["metrics": "127.0.0.1:\(taken.port)"]),
+                ["Metrics cannot be served at 127.0.0.1:\(taken.port)", "Choose another port", "ended with 1"])
+            taken.end()
+        }
+
+        @Test("No peer at once, or too many", arguments: [0, -1, 10_001]) func slots(_ slots: Int) throws {
+            let settings = try GatewaySettings.read(Data(#"{"slots": \#(slots)}"#.utf8), "gateway.json")
+            let error = #expect(throws: (any Error).self) { try settings.peersAtOnce() }
+            #expect(error.map { "\($0)" }?.contains("slots is \(slots); give 1 to 10000") == true)
         }
 
         @Test("Wrong credentials") func credentials() async throws {

@@ -1,6 +1,7 @@
 #if NATS && Records
     import ArgumentParser
     import Ferry
+    import FerryFleet
     import FerryGateway
     import FerryNATS
     import FerryRecords
@@ -11,7 +12,7 @@
     struct GatewayCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "gateway",
-            abstract: "Collects records of peers, and publishes them to a NATS JetStream stream.",
+            abstract: "Collects records of peers, and publishes them to a NATS JetStream stream or an MQTT broker.",
             discussion: """
                 Peers come over the transport, as ferry send --store does. What they send is in the store before they hear of \
                 it, and leaves it some minutes after the stream has it. While no server is there, records wait in the store, and \
@@ -43,6 +44,11 @@
         @Option(help: "What peers come over, such as unix:/run/ferry or bluez.") var transport: String?
         @Option(help: ArgumentHelp("The store that keeps records; made when it is not there.", valueName: "file"))
         var store: String?
+        @Option(
+            help: ArgumentHelp(
+                "Publish to a broker of MQTT 5 in the place of NATS, mqtt://HOST or mqtts://HOST (trait MQTT).",
+                valueName: "address"))
+        var mqtt: String?
         @Option(help: "The stream's name. (default: ferry)") var stream: String?
         @Option(help: "What subjects begin with. (default: ferry.records)") var prefix: String?
         @Option(help: "The gateway's name. (default: the host's)") var name: String?
@@ -90,6 +96,10 @@
             var settings = try servers.settings()
             settings.transport = transport ?? settings.transport
             settings.store = store ?? settings.store
+            if let mqtt {
+                if settings.outlet == nil { settings.outlet = OutletSettings(mqtt: mqtt) }
+                settings.outlet?.mqtt = mqtt
+            }
             settings.stream = stream ?? settings.stream
             settings.prefix = prefix ?? settings.prefix
             settings.name = name ?? settings.name
@@ -121,8 +131,16 @@
         }
 
         private func look(_ plan: GatewayRun) async throws {
-            let stream = plan.gateway.stream.name
-            if let state = try await Gateway.check(plan.gateway, largestRecord: plan.store.largestRecord) {
+            try await plan.checkPlaces()
+            let configuration: Gateway.Configuration
+            switch plan.destination {
+            case .nats(let nats): configuration = nats
+            case .outlet(let outlet):
+                await (try outlet.openForLook()).close()
+                return say("the broker at \(outlet.address) lets the gateway in")
+            }
+            let stream = configuration.stream.name
+            if let state = try await Gateway.check(configuration, largestRecord: plan.store.largestRecord) {
                 say("stream \(stream) is as it must be, and has \(state.messages) messages")
             } else {
                 say("no stream \(stream) yet; it is made when the gateway begins")

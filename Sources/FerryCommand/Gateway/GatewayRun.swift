@@ -8,7 +8,7 @@
 
     /// What `ferry gateway` runs, by its settings.
     struct GatewayRun: Sendable {
-        let gateway: Gateway.Configuration
+        let destination: GatewayDestination
         let store: RecordStore.Configuration
         let path: String
         private let transport: NamedTransport?
@@ -27,7 +27,7 @@
             func parse(_ text: String) throws -> NamedTransport {
                 do { return try TransferOptions.parse(text) } catch { throw CommandFailure("\(error)") }
             }
-            gateway = try settings.gateway()
+            destination = try settings.destination()
             leases = try settings.leases()
             downlink = try settings.messages()
             allowed = try settings.allowed()
@@ -46,11 +46,11 @@
             store.inboxCapacity = 64 << 20
             store.acceptsStrangers = settings.takesStrangers
             self.store = store
-            slots = settings.slots ?? 32
+            slots = try settings.peersAtOnce() ?? 32
             rounds = try settings.rounds()
             metrics = settings.metrics
             trust = try settings.trust()
-            log = try GatewayLog(settings.logLevel, gateway: gateway.name)
+            log = try GatewayLog(settings.logLevel, gateway: destination.name)
         }
 
         /// Until the task is cancelled.
@@ -60,6 +60,23 @@
             do { result = .success(try await run(store, say)) } catch { result = .failure(error) }
             await store.close()
             try result.get()
+        }
+
+        /// Looks whether the store can be written and the place of the figures is free; makes nothing.
+        func checkPlaces() async throws {
+            let files = FileManager.default
+            let folder = URL(filePath: path).deletingLastPathComponent().path()
+            var isFolder: ObjCBool = false
+            guard files.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
+                throw CommandFailure("The store \(path) has no folder \(folder). Make it, or name another store.")
+            }
+            guard files.isWritableFile(atPath: files.fileExists(atPath: path) ? path : folder) else {
+                throw CommandFailure(
+                    "The store \(path) cannot be written. Let the gateway's user write to \(folder), or name another store."
+                )
+            }
+            guard let metrics else { return }
+            try await GatewayEndpoint(metrics) { _ in .init(text: "") }.end()
         }
 
         /// A disk that is full now is waited for, as one that is full later is.
@@ -96,7 +113,7 @@
             let downlink = try downlink.map { configuration throws(FerryError) in
                 try Downlink(store, configuration, servesAll: leases == nil, observer: log.observer)
             }
-            if let leases {
+            if let leases, case .nats(let gateway) = destination {
                 let fleet = try await GatewayFleet(store, leases, rounds, over: transport, named: named, trust, log)
                 let publishing = try Gateway(store, gateway, observer: log.observer) { fleet.keeper.token(of: $0) }
                 try await run(publishing, fleet, downlink, say) { try await fleet.run(with: downlink) }
@@ -108,14 +125,21 @@
                     channel: { [log] link throws(FerryError) in try RecordsChannel.open(over: link) { log.watch($0) } })
                 if let observer = log.observer { hub.tellOfVisits(observer) }
                 hub.onInterruption { say($0?.message ?? "Peers can come again.") }
-                try await run(try Gateway(store, gateway, observer: log.observer), nil, downlink, say) {
+                try await run(try publishing(store), nil, downlink, say) {
                     try await hub.run()
                 }
             }
         }
 
+        private func publishing(_ store: RecordStore) throws(FerryError) -> any PublishingGateway {
+            switch destination {
+            case .nats(let configuration): try Gateway(store, configuration, observer: log.observer)
+            case .outlet(let outlet): try OutletGateway(store, outlet.bounds, open: outlet.open)
+            }
+        }
+
         private func run(
-            _ gateway: Gateway, _ fleet: GatewayFleet?, _ downlink: Downlink?,
+            _ gateway: any PublishingGateway, _ fleet: GatewayFleet?, _ downlink: Downlink?,
             _ say: @escaping @Sendable (String) -> Void,
             _ collect: @escaping @Sendable () async throws -> Void
         ) async throws {
@@ -151,7 +175,7 @@
 
     /// What a gateway says of itself: on standard output, to Prometheus, and in the fleet's bucket.
     final class GatewayFigures: Sendable {
-        private let gateway: Gateway
+        private let gateway: any PublishingGateway
         private let keeper: LeaseKeeper?
         private let downlink: Downlink?
         /// How it stood when it was looked at last, and when that was.
@@ -159,7 +183,7 @@
 
         /// - Parameter now: counts as the first look.
         init(
-            _ gateway: Gateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?,
+            _ gateway: any PublishingGateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?,
             at now: ContinuousClock.Instant = .now
         ) {
             last = Mutex((Gateway.Status(), now))

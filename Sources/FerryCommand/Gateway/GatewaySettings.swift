@@ -11,6 +11,7 @@
         var transport: String?
         var store: String?
         var nats: [String]?
+        var outlet: OutletSettings?
         var credentials: String?
         var authorities: String?
         var certificate: String?
@@ -44,7 +45,8 @@
         var trusted: String?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
-            case transport, store, nats, credentials, authorities, certificate, key, name, stream, prefix, createStream
+            case transport, store, nats, outlet, credentials, authorities, certificate, key, name, stream, prefix,
+                createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
             case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, allow,
                 acceptsStrangers, metrics, logLevel, sealed, plain, identity, trusted
@@ -61,11 +63,13 @@
 
         static func read(_ data: Data, _ path: String) throws -> GatewaySettings {
             let keys: [String]
+            let inside: [String]
             do {
                 guard let object = try JSONSerialization.jsonObject(with: data) as? [String: Any] else {
                     throw CommandFailure("The configuration \(path) is not one JSON object.")
                 }
                 keys = object.keys.sorted()
+                inside = (object[CodingKeys.outlet.rawValue] as? [String: Any])?.keys.sorted() ?? []
             } catch let failure as CommandFailure { throw failure } catch {
                 throw CommandFailure("The configuration \(path) is no JSON: \(FileProblem.text(error)).")
             }
@@ -73,6 +77,12 @@
             if let unknown = keys.first(where: { !known.contains($0) }) {
                 throw CommandFailure(
                     "The configuration \(path) has '\(unknown)', which means nothing. There are: \(known.joined(separator: ", "))."
+                )
+            }
+            let ofOutlet = OutletSettings.CodingKeys.allCases.map(\.rawValue)
+            if let unknown = inside.first(where: { !ofOutlet.contains($0) }) {
+                throw CommandFailure(
+                    "The configuration \(path) has 'outlet.\(unknown)', which means nothing. There are: \(ofOutlet.joined(separator: ", "))."
                 )
             }
             do { return try JSONDecoder().decode(GatewaySettings.self, from: data) } catch DecodingError.typeMismatch(
@@ -84,7 +94,7 @@
             } catch { throw CommandFailure("The configuration \(path) cannot be read: \(FileProblem.text(error)).") }
         }
 
-        private func require(_ holds: Bool, _ key: String, _ value: some Any, _ range: String) throws {
+        func require(_ holds: Bool, _ key: String, _ value: some Any, _ range: String) throws {
             guard holds else { throw CommandFailure("\(key) is \(value); give \(range).") }
         }
 
@@ -105,7 +115,8 @@
         func gateway() throws -> Gateway.Configuration {
             guard let nats, !nats.isEmpty else {
                 throw CommandFailure(
-                    "No NATS server is named. Give --nats nats://HOST:4222, or nats in the configuration.")
+                    "No NATS server is named. Give --nats nats://HOST:4222, or nats in the configuration; or --mqtt for a broker."
+                )
             }
             let name = name ?? ProcessInfo.processInfo.hostName
             var configuration = Gateway.Configuration(
@@ -216,10 +227,16 @@
         /// Whether peers are taken that are neither known nor allowed: false where keys are set up, unless it is said.
         var takesStrangers: Bool { acceptsStrangers ?? (allow == nil) }
 
+        /// How many peers are served at once; nil where it is not said.
+        func peersAtOnce() throws -> Int? {
+            if let slots { try require((1...10_000).contains(slots), "slots", slots, "1 to 10000") }
+            return slots
+        }
+
         /// How peers of a fleet are visited.
         func rounds() throws -> PeerRounds.Configuration {
             var bounds = PeerRounds.Configuration()
-            bounds.slots = slots ?? bounds.slots
+            bounds.slots = try peersAtOnce() ?? bounds.slots
             if let storeBytes {
                 try require(storeBytes >= 1 << 20, "storeBytes", storeBytes, "at least 1048576")
                 bounds.highWaterBytes = storeBytes

@@ -1,0 +1,76 @@
+#if NATS && Records
+    import FerryGateway
+    import FerryNATS
+    import Foundation
+    import TestSupport
+    import Testing
+
+    @testable import FerryCommand
+
+    /// `outlet` of a gateway's configuration, and `ferry gateway --mqtt`.
+    @Suite("ferry gateway --mqtt", .tags(.program, .records), .timeLimit(.minutes(5))) struct GatewayOutletTests {
+        private func read(_ text: String) throws -> GatewaySettings {
+            try GatewaySettings.read(Data(text.utf8), "gateway.json")
+        }
+
+        private func failure(_ text: String) -> String {
+            let error = #expect(throws: (any Error).self) { try read(text).destination() }
+            return error.map { "\($0)" } ?? ""
+        }
+
+        @Test("An unknown key of an outlet is named, with those that there are", arguments: ["nats", "MQTT", "topic"])
+        func unknownKey(_ key: String) {
+            let text = failure(#"{"outlet": {"mqtt": "mqtt://a", "\#(key)": "b"}}"#)
+            #expect(text.contains("'outlet.\(key)', which means nothing") && text.contains("authorities"), "\(text)")
+        }
+
+        @Test(
+            "What is of NATS does not go with an outlet", arguments: ["fleet", "downlink", "allow", "stream", "prefix"])
+        func keysOfNATS(_ key: String) {
+            let text = failure(#"{"outlet": {"mqtt": "mqtt://a"}, "\#(key)": "b"}"#)
+            #expect(text.contains("\(key) is of NATS"), "\(text)")
+        }
+
+        @Test("An outlet without an address is refused") func noAddress() {
+            #expect(failure(#"{"outlet": {}}"#).contains("cannot be read"))
+        }
+
+        @Test("Without an outlet it is NATS, as ever") func nats() throws {
+            guard case .nats(let configuration) = try read(#"{"nats": ["nats://a"]}"#).destination() else {
+                Issue.record("it is no NATS")
+                return
+            }
+            #expect(configuration.servers.servers == ["nats://a"])
+        }
+
+        #if MQTT
+            @Test("An outlet's bounds follow the configuration, and its address keeps secrets") func bounds() throws {
+                let settings = try read(
+                    #"{"outlet": {"mqtt": "mqtt://ada:secret@broker"}, "name": "attic", "keepSeconds": 8}"#)
+                guard case .outlet(let outlet) = try settings.destination() else {
+                    Issue.record("it is no outlet")
+                    return
+                }
+                #expect(outlet.bounds.name == "attic" && outlet.address == "mqtt://broker:1883")
+                #expect(outlet.bounds.retention == .seconds(8) && outlet.bounds.lookInterval == .seconds(2))
+                #expect(failure(#"{"outlet": {"mqtt": "broker"}}"#).contains("does not begin with mqtt://"))
+            }
+
+            @Test("--check says that no broker is there") func away() async throws {
+                let output = try await ProgramShell.run(
+                    """
+                    $FERRY gateway --mqtt mqtt://127.0.0.1:1 --transport unix:x --store store.ferry --check 2>&1
+                    echo "ended with $?"
+                    ls
+                    """, [:])
+                #expect(
+                    output.contains("The MQTT broker at mqtt://127.0.0.1:1 cannot be connected to")
+                        && output.hasSuffix("ended with 1\n"), "\(output)")
+            }
+        #else
+            @Test("A build without MQTT says how to get it") func missing() {
+                #expect(failure(#"{"outlet": {"mqtt": "mqtt://a"}}"#).contains("Install libmosquitto-dev"))
+            }
+        #endif
+    }
+#endif
