@@ -42,7 +42,7 @@
         func address(_ number: Int = 0) -> String {
             switch place {
             case .unix: "unix:\(folder)/s\(number)"
-            case .tcp: "tcp:\(ProgramShell.host):\(port + number)"
+            case .tcp: "tcp:\(OwnAddress.text):\(port + number)"
             }
         }
 

@@ -120,7 +120,7 @@
             let plan: GatewayRun
             do { plan = try GatewayRun(settings) } catch {
                 // What stands in a file is no wrong usage.
-                guard config == nil else { throw error }
+                guard servers.config == nil else { throw error }
                 throw ValidationError((error as? FerryError)?.message ?? "\(error)")
             }
             if check { return try await look(plan) }
