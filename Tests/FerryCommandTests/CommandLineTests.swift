@@ -25,7 +25,7 @@ import Testing
         ("bench --interval -7.5", "write --interval=-7.5"), ("bench --message-size -1", "--message-size=-1"),
         ("advise --message-size 100 --within -3", "The value -3 of --within"),
         ("send --transport unix:./s f --timeout -4", "The value -4 of --timeout"),
-        ("bench --seconds=-1", "0.1 to 86400"), ("advise", "one of --message-size, --sizes-file and --sample"),
+        ("bench --seconds=-1", "0.1 to 86400"), ("advise", "--sample and --records"),
         ("advise --message-size", "Missing value for '--message-size"),
         ("advise --message-size abc", "write 2000, or 60:70,2000:30"),
         ("advise --message-size 100:0", "'100:0' is not a message size"),

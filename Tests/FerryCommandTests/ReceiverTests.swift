@@ -7,7 +7,7 @@ import Testing
 @testable import FerryCommand
 
 /// What a receiver tells a sender that it knows nothing of, about the files that it has.
-@Suite(.tags(.program), .timeLimit(.minutes(1))) struct ReceiverTests {
+@Suite(.tags(.program), .timeLimit(.minutes(5))) struct ReceiverTests {
     private static let digits = Array("123456789".utf8)
     private static let whole = TransferContent(count: 9, checksum: 0xE306_9283)
     private static let nothing = TransferContent()

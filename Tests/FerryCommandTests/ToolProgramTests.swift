@@ -26,7 +26,7 @@ import Testing
         #expect(output.contains("9 messages to the end, 0 open"), "\(output)")
         #expect(output.split(separator: "\n").count { $0 == "9" } == 2, "\(output)")
         #expect(output.contains("1 chunk was not understood."), "\(output)")
-        #expect(output.contains("There is no framing 'odd'. Use length, eom, sequenced."), "\(output)")
+        #expect(output.contains("There is no framing 'odd'. Use length, eom, sequenced, smp"), "\(output)")
     }
 
     static let endings: [(arguments: String, status: Int, words: String)] = {
