@@ -74,7 +74,10 @@ package final class ChannelCore: LinkReceiver {
     /// Looks at the state, after all that was asked for before.
     private func look<Value: Sendable>(_ body: (borrowing ChannelState) -> Value) -> Value {
         if hasPostponed.load(ordering: .acquiring) { change { _, _ in } }
-        return guarded.withLock { body($0.state) }
+        let value = guarded.withLock { body($0.state) }
+        // Whoever asked for something meanwhile has found the lock taken, and left it to this thread.
+        leave(with: nil)
+        return value
     }
 
     // MARK: Sending
