@@ -7,7 +7,7 @@
     /// The outlet to a JetStream stream of NATS.
     ///
     /// A message goes to `prefix.sender.stream`, with its key as `Nats-Msg-Id`: within the stream's duplicate window the server stores it
-    /// once. A stream that is full refuses new messages (`discard: new`) and so answers ``OutletAnswer/full(_:)``.
+    /// once. A stream that is full refuses new messages (`discard: new`) and so answers `OutletAnswer.full`.
     public final class NATSOutlet: Outlet {
         private enum Phase: Sendable {
             case open(NATSConnection, NATSPublisher)
