@@ -66,9 +66,10 @@ public final class MemoryLink: Link {
     /// The largest chunk, in bytes; see ``setMaximumChunkSize(_:)``.
     public var maximumChunkSize: Int { state.withLock { $0.maximumChunkSize } }
 
-    /// Names the receiver.
+    /// Names the receiver. Called a second time it traps: a link has one owner.
     public func activate(_ receiver: any LinkReceiver) {
         let reason = state.withLock { state -> FerryError? in
+            precondition(!state.isActivated, "A link is activated once, by one receiver.")
             state.isActivated = true
             if state.reason == nil { state.receiver = receiver }
             return state.reason

@@ -162,6 +162,51 @@ import Testing
         }
     }
 
+    /// The app gives up a link that it never used, whose peer is back already and has spoken: what it said is not lost.
+    @Test func aPeerThatIsBackIsHeardThoughItsFormerLinkIsGivenUp() throws {
+        let air = MemoryAir()
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
+                .listen()
+            var links = listener.links.makeAsyncIterator()
+            let client = try air.sequenced(
+                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
+                    .connect(timeout: .unreached))
+            let unused = try #require(await links.next())
+            air.breakConnections(to: "peer")
+            async let sending: Void = client.send([1])
+            try await air.time.until("the peer is back") { air.connects == 2 }
+            try await air.time.sleep(for: .milliseconds(100))
+            unused.close()
+            let server = try air.sequenced(try #require(await links.next()))
+            var received = server.messages.makeAsyncIterator()
+            #expect(try await received.next() == [1])
+            try await sending
+            client.close()
+            server.close()
+            listener.close()
+        }
+    }
+
+    /// Nothing is waited for where no session can come back: a peer's second connection is there at once, though it is silent.
+    @Test func aSecondConnectionIsHandedOverAtOnceWhereNoSessionGoesOn() throws {
+        let air = MemoryAir()
+        try air.run { [backoff] in
+            let listener = try await ReconnectingTransport(
+                over: air.station("peer"), framing: LengthPrefixFraming(), backoff: backoff, time: air.time
+            ).listen()
+            var links = listener.links.makeAsyncIterator()
+            var ends: [any Link] = []
+            for _ in 0..<2 {
+                ends.append(try await air.station("me").connect(timeout: .unreached))
+                ends.append(try #require(await links.next()))
+            }
+            #expect(air.time.now < .zero + backoff.attempt)
+            for end in ends { end.close() }
+            listener.close()
+        }
+    }
+
     /// With a framing that sends whatever fits, and an app that is late: everything arrives, whole.
     @Test(arguments: [LengthPrefixFraming() as any Framing, EndOfMessageFraming()])
     func nothingIsDroppedWhileALinkWaitsToBeTaken(_ framing: any Framing) throws {

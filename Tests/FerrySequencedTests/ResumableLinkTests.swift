@@ -26,10 +26,10 @@ import Testing
                 case .firstChunk(let chunk): "first \(chunk.count)"
                 case .suspended: "suspended"
                 case .resumed: "resumed"
-                case .ended(let link): link == nil ? "ended" : "ended with one unused"
+                case .ended(let port): port == nil ? "ended" : "ended with one unused"
                 }
             names.withLock { $0.append(name) }
-            if case .ended(let link?) = event { unused.withLock { $0.append(link) } }
+            if case .ended(let port?) = event { unused.withLock { $0.append(port.link) } }
         }
         var all: [String] { names.withLock { $0 } }
     }

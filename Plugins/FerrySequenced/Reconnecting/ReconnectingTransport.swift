@@ -104,7 +104,7 @@ public struct ReconnectingTransport<Base: Transport>: Transport {
             case .suspended(let reason): reconnector.start(after: reason)
             case .ended(let unused):
                 reconnector.stop()
-                unused?.close()
+                unused?.link.close()
             }
         }
         reconnector.state.withLock { $0.link = link }

@@ -42,8 +42,8 @@ final class ResumableLink: Link {
         case suspended(FerryError)
         /// It goes on.
         case resumed
-        /// It has ended; nothing follows. What waited to take its place is given back.
-        case ended(unused: (any Link)?)
+        /// It has ended; nothing follows. What waited to take its place is given back, with the chunks that it has kept.
+        case ended(unused: LinkPort?)
     }
 
     /// The first link's below; those that take its place have the same.
@@ -166,7 +166,7 @@ final class ResumableLink: Link {
         below?.link.close()
         told?.linkDidClose(reason)
         if told != nil { state.withLock { $0.receiver = nil } }
-        onEvent(.ended(unused: next?.link))
+        onEvent(.ended(unused: next))
     }
 
     // MARK: Links below

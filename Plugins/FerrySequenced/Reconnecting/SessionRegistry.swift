@@ -3,8 +3,9 @@ import Synchronization
 
 /// A listening side's links, and which of them a peer comes back to.
 ///
-/// A peer without a link that could be meant is handed over at once. Another's first chunk is looked at: if it names the
-/// session of such a link, the link goes on; anything else, or silence, begins a new one.
+/// A peer without a link that could be meant is handed over at once, and so is every peer where the framing does not go on
+/// over another link. Another's first chunk is looked at: if it names the session of such a link, the link goes on; anything
+/// else, or silence, begins a new one.
 final class SessionRegistry: Sendable {
     struct Limits: Sendable {
         /// How long a link may be without a connection.
@@ -41,12 +42,15 @@ final class SessionRegistry: Sendable {
     private let isClosed = Atomic(false)
     private let nextKey = Atomic<UInt64>(0)
     private let framing: any Framing
+    /// Whether a session can come back at all.
+    private let survivesLinkLoss: Bool
     private let takesUnrecognized: Bool
     private let limits: Limits
     private let time: any TimeSource
 
     init(_ framing: any Framing, _ takesUnrecognized: Bool, _ limits: Limits, _ time: any TimeSource) {
         self.framing = framing
+        survivesLinkLoss = framing.makeSession(limits: Ferry.Limits()).survivesLinkLoss
         self.takesUnrecognized = takesUnrecognized
         self.limits = limits
         self.time = time
@@ -55,7 +59,7 @@ final class SessionRegistry: Sendable {
     /// A peer has connected.
     func accept(_ link: any Link) {
         let port = LinkPort(link)
-        guard !candidates(for: link.peer).isEmpty else { return offer(port) }
+        guard survivesLinkLoss, !candidates(for: link.peer).isEmpty else { return offer(port) }
         let timer = time.schedule(at: time.now + limits.firstChunk) { [self] in
             if port.stopPeeking() { offer(port) }
         }
@@ -116,7 +120,7 @@ final class SessionRegistry: Sendable {
                 entries[key] = nil
             }
             // The peer is there all the same, and begins anew.
-            if let unused { offer(LinkPort(unused)) }
+            if let unused { offer(unused) }
         }
     }
 
