@@ -59,7 +59,13 @@ final class SocketServer: Sendable {
             // Before the socket is closed, so that whoever listens there next finds no file of ours.
             file?.remove()
             if state.watches.isEmpty { for descriptor in descriptors { descriptor.close() } }
-            for (watch, descriptor) in zip(state.watches, descriptors) { watch.cancel { descriptor.close() } }
+            for (watch, descriptor) in zip(state.watches, descriptors) {
+                ClosingSockets.shared.begin()
+                watch.cancel {
+                    descriptor.close()
+                    ClosingSockets.shared.end()
+                }
+            }
             state.watches = []
         }
     }
@@ -114,6 +120,41 @@ final class SocketServer: Sendable {
         guard address.contains(":"), inet_pton(AF_INET6, String(address), &bytes) == 1 else { return host }
         let first = withUnsafeBytes(of: &bytes) { Array($0.prefix(8)) }
         return first.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "/64"
+    }
+}
+
+/// The sockets of listeners that were closed, as long as the poller may look at them: the system keeps their addresses so long.
+final class ClosingSockets: Sendable {
+    static let shared = ClosingSockets()
+
+    private struct State {
+        var count = 0
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Mutex(State())
+
+    func begin() { state.withLock { $0.count += 1 } }
+
+    func end() {
+        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
+            state.count -= 1
+            guard state.count == 0 else { return [] }
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns once none is left, which the poller's next turn brings about.
+    func areGone() async {
+        await withCheckedContinuation { continuation in
+            let isDone = state.withLock { state in
+                if state.count > 0 { state.waiting.append(continuation) }
+                return state.count == 0
+            }
+            if isDone { continuation.resume() }
+        }
     }
 }
 

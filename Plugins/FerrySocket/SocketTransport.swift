@@ -57,6 +57,8 @@ public final class SocketTransport: Transport {
     ///
     /// - Throws: `transportUnavailable` with what is in the way; `cancelled`.
     public func listen() async throws(FerryError) -> LinkListener {
+        // A listener that this process has just closed is not in the way.
+        await ClosingSockets.shared.areGone()
         let server: SocketServer
         switch address.kind {
         case .unix(let path): server = try listen(path)

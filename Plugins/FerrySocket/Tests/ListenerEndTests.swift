@@ -30,4 +30,12 @@ import Testing
         #expect(listener.interruption?.message.hasPrefix("Cannot listen at tcp:127.0.0.1:0 any more: ") == true)
         #expect(told.all == [listener.interruption?.message])
     }
+
+    /// Its address is free for the next one at once.
+    @Test(arguments: [Kind.unix, .abstract, .tcp]) func anotherListensWhereOneHasBeenClosed(_ kind: Kind) async throws {
+        let folder = Folder()
+        let address = kind == .tcp ? .tcp(OwnAddress.text, 20021) : kind.address(in: folder)
+        let transport = try SocketTransport(address)
+        for _ in 0..<200 { try await transport.listen().close() }
+    }
 }
