@@ -16,6 +16,8 @@ final class BoundedSession {
 
     /// What a chunk that waits for its events to be fetched counts besides its bytes.
     private static let chunkCost = 16
+    /// What an event that waits counts: with the least message it takes as much memory. A chunk may hold as many messages as bytes.
+    private static let eventCost = 64
 
     private let session: AnySession
     private let limits: ferry_limits
@@ -161,10 +163,16 @@ final class BoundedSession {
         }
     }
 
+    /// How many bytes may be received before events are fetched.
+    private var room: Int {
+        let bytes = Int(limits.inbound_bytes) - unfetchedBytes
+        return session.waitingEvents > bytes / Self.eventCost ? 0 : bytes - session.waitingEvents * Self.eventCost
+    }
+
     func receive(_ chunk: UnsafeRawBufferPointer, _ now: Int64) -> Int32 {
         if let refusal = refusalWithoutLink { return refusal }
         let cost = min(chunk.count, Int.max - Self.chunkCost) + Self.chunkCost
-        guard unfetchedBytes == 0 || cost <= Int(limits.inbound_bytes) - unfetchedBytes else { return Status.full }
+        guard unfetchedBytes == 0 || cost <= room else { return Status.full }
         unfetchedBytes = cost > Int.max - unfetchedBytes ? .max : unfetchedBytes + cost
         let now = time(now)
         do throws(FerryError) {

@@ -1,5 +1,6 @@
 import CFerry
 import Ferry
+import FerrySequenced
 
 /// A session of any framing, behind one pointer.
 class AnySession {
@@ -11,6 +12,7 @@ class AnySession {
     var survivesLinkLoss: Bool { false }
     var needsNewLink: Bool { false }
     var deadline: Timestamp? { nil }
+    var waitingEvents: Int { 0 }
     func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {}
     func cancel(_ id: MessageID, at now: Timestamp) -> Bool { false }
     func transmit(
@@ -24,8 +26,17 @@ class AnySession {
     func consume(_ count: Int, at now: Timestamp) {}
 }
 
+/// A session that says how many events there are.
+protocol CountedSession: FramingSession {
+    var waitingEvents: Int { get }
+}
+
+extension EndOfMessageFraming.Session: CountedSession {}
+extension LengthPrefixFraming.Session: CountedSession {}
+extension SequencedFraming.Session: CountedSession {}
+
 /// A session of one framing.
-final class HeldSession<Session: FramingSession>: AnySession {
+final class HeldSession<Session: CountedSession>: AnySession {
     private var session: Session
 
     init(_ session: Session, minimumChunkSize: Int) {
@@ -39,6 +50,7 @@ final class HeldSession<Session: FramingSession>: AnySession {
     override var survivesLinkLoss: Bool { session.survivesLinkLoss }
     override var needsNewLink: Bool { session.needsNewLink }
     override var deadline: Timestamp? { read { $0.deadline } }
+    override var waitingEvents: Int { read { $0.waitingEvents } }
     override func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {
         try session.enqueue(payload, as: id, at: now)
     }

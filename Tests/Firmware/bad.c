@@ -166,6 +166,28 @@ static void refuse_order(int framing) {
     ferry_destroy(session);
 }
 
+// A peer that sends the smallest messages, to one who fetches none: what they take is bounded.
+static void flood(void) {
+    enum { CHUNK = 244 };
+    ferry_session *session = create(1);
+    ferry_event event;
+    uint8_t chunk[CHUNK] = {0};
+    size_t taken = 0, fetched = 0;
+    expect(ferry_link_opened(session, 0), FERRY_OK);
+#ifndef FERRY_HOST
+    size_t before = memory_taken();
+#endif
+    while (taken < 1000 && ferry_receive(session, chunk, CHUNK, 0) == FERRY_OK) { taken++; }
+    expect(ferry_receive(session, chunk, CHUNK, 0), FERRY_ERROR_FULL);
+#ifndef FERRY_HOST
+    expect(memory_taken() - before <= limits.inbound_bytes + CHUNK * 64, 1);
+#endif
+    while (ferry_next_event(session, &event, NULL, 0, 0) == FERRY_OK) { fetched++; }
+    expect(fetched, taken * CHUNK);
+    expect(ferry_receive(session, chunk, CHUNK, 0), FERRY_OK);
+    ferry_destroy(session);
+}
+
 int board_main(void) {
 #ifndef FERRY_HOST
     memory_use(arena, sizeof arena);
@@ -177,6 +199,7 @@ int board_main(void) {
         refuse_buffers(framing);
         refuse_order(framing);
     }
+    flood();
     board_print(wrong == 0 ? "bad input is refused\n" : "bad input is not refused\n");
     return wrong != 0;
 }

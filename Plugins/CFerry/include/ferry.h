@@ -19,7 +19,8 @@
  *
  * Memory. A session takes memory by posix_memalign and gives it back by free. What it holds is bounded by its limits: the
  * messages that wait to be sent (outbound_bytes, outbound_messages), the one that is arriving (message_bytes; with the sequenced
- * framing twice as much, and a window of chunks), and what arrived and was not fetched (inbound_bytes).
+ * framing twice as much, and a window of chunks), and what arrived and was not fetched (inbound_bytes, of which an event takes
+ * 64 besides; and what one chunk more brings, which may be as many messages as bytes).
  *
  * Errors are negative numbers. FERRY_NOTHING is none: there is no chunk, event or deadline. An error of the arguments, of a
  * buffer or of the order of calls changes nothing. One below FERRY_ERROR_FULL ends the session: every later call but

@@ -217,7 +217,7 @@ struct SwiftSide<Session: FramingSession>: Side {
 
     mutating func receive(_ chunk: [UInt8], _ now: Int64) -> String {
         let cost = chunk.count + 16
-        let isFull = unfetched > 0 && unfetched + cost > Int(given.inbound_bytes)
+        let isFull = unfetched > 0 && unfetched + cost + 64 * waitingEvents > Int(given.inbound_bytes)
         let isOpen = state == .open
         let answer = whenOpen(now) { (session, now) throws(FerryError) in
             guard !isFull else { return "-4" }
@@ -226,6 +226,13 @@ struct SwiftSide<Session: FramingSession>: Side {
         }
         if isOpen, !isFull { unfetched += cost }
         return answer
+    }
+
+    /// How many events are to be fetched.
+    private var waitingEvents: Int {
+        var (copy, count) = (session, 0)
+        while copy.nextEvent() != nil { count += 1 }
+        return count
     }
 
     mutating func wake(_ now: Int64) -> String {

@@ -172,6 +172,9 @@ extension SequencedFraming.Session {
 
     /// The next thing that happened, oldest first.
     public mutating func nextEvent() -> FramingEvent? { events.isEmpty ? nil : events.popFirst() }
+
+    /// How many events there are.
+    package var waitingEvents: Int { events.count }
 }
 
 // MARK: - Links

@@ -133,6 +133,9 @@ extension EndOfMessageFraming {
         /// The next thing that happened, oldest first.
         @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
+
+        /// How many events there are, progress aside.
+        package var waitingEvents: Int { events.count }
     }
 }
 

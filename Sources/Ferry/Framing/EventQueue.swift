@@ -16,6 +16,9 @@ package struct EventQueue: Sendable {
 
     package init() {}
 
+    /// How many events there are besides progress.
+    package var count: Int { events.count }
+
     package mutating func received(_ message: [UInt8]) { append(.received(message)) }
 
     @inline(__always)

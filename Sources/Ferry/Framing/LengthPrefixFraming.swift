@@ -73,6 +73,9 @@ extension LengthPrefixFraming {
         /// The next thing that happened, oldest first.
         @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
+
+        /// How many events there are, progress aside.
+        package var waitingEvents: Int { events.count }
     }
 }
 
