@@ -16,7 +16,7 @@ CHARACTERISTIC = "9d534e8b-2153-4f6d-b2b0-8c68665a7274"
 FRAMINGS = {
     "eom": lambda: ferry.Session.end_of_message(chunk=20),
     "length": ferry.Session.length_prefix,
-    "sequenced": ferry.Session.sequenced,
+    "sequenced": lambda: ferry.Session.sequenced(codec="json"),
 }
 
 

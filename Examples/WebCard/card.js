@@ -6,7 +6,8 @@ const service = "e07f0ae8-00bb-47f5-94f4-4a7174ea3032";
 const characteristic = "9d534e8b-2153-4f6d-b2b0-8c68665a7274";
 const fields = ["firstName", "lastName", "organization", "location", "contact"];
 const framings = {
-    eom: { kind: "end-of-message", chunkSize: 20 }, length: { kind: "length-prefix" }, sequenced: { kind: "sequenced" },
+    eom: { kind: "end-of-message", chunkSize: 20 }, length: { kind: "length-prefix" },
+    sequenced: { kind: "sequenced", codec: "json" },
 };
 const element = (id) => document.getElementById(id);
 const form = element("form");

@@ -5,7 +5,8 @@ export type Framing =
     /** Each message's length stands before it. */
     | { kind: "length-prefix"; prefix?: "varint" | "16-big" | "16-little" | "32-big" | "32-little" }
     /** Numbered, acknowledged and checked; it goes on over the next link. */
-    | { kind: "sequenced"; /** Differs from those of sessions before; random unless given. */ identifier?: number; /** The most chunks that are out at once, 1 to 64; 32 unless given. */ window?: number };
+    | { kind: "sequenced"; /** Differs from those of sessions before; random unless given. */ identifier?: number; /** The most chunks that are out at once, 1 to 64; 32 unless given. */ window?: number;
+        /** How messages are encoded. The peer must tell the same, and channels in Swift tell theirs; `untold` unless given. From 64 to 255 a number of one's own. */ codec?: "untold" | "bytes" | "text" | "json" | "property-list" | "cbor" | number };
 
 /** What one session may hold. */
 export interface Limits {

@@ -61,6 +61,7 @@ function load() {
 // MARK: Sessions
 
 const prefixes = ["varint", "16-big", "16-little", "32-big", "32-little"];
+const codecs = ["untold", "bytes", "text", "json", "property-list", "cbor"];
 export const defaultLimits = Object.freeze({
     message: 4096, outbound: 8192, outboundMessages: 16, inbound: 8192, stallMilliseconds: 60_000,
 });
@@ -99,8 +100,10 @@ export class Session {
         } else if (kind === "sequenced") {
             const identifier = framing.identifier ?? crypto.getRandomValues(new Uint32Array(1))[0];
             const window = framing.window ?? 32;
-            if (!isUnsigned(identifier) || !isUnsigned(window)) throw new FerryError(errors.ARGUMENT);
-            status = this.#call("ferry_create_sequenced", this.#small, identifier, window, place);
+            const name = framing.codec ?? "untold";
+            const codec = typeof name === "number" ? name : codecs.indexOf(name);
+            if (![identifier, window, codec].every(isUnsigned)) throw new FerryError(errors.ARGUMENT);
+            status = this.#call("ferry_create_sequenced_for", this.#small, identifier, window, codec, place);
         } else {
             status = errors.ARGUMENT;
         }

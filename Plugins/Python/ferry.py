@@ -42,6 +42,7 @@ ERROR_NAMES = {
     -63: "other",
 }
 PREFIXES = {"varint": 0, "16-big": 1, "16-little": 2, "32-big": 3, "32-little": 4}
+CODECS = {"untold": 0, "bytes": 1, "text": 2, "json": 3, "property-list": 4, "cbor": 5}
 
 
 class FerryError(Exception):
@@ -120,7 +121,7 @@ class _Event(ctypes.Structure):
 _FUNCTIONS = {
     "ferry_create_end_of_message": [POINTER(_Limits), c_char_p, c_size_t, c_uint32, POINTER(c_void_p)],
     "ferry_create_length_prefix": [POINTER(_Limits), c_int32, POINTER(c_void_p)],
-    "ferry_create_sequenced": [POINTER(_Limits), c_uint32, c_uint32, POINTER(c_void_p)],
+    "ferry_create_sequenced_for": [POINTER(_Limits), c_uint32, c_uint32, c_uint32, POINTER(c_void_p)],
     "ferry_link_opened": [c_void_p, c_int64],
     "ferry_link_closed": [c_void_p, c_int64],
     "ferry_enqueue": [c_void_p, c_char_p, c_size_t, POINTER(c_uint64), c_int64],
@@ -160,7 +161,7 @@ class Session:
     def __init__(self, create: str, limits: Limits | None, *arguments):
         self._session = c_void_p()
         self.limits = given = limits or Limits()
-        self.survives_loss = create == "ferry_create_sequenced"
+        self.survives_loss = create == "ferry_create_sequenced_for"
         numbers = (given.message, given.outbound, given.outbound_messages, given.inbound)
         # ctypes would cut numbers to 32 bits.
         if not all(0 <= number < 1 << 32 for number in numbers) or not 0 < given.stall < 9e9:
@@ -180,11 +181,17 @@ class Session:
         return cls("ferry_create_length_prefix", limits, PREFIXES.get(prefix, -1))
 
     @classmethod
-    def sequenced(cls, limits: Limits | None = None, identifier: int | None = None, window: int = 32) -> "Session":
-        """`identifier` differs from those of sessions before: a random number unless it is given."""
+    def sequenced(
+        cls, limits: Limits | None = None, identifier: int | None = None, window: int = 32, codec: str | int = "untold"
+    ) -> "Session":
+        """`identifier` differs from those of sessions before: a random number unless it is given. `codec` is told to the
+        peer, which must tell the same: one of CODECS, or from 64 to 255 a number of one's own. Channels in Swift tell theirs.
+        """
         if identifier is None:
             identifier = int.from_bytes(os.urandom(4))
-        return cls("ferry_create_sequenced", limits, _unsigned(identifier, 32), _unsigned(window, 32))
+        codec = codec if isinstance(codec, int) else CODECS.get(codec, -1)
+        return cls(
+            "ferry_create_sequenced_for", limits, _unsigned(identifier, 32), _unsigned(window, 32), _unsigned(codec, 32))
 
     def __del__(self):
         if getattr(self, "_session", None):

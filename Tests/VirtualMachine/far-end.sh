@@ -14,18 +14,29 @@ export HOME=/tmp XDG_RUNTIME_DIR=/tmp
 # until_says TEXT FILE: for a minute.
 until_says() { wait_until 600 grep -q "$1" "$2" 2>/dev/null; }
 
-"$card" serve --transport bluez:hci1 --timeout 900 --save /results/theirs.json >/results/served.log 2>&1 &
-until_says "Waiting for visitors" /results/served.log
+# serve FRAMING: a business-card that waits for visitors.
+serve() {
+    "$card" serve --transport bluez:hci1 --timeout 900 --save /results/theirs.json --framing "$1" >/results/served.log 2>&1 &
+    until_says "Waiting for visitors" /results/served.log
+}
 
-PYTHONPATH=$built/python "$python" Examples/PythonCard/card.py --adapter hci0 --timeout 120 >/results/python.log 2>&1
-check "bleak has the card" "lastName  *Lovelace" /results/python.log
-until_says Grace /results/theirs.json
-check "and its own arrived" Grace /results/theirs.json
-rm -f /results/theirs.json
+for framing in sequenced eom; do
+    serve $framing
+    PYTHONPATH=$built/python "$python" Examples/PythonCard/card.py --adapter hci0 --timeout 120 --framing $framing \
+        >/results/python-$framing.log 2>&1
+    check "bleak has the card ($framing)" "lastName  *Lovelace" /results/python-$framing.log
+    until_says Grace /results/theirs.json
+    check "and its own arrived" Grace /results/theirs.json
+    rm -f /results/theirs.json
+    if [ $framing = sequenced ]; then
+        kill $!
+        wait $!
+    fi
+done
 
 FERRY_PATIENCE=12 node Examples/WebCard/Tests/bluez.js "$built/javascript" /results/pictures >/results/browser.log 2>&1
 check "the page has the card, by notifications" "the page has a card: Ada Lovelace" /results/browser.log
 until_says Grace /results/theirs.json
 check "and its own arrived" Grace /results/theirs.json
-cat /results/python.log /results/browser.log
+cat /results/python-*.log /results/browser.log
 exit $failed

@@ -17,6 +17,10 @@ import ferry
 ADA = {"firstName": "Ada", "lastName": "Lovelace", "organization": "", "location": "London", "contact": ""}
 
 
+# What business-card uses.
+FRAMINGS = card.FRAMINGS | {"sequenced": lambda: ferry.Session.sequenced(codec="json")}
+
+
 class Characteristic:
     properties = ["write-without-response", "write", "notify"]
     max_write_without_response_size = 182
@@ -55,7 +59,7 @@ class Peripheral:
             await asyncio.sleep(0)
             callback(characteristic, bytearray(chunk))
 
-        self.channel = ferry.Channel(card.FRAMINGS[self.framing](), notify, lambda: 20)
+        self.channel = ferry.Channel(FRAMINGS[self.framing](), notify, lambda: 20)
         if not self.is_silent:
             self.task = asyncio.ensure_future(self.serve())
 

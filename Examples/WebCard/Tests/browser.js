@@ -55,7 +55,8 @@ const hook = `{
 
 const limits = { message: 65_536, outbound: 65_536, inbound: 131_072 };
 const framings = {
-    eom: { kind: "end-of-message", chunkSize: 20 }, length: { kind: "length-prefix" }, sequenced: { kind: "sequenced" } };
+    eom: { kind: "end-of-message", chunkSize: 20 }, length: { kind: "length-prefix" },
+    sequenced: { kind: "sequenced", codec: "json" } };
 const ada = {
     firstName: "Ada", lastName: "Lovelace", organization: "Society for the Promotion of the Analytical Engine",
     location: "12 St James's Square, London", contact: "ada.lovelace@analytical-engine.example" };

@@ -31,6 +31,7 @@ test("arguments out of their range are errors", async () => {
     const wrong = [
         [{ kind: "none" }], [{ kind: "length-prefix", prefix: "8" }], [{ kind: "sequenced", window: 0 }],
         [{ kind: "sequenced", window: 65 }], [{ kind: "sequenced", identifier: -1 }], [{ kind: "sequenced", identifier: 2 ** 32 }],
+        ...["jsn", 6, 63, 256, -1].map((codec) => [{ kind: "sequenced", codec }]),
         [{ kind: "end-of-message", marker: new Uint8Array(1) }], [{ kind: "end-of-message", marker: new Uint8Array(21) }],
         [{ kind: "end-of-message", chunkSize: 2 }], [{ kind: "end-of-message", chunkSize: 1.5 }],
         [{ kind: "length-prefix" }, { message: 2 ** 25 }], [{ kind: "length-prefix" }, { message: -1 }],
@@ -38,6 +39,15 @@ test("arguments out of their range are errors", async () => {
         [{ kind: "length-prefix" }, { inbound: NaN }],
     ];
     for (const [framing, limits] of wrong) await rejection(Session.create(framing, limits), errors.ARGUMENT);
+});
+
+test("a sequenced session tells its codec", async () => {
+    for (const [codec, number] of [[undefined, 0], ["json", 3], ["cbor", 5], [64, 64], [255, 255]]) {
+        const session = await Session.create({ kind: "sequenced", identifier: 1, codec });
+        session.linkOpened(0);
+        // Sequenced.md: byte 9 of a hello.
+        assert.equal(session.nextChunk(20, 0)[9], number);
+    }
 });
 
 test("a message far above the limit is refused without memory", async () => {

@@ -146,12 +146,21 @@ class BadInput(unittest.TestCase):
             call(*arguments)
         self.assertEqual(caught.exception.code, code)
 
+    def test_codec_is_told(self):
+        for codec, number in (("untold", 0), ("json", 3), ("cbor", 5), (64, 64), (255, 255)):
+            session = ferry.Session.sequenced(identifier=1, codec=codec)
+            session.link_opened(0)
+            # Sequenced.md: byte 9 of a hello.
+            self.assertEqual(session.next_chunk(20, 0)[9], number)
+
     def test_configurations(self):
         self.refused(ferry.Session.length_prefix, None, "8")
         self.refused(ferry.Session.sequenced, None, 1, 0)
         self.refused(ferry.Session.sequenced, None, 1, 65)
         self.refused(ferry.Session.sequenced, None, -1)
         self.refused(ferry.Session.sequenced, None, 1 << 32)
+        for codec in ("jsn", 6, 63, 256, -1):
+            self.refused(ferry.Session.sequenced, None, 1, 8, codec)
         self.refused(ferry.Session.end_of_message, None, b"E")
         self.refused(ferry.Session.end_of_message, None, bytes(21))
         self.refused(ferry.Session.end_of_message, None, b"EOM", 2)
