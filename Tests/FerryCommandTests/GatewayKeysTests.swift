@@ -35,8 +35,12 @@
                 $FERRY gateway allow --config gateway.json 0000000000000000000000000000000a
                 $FERRY gateway keys --config gateway.json | grep -c allowed; k keys --bucket others | grep -c allowed
                 $FERRY gateway keys 2>&1 | grep -o 'No NATS server is named'
+                export HOME=$PWD; key=$($FERRY key 2> told)
+                f=$(grep -o 'Fingerprint .*[a-z0-9]' told | sed 's/Fingerprint //; s/-//g')
+                k allow $key 'by its key' | sed "s/$f/F/"; k keys | sed "s/$f/F/" | grep -o 'F *allowed *by its key'
+                k revoke $key | sed "s/$f/F/"; k allow ${key}0 2>&1 | grep -o '54 are needed.*'; k allow ${key}0 2> /dev/null; echo "ended with $?"
                 k allow press-7 2>&1 | grep -o 'is no fingerprint'; k allow press-7 2> /dev/null; echo "ended with $?"
-                $FERRY gateway --check --nats "$NATS" --transport unix:s --store s.store --allow ferry-keys | grep -o 'bucket ferry-keys has 2'
+                $FERRY gateway --check --nats "$NATS" --transport unix:s --store s.store --allow ferry-keys | grep -o 'bucket ferry-keys has 3'
                 $FERRY gateway revoke --nats nats://127.0.0.1:1 0000000000000000000000000000000a 2> told; echo "ended with $?"
                 grep -c 'Check that nats-server runs there' told
                 """, ["NATS": server.url])
@@ -56,9 +60,14 @@
                     1
                     1
                     No NATS server is named
+                    F is allowed
+                    F  allowed   by its key
+                    F is revoked
+                    54 are needed. Copy it again, whole.
+                    ended with 64
                     is no fingerprint
-                    ended with 1
-                    bucket ferry-keys has 2
+                    ended with 64
+                    bucket ferry-keys has 3
                     ended with 1
                     1
 

@@ -4,6 +4,10 @@
     import FerryGateway
     import FerryNATS
 
+    #if Seal
+        import FerrySeal
+    #endif
+
     extension GatewayCommand {
         /// `ferry gateway peers`: whom a gateway's store knows.
         struct Peers: AsyncParsableCommand {
@@ -62,8 +66,31 @@
                 } catch { throw CommandFailure(error.message) }
             }
 
-            /// A fingerprint as people write it: in groups, with spaces or hyphens, in either case.
-            static func fingerprint(_ text: String) -> String { text.lowercased().filter { $0 != " " && $0 != "-" } }
+            static let help = ArgumentHelp(
+                "The key, as ferry key prints it there, or its fingerprint.", valueName: "key")
+
+            /// The fingerprint of a key as people have it: the public key, or the fingerprint in groups, with spaces or hyphens, in
+            /// either case.
+            static func fingerprint(_ text: String) throws -> String {
+                let digits = text.lowercased().filter { $0 != " " && $0 != "-" }
+                do throws(FerryError) {
+                    // A fingerprint may begin so too.
+                    if digits.hasPrefix("ferry1"), digits.utf8.count > 32 { return try fingerprint(ofKey: text) }
+                    try AllowedKeys.check(digits)
+                } catch { throw ValidationError(error.message) }
+                return digits
+            }
+
+            private static func fingerprint(ofKey text: String) throws(FerryError) -> String {
+                #if Seal
+                    try PublicKey(text: text).fingerprint.description
+                #else
+                    throw FerryError(
+                        .invalidConfiguration,
+                        "This ferry was built without the trait Seal and reads no keys. Give the fingerprint, which ferry key shows."
+                    )
+                #endif
+            }
         }
 
         /// `ferry gateway keys`: the list.
@@ -94,11 +121,10 @@
                 abstract: "Puts a key on the list of a fleet's gateways, which take its peer from then on.")
 
             @OptionGroup var list: KeyList
-            @Argument(help: "The key's fingerprint.") var fingerprint: String
+            @Argument(help: KeyList.help, transform: KeyList.fingerprint) var fingerprint: String
             @Argument(help: "What the peer is called, for people.") var name = ""
 
             func run() async throws {
-                let fingerprint = KeyList.fingerprint(fingerprint)
                 try await list.use { keys, connection throws(FerryError) in
                     try await keys.set(.allowed(name: name), of: fingerprint, on: connection)
                 }
@@ -114,11 +140,10 @@
                     "An exchange that runs is ended. A gateway that reaches no server learns of it when it does.")
 
             @OptionGroup var list: KeyList
-            @Argument(help: "The key's fingerprint.") var fingerprint: String
+            @Argument(help: KeyList.help, transform: KeyList.fingerprint) var fingerprint: String
             @Argument(help: "What the peer is called, for people.") var name = ""
 
             func run() async throws {
-                let fingerprint = KeyList.fingerprint(fingerprint)
                 try await list.use { keys, connection throws(FerryError) in
                     try await keys.set(.revoked(name: name), of: fingerprint, on: connection)
                 }

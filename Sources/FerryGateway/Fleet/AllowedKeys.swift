@@ -175,7 +175,9 @@
         }
 
         /// A fingerprint is 32 digits of Crockford's base 32 in lower case; nothing else is a key of the bucket.
-        static func check(_ fingerprint: String) throws(FerryError) {
+        ///
+        /// - Throws: `invalidConfiguration`.
+        package static func check(_ fingerprint: String) throws(FerryError) {
             let digits = Set("0123456789abcdefghjkmnpqrstvwxyz".utf8)
             guard fingerprint.utf8.count == 32, fingerprint.utf8.allSatisfy(digits.contains) else {
                 throw FerryError(
