@@ -8,7 +8,7 @@ struct ChunkStream {
     /// Room for the longest chunk, and as much again, so that few reads end within one.
     static let capacity = 2 * (lengthBytes + SocketConfiguration.largestChunk)
 
-    /// What comes next in the bytes that are there.
+    /// The next item in the buffered bytes.
     enum Next: Equatable {
         /// The chunk at these offsets of the buffer.
         case chunk(Range<Int>)
@@ -24,7 +24,7 @@ struct ChunkStream {
     /// Where to read to. Never empty after ``next(_:)`` has said `incomplete` and ``compact(_:)`` was called.
     var room: Range<Int> { end..<Self.capacity }
 
-    /// So many bytes were read into ``room``.
+    /// Notes `count` bytes that were read into ``room``.
     mutating func didRead(_ count: Int) { end += count }
 
     /// The next whole chunk, which counts as taken.
@@ -38,7 +38,7 @@ struct ChunkStream {
         return .chunk(first..<start)
     }
 
-    /// Moves what is left to the beginning, where that makes the room that a chunk can need.
+    /// Moves the unread bytes to the beginning, where that makes room for the largest chunk.
     mutating func compact(_ buffer: UnsafeMutableRawBufferPointer) {
         if start == end {
             start = 0
@@ -51,7 +51,7 @@ struct ChunkStream {
         }
     }
 
-    /// What stands before a chunk of so many bytes.
+    /// The header of a chunk of `count` bytes.
     static func length(_ count: Int) -> (UInt8, UInt8) {
         (UInt8(truncatingIfNeeded: count >> 8), UInt8(truncatingIfNeeded: count))
     }

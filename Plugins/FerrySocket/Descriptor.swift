@@ -8,7 +8,7 @@ import Ferry
     import Darwin
 #endif
 
-/// A socket's file descriptor and the calls on it. Whoever has it closes it, once.
+/// A socket's file descriptor and the calls on it. Its owner closes it, once.
 struct Descriptor: Sendable {
     let number: Int32
     let kind: Kind
@@ -83,7 +83,7 @@ struct Descriptor: Sendable {
     }
 
     /// What TCP needs to be a link: small chunks leave at once, a peer that is gone is noticed, and little waits in the
-    /// system, so that what is urgent does not stand behind megabytes.
+    /// system, so that an urgent chunk does not stand behind megabytes.
     func tuneTCP(_ configuration: SocketConfiguration) {
         let seconds = Int32(clamping: configuration.deadPeerTimeout.components.seconds)
         let tcp = Int32(IPPROTO_TCP)
@@ -129,7 +129,7 @@ struct Descriptor: Sendable {
         private static let receiveFlags = Int32(truncatingIfNeeded: MSG_TRUNC)
     #endif
 
-    /// Reads what is there. Of a packet that is longer than the buffer, the count says how long it was.
+    /// Reads the available bytes. Of a packet that is longer than the buffer, the count says how long it was.
     func read(_ buffer: UnsafeMutableRawBufferPointer) -> Outcome {
         while true {
             let count = recv(number, buffer.baseAddress, buffer.count, kind == .packets ? Self.receiveFlags : 0)

@@ -1,6 +1,6 @@
 import Ferry
 
-/// What was read of a socket and not passed on yet, as chunks. Used on the connection's queue alone, which is what makes it
+/// Bytes that were read from a socket and not yet delivered, as chunks. Used on the connection's queue alone, which is what makes it
 /// safe to send.
 final class Inbound: @unchecked Sendable {
     enum Next {
@@ -63,7 +63,7 @@ final class Inbound: @unchecked Sendable {
         }
     }
 
-    /// Forgets what was read.
+    /// Discards the undelivered bytes.
     func discard() {
         stream = ChunkStream()
         packet = 0

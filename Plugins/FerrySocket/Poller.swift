@@ -76,7 +76,7 @@ final class Poller: Sendable {
 
     fileprivate func add(_ watch: Watch) { watches.withLock { $0.append(watch) } }
 
-    /// Makes the thread look again at what is wanted.
+    /// Makes the thread read the wanted events again.
     fileprivate func ring() {
         guard !isRung.exchange(true, ordering: .sequentiallyConsistent) else { return }
         var byte: UInt8 = 0
@@ -128,7 +128,7 @@ final class Watch: Sendable {
 
     /// Watches a descriptor for nothing yet.
     ///
-    /// - Parameter handler: called on the queue with what is possible, as long as it is wanted; also when the descriptor has
+    /// - Parameter handler: called on the queue with the wanted events that are possible; also when the descriptor has
     ///   hung up or failed, which the next call on it tells.
     init(_ descriptor: Descriptor, on queue: DispatchQueue, handler: @escaping @Sendable (Events) -> Void) {
         self.descriptor = descriptor.number
@@ -146,10 +146,10 @@ final class Watch: Sendable {
         if isNews { poller.ring() }
     }
 
-    /// Nothing more is told of these, but for what is under way. The thread may find out later.
+    /// Stops reporting these events, but for a call that is under way. The thread may read this later.
     func ignore(_ events: Events) { state.withLock { $0.wanted.subtract(events) } }
 
-    /// Ends it. Calls `whenGone` on the queue once nobody uses the descriptor here any more: the place to close it.
+    /// Ends the watch. Calls `whenGone` on the queue once the poller does not use the descriptor any more: the place to close it.
     func cancel(whenGone: @escaping @Sendable () -> Void) {
         state.withLock { state in
             guard !state.isCancelled else { return }
@@ -199,7 +199,7 @@ extension Watch.Events {
         Int16((contains(.readable) ? Int32(POLLIN) : 0) | (contains(.writable) ? Int32(POLLOUT) : 0))
     }
 
-    /// An end or an error is told to whoever waits for anything.
+    /// An end or an error counts as every event.
     fileprivate init(answer: Int16) {
         let answer = Int32(answer)
         self = []

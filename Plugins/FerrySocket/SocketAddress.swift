@@ -13,7 +13,7 @@ public struct SocketAddress: Sendable, Hashable {
     /// file and no permissions.
     public static func unix(_ path: String) -> SocketAddress { SocketAddress(kind: .unix(path: path)) }
 
-    /// A port of a host. An empty host is every interface to a listener, and this machine to whoever connects. With port 0 a
+    /// A port of a host. An empty host is every interface to a listener, and this machine to a connecting side. With port 0 a
     /// listener takes a free one (``SocketTransport/port``).
     public static func tcp(_ host: String, _ port: UInt16) -> SocketAddress {
         SocketAddress(kind: .tcp(host: host, port: port))

@@ -12,14 +12,14 @@ public struct SocketConfiguration: Sendable, Hashable {
     /// The permissions of a Unix socket's file. Default 0600: only the same user connects.
     public var permissions: UInt16 = 0o600
 
-    /// How long ``/Ferry/Link/close()`` waits for the peer to take what was sent. Default 5 s.
+    /// How long ``/Ferry/Link/close()`` waits for the peer to take the sent chunks. Default 5 s.
     public var linger = Duration.seconds(5)
 
     /// How long a silent TCP connection may be dead before it is noticed, at least 4 s. Default 30 s: by keepalive while
     /// nothing is sent, and, on Linux, by `TCP_USER_TIMEOUT` while something is. Unix sockets notice at once.
     public var deadPeerTimeout = Duration.seconds(30)
 
-    /// How long a link may wait for somebody to take it from the listener. Default 30 s.
+    /// How long a link may wait to be taken from the listener. Default 30 s.
     public var acceptTimeout = Duration.seconds(30)
 
     /// The defaults.

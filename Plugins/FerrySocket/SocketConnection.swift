@@ -4,14 +4,14 @@ import Synchronization
 
 /// A connected socket on its way from its first chunk to its last.
 ///
-/// Chunks are written by whoever sends them, and read on a queue of the connection's, which also brings every event. The
+/// Chunks are written by the sending task, and read on a queue of the connection's, which also brings every event. The
 /// system's own buffer is the transmit queue: there is none here but for the rest of a chunk that the system took in part.
 final class SocketConnection: Sendable {
     private enum Phase {
-        /// Nobody has activated it.
+        /// Not activated.
         case idle
         case open
-        /// This side has closed it and waits for the peer to take what was sent.
+        /// This side has closed it and waits for the peer to take the sent chunks.
         case lingering
         case ended(FerryError)
     }
@@ -22,7 +22,7 @@ final class SocketConnection: Sendable {
         var isReceiving = true
         /// What the system has not taken yet of a chunk in a stream.
         var rest: ArraySlice<UInt8> = []
-        /// Nothing more can be written, because of this; what has arrived is still read.
+        /// Nothing more can be written, because of this; arrived bytes are still read.
         var failure: FerryError?
         var hasSent = false
         /// Nil before it is needed, and at the end.
@@ -87,7 +87,7 @@ final class SocketConnection: Sendable {
         let (lingers, _) = state.withLock { state -> (Bool, (any LinkReceiver)?) in
             switch state.phase {
             case .idle where state.watch == nil && !state.hasSent:
-                // Nobody has heard of it here, and nothing is on its way.
+                // It has no receiver, and nothing is in flight.
                 state.phase = .ended(closed)
                 descriptor.close()
                 return (false, nil)
@@ -109,7 +109,7 @@ final class SocketConnection: Sendable {
         if lingers { lingering?.add(self) }
     }
 
-    /// Whether this side has closed it, and the peer may still take what was sent.
+    /// Whether this side has closed it, and the peer may still take the sent chunks.
     var isLingering: Bool { state.withLock { if case .lingering = $0.phase { true } else { false } } }
 
     /// The peer has had its time.
@@ -164,7 +164,7 @@ final class SocketConnection: Sendable {
                 return .success(false)
             case .failed(let problem):
                 state.failure = problem.ended
-                // The reader meets the end, after what has arrived.
+                // The reader meets the end, after the arrived bytes.
                 return .failure(problem.ended)
             }
         }
@@ -208,14 +208,14 @@ final class SocketConnection: Sendable {
             state.isReceiving = isReceiving
             guard isReceiving, case .open = state.phase else { return }
             watch(&state).want(.readable)
-            // What was read and not passed on makes nobody speak.
+            // No event comes for chunks that were read already.
             queue.async { [self] in read() }
         }
     }
 
     private enum Wish { case deliver(any LinkReceiver), discard, sleep, none }
 
-    /// What to do with what comes next.
+    /// How to go on with the next item.
     private func wish() -> Wish {
         state.withLock { state in
             switch state.phase {
@@ -229,7 +229,7 @@ final class SocketConnection: Sendable {
         }
     }
 
-    /// Passes on what has arrived. Runs on the queue; so many reads at once, so that the writer has its turn.
+    /// Delivers arrived chunks. Runs on the queue, for a bounded number of reads, so that the writer has its turn.
     private func read() {
         var reads = 0
         while true {
@@ -253,7 +253,7 @@ final class SocketConnection: Sendable {
         }
     }
 
-    /// Reads what is there. Returns false when there is no more, at present or for good.
+    /// Reads the available bytes. Returns false when there are none, at present or for good.
     private func readOnce() -> Bool {
         let reason: FerryError
         switch descriptor.read(inbound.room) {

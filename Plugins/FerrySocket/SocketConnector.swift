@@ -2,7 +2,7 @@ import Dispatch
 import Ferry
 import Synchronization
 
-/// An attempt to connect, which is repeated until somebody listens or the time is over.
+/// An attempt to connect, which is repeated until a peer listens or the time is over.
 struct SocketConnector: Sendable {
     private let address: SocketAddress
     private let configuration: SocketConfiguration

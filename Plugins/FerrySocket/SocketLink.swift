@@ -1,6 +1,6 @@
 import Ferry
 
-/// A link over one connected socket. It is closed when nobody refers to it any more.
+/// A link over one connected socket. Closed when its last reference is released.
 final class SocketLink: Link {
     let peer: PeerIdentity
     let role: LinkRole?

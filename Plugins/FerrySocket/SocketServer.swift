@@ -10,13 +10,13 @@ import Synchronization
     import Darwin
 #endif
 
-/// The sockets of a listener: accepts whoever connects.
+/// The sockets of a listener: accepts connections.
 final class SocketServer: Sendable {
     private struct State {
         var watches: [Watch] = []
         var isClosed = false
         var accepted = 0
-        /// Not kept: it ends with whoever took it.
+        /// Not kept: the app owns it, and its release ends it.
         weak var listener: LinkListener?
     }
 
@@ -56,7 +56,7 @@ final class SocketServer: Sendable {
         state.withLock { state in
             guard !state.isClosed else { return }
             state.isClosed = true
-            // Before the socket is closed, so that whoever listens there next finds no file of ours.
+            // Before the socket is closed, so that the next listener there finds no file of ours.
             file?.remove()
             if state.watches.isEmpty { for descriptor in descriptors { descriptor.close() } }
             for (watch, descriptor) in zip(state.watches, descriptors) {
@@ -83,7 +83,7 @@ final class SocketServer: Sendable {
             } catch {
                 if error == .interrupted || error == .aborted { continue }
                 if error.isShortage { return pause() }
-                // Somebody else was faster.
+                // Every waiting connection has been accepted.
                 if error == .wouldBlock { return }
                 // The system took the socket away; it would say so again and again.
                 return listener.fail(
@@ -123,7 +123,7 @@ final class SocketServer: Sendable {
     }
 }
 
-/// The sockets of listeners that were closed, as long as the poller may look at them: the system keeps their addresses so long.
+/// The sockets of listeners that were closed, as long as the poller may look at them: the system keeps their addresses until then.
 final class ClosingSockets: Sendable {
     static let shared = ClosingSockets()
 
@@ -158,7 +158,7 @@ final class ClosingSockets: Sendable {
     }
 }
 
-/// The connections of a listener that this side has closed, and that wait for their peers to take what was sent. Peers that
+/// The connections of a listener that this side has closed, and that wait for their peers to take the sent chunks. Peers that
 /// never read must not hold a descriptor each for ``SocketConfiguration/linger``: the oldest ends at once when there are more
 /// than ``most``.
 final class LingeringConnections: Sendable {

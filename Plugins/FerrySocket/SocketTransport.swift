@@ -18,10 +18,10 @@ import Synchronization
 ///   it is a stream in which each chunk follows its length (`Documentation/Formats.md`).
 /// - Backpressure is the system's: a chunk is refused while the socket's buffer is full. A receiver that pauses stops reading,
 ///   and does not notice an end before it goes on.
-/// - Whoever connects knows its peer by the address that it connected to (``/Ferry/PeerIdentity/Certainty/address``: whoever
-///   listens there can claim it). Whoever listens knows its peers for one connection only: neither an ephemeral port nor the
+/// - The connecting side knows its peer by the address that it connected to (``/Ferry/PeerIdentity/Certainty/address``: any
+///   program that listens there can claim it). The listening side knows its peers for one connection only: neither an ephemeral port nor the
 ///   process and user that the system tells of a Unix socket's other end name one peer that comes again.
-/// - Nothing is encrypted, and nobody authenticated but by the permissions of a Unix socket's file.
+/// - Nothing is encrypted, and no peer authenticated but by the permissions of a Unix socket's file.
 public final class SocketTransport: Transport {
     private let address: SocketAddress
     private let configuration: SocketConfiguration
@@ -128,9 +128,9 @@ public final class SocketTransport: Transport {
 
     // MARK: Connecting
 
-    /// Connects, as soon as somebody listens there.
+    /// Connects, as soon as a peer listens there.
     ///
-    /// - Throws: `peerNotFound` when nobody does in time, `timedOut` when the other side does not answer,
+    /// - Throws: `peerNotFound` when none does in time, `timedOut` when the other side does not answer,
     ///   `transportUnavailable` with what is missing, `cancelled`.
     public func connect(timeout: Duration) async throws(FerryError) -> any Link {
         try await SocketConnector(address, configuration, time) { [self] in port }.connect(until: time.now + timeout)

@@ -11,7 +11,7 @@ import Ferry
 /// The file of a Unix socket that listens. It outlives its process when that is killed, and is then in the way.
 struct UnixFile: Sendable {
     let path: String
-    /// Which file it was when it was made, so that nobody else's is removed.
+    /// The identity of the file that was made, so that no other file is removed.
     private let device: UInt64
     private let inode: UInt64
 
@@ -26,12 +26,12 @@ struct UnixFile: Sendable {
             do throws(Problem) { try address.bind(descriptor) } catch { throw unavailable(path, error) }
             return nil
         }
-        // One at a time looks at what is there and puts its own in its place. The folder serves as the lock.
+        // One process at a time examines the file and replaces it. The folder serves as the lock.
         let folder = open(Self.folder(of: path), O_RDONLY | O_CLOEXEC | O_DIRECTORY)
         defer { if folder >= 0 { Descriptor.closeFile(folder) } }
         if folder >= 0 { _ = flock(folder, LOCK_EX) }
 
-        // Linux makes the file with the permissions of the socket, so that nobody slips in before they are set.
+        // Linux makes the file with the permissions of the socket, so that no process connects before they are set.
         _ = fchmod(descriptor.number, mode_t(permissions))
         do throws(Problem) {
             do throws(Problem) { try address.bind(descriptor) } catch {
@@ -71,7 +71,7 @@ struct UnixFile: Sendable {
         _ = unlink(path)
     }
 
-    /// Removes a socket's file that nobody listens at any more.
+    /// Removes the file of a socket that no process listens at any more.
     private static func removeStale(_ path: String, _ address: SystemAddress) throws(Problem) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }

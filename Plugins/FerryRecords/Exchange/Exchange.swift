@@ -51,7 +51,7 @@
             /// By the last transaction that stored records.
             var enrolment = Enrolment(transaction: 0)
             var failure: FerryError?
-            /// The store has failed at something: what was asked of it after that would leave a gap, and must not be done.
+            /// The store has failed at a request: a later one would leave a gap, and must not be carried out.
             var hasStoreFailed = false
             /// Since when nothing was to be done; nil while there is something.
             var idleSince: Timestamp?
@@ -145,7 +145,7 @@
                 peer: party.name, committed: committed, received: received, ending: ending, heldUp: heldUp)
         }
 
-        /// Ends it: what was to be said to the peer is said, and the channel closed.
+        /// Ends the exchange: sends the peer the last messages, and closes the channel.
         func fail(_ error: FerryError) {
             state.withLock { state in
                 guard state.failure == nil else { return }
@@ -202,7 +202,7 @@
                 }
                 if let message {
                     do throws(FerryError) {
-                        // What has left does not come back at the end of the exchange; all else is taken up again by the next.
+                        // Sent messages do not come back at the end of the exchange; the next one sends all others again.
                         try await channel.send(
                             message, options: SendOptions(receipt: .handedOver), timeout: isOver ? .seconds(5) : nil)
                         state.withLock { $0.session.left(after: time.now - now) }
@@ -220,7 +220,7 @@
                     fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
                 }
             }
-            // What was handed over reaches the peer before the link ends.
+            // Sent messages reach the peer before the link ends.
             try? await channel.closeAfterSending(timeout: .seconds(5))
             channel.close()
         }
@@ -400,7 +400,7 @@
                 // First, so that a peer that is known is never a guest.
                 if meeting.peer != nil { tellOf(meeting) }
                 gate.met()
-            // Its number went with the transaction: what waits for the disk behind it must not use that.
+            // Its number went with the transaction: jobs behind it must not use that.
             case .failure: state.withLock { $0.party = .unknown }
             }
             conclude(result) { state, meeting in
@@ -432,7 +432,7 @@
 
         /// The store's number of a stream into which records have come. A guest is written to the disk with its first records.
         ///
-        /// - Returns: the number, and what has come of meeting the peer where it was a guest until now.
+        /// - Returns: the number, and the result of meeting the peer where it was a guest until now.
         private func number(
             of index: Int, for items: [RecordsMessage.Item], _ database: Database, _ book: inout Book
         ) throws -> (Int64, RecordStore.Meeting?) {

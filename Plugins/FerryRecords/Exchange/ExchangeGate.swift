@@ -9,7 +9,7 @@
             case trusted
             /// A stranger: nothing of it is written before it has brought a record.
             case stranger
-            /// Nobody to exchange with, whether it was met before or not. The reason is told to it.
+            /// A peer that is refused, whether it was met before or not. It is told the reason.
             case refused(String)
 
             /// By the certainty alone, as unless ``RecordStore/decideTrust(by:)`` says otherwise: a bonded peer is trusted. A key says which peer it is, and not whether anybody trusts it.

@@ -48,8 +48,8 @@
             }
         }
 
-        /// Exchanges records with the peer at the other end of a channel, both ways, until the channel ends. What was not
-        /// committed by then stays where it is, and the next exchange goes on from there.
+        /// Exchanges records with the peer at the other end of a channel, both ways, until the channel ends. Records
+        /// that were not committed by then stay in the outbox, and the next exchange sends them.
         ///
         ///     let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: LengthPrefixFraming())
         ///     try await store.exchange(over: channel, with: "collector")
@@ -57,11 +57,11 @@
         /// A newer exchange with the same peer ends an older one, whose link is likely dead.
         ///
         /// - Parameters:
-        ///   - channel: a channel that nobody else reads or sends on, with the same framing on both sides; it is closed in the
+        ///   - channel: a channel that no other task reads or sends on, with the same framing on both sides; it is closed in the
         ///     end. Its messages must hold ``Configuration/largestRecord``, ``Configuration/batchBytes`` and 64 bytes.
-        ///   - peer: the peer's name, for which this side vouches; nil for what the link says who it is, and where that is good
-        ///     for one connection only, for whoever had the peer's store before.
-        ///   - idle: ends the exchange when nothing was to be done for so long; nil for never.
+        ///   - peer: the peer's name, for which this side vouches; nil for the link's identity, and where that is good
+        ///     for one connection only, for the peer that had this store before.
+        ///   - idle: ends the exchange after this long without records in either direction; nil for never.
         /// - Returns: what went through, when it was idle, or the peer was, or a side ended it and said why, or the peer left between
         ///   two messages: ``Summary/ending``.
         /// - Throws: `invalidConfiguration` for a name that no peer can have, `strangePeer`, `incompatiblePeer`, `misbehavingPeer`,
@@ -104,7 +104,7 @@
             return try await exchange.run()
         }
 
-        /// Ends the exchange that runs with a peer, if one does. What waits by then waits on.
+        /// Ends the exchange that runs with a peer, if one does. Unsent records stay in the outbox.
         ///
         /// - Parameters:
         ///   - peer: its name.

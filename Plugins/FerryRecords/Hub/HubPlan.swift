@@ -4,9 +4,9 @@
 
     /// Whom a hub connects to next, and whose turn is over: a value without I/O, clock or randomness.
     ///
-    /// Its shell tells it what waits for whom, who comes, and how visits begin and end. After every call, and at
+    /// Its shell tells it of unsent records, of peers that come, and of the begin and end of visits. After every call, and at
     /// ``nextDeadline``, it carries out ``steps(at:)``. A slot is taken from the step that says so, or the comer that is let in,
-    /// until ``ended(_:at:chance:)``, whatever becomes of the link in between.
+    /// until ``ended(_:at:chance:)``, also when the link ends in between.
     struct HubPlan: Sendable {
         /// One link that is there, or being set up: what takes a slot.
         struct Visit: Sendable, Hashable { let number: Int }
@@ -29,7 +29,7 @@
             var failures = 0
             /// The visit that this side pays.
             var visit: Visit?
-            /// Exchanges that run, whoever connected.
+            /// Running exchanges, of either side's connecting.
             var meetings = 0
             /// How often its turn was over before anything had got through: a record may take longer than a turn.
             var cutShort = 0
@@ -67,7 +67,7 @@
         private var later = Heap<Place>()
         /// Attempts that have become needless.
         private var needless: [Visit] = []
-        /// When somebody came last for whom there was no slot.
+        /// When a peer last came without a slot for it.
         private var turnedAway: Timestamp?
 
         init(_ configuration: RecordHub.Configuration) { self.configuration = configuration }
@@ -80,7 +80,7 @@
 
         // MARK: What the shell tells
 
-        /// What waits for a peer, and whether this side can connect to it.
+        /// Sets the unsent records of a peer, and whether this side can connect to it.
         mutating func waiting(
             _ count: Int, priority: UInt8, for id: Int64, isReachable: Bool, at now: Timestamp
         ) {
@@ -96,7 +96,7 @@
             if isOther { queue(id, at: now) }
         }
 
-        /// An exchange with a peer has begun, whoever connected.
+        /// An exchange with a peer has begun, of either side's connecting.
         mutating func met(_ id: Int64) {
             var peer = peers[id] ?? Peer()
             peer.meetings += 1
@@ -104,7 +104,7 @@
             peers[id] = peer
         }
 
-        /// An exchange has ended, in which so many records went through.
+        /// An exchange has ended, which carried `records` records.
         mutating func parted(_ id: Int64, records: Int, at now: Timestamp) {
             guard var peer = peers[id], peer.meetings > 0 else { return }
             peer.meetings -= 1
@@ -139,10 +139,10 @@
         /// The link to a peer is there.
         mutating func connected(_ visit: Visit, at now: Timestamp) { slots[visit]?.since = now }
 
-        /// The link is gone, or the attempt was in vain; what waits for the peer now has been told before.
+        /// The link is gone, or the attempt failed. The peer's unsent records were set before.
         ///
-        /// - Parameter chance: 0 to 1, drawn anew: how much of the second half of the backoff is waited, so that it falls into
-        ///   step with nobody.
+        /// - Parameter chance: 0 to 1, drawn anew: how much of the second half of the backoff is waited, so that hubs do not
+        ///   retry in step.
         mutating func ended(_ visit: Visit, at now: Timestamp, chance: Double) {
             guard let slot = slots.removeValue(forKey: visit), let id = slot.peer, var peer = peers[id] else { return }
             let wasNeedless = needless.contains(visit) || peer.meetings > 0
@@ -167,9 +167,9 @@
             queue(id, at: now)
         }
 
-        // MARK: What is to be done
+        // MARK: Steps
 
-        /// What is to be done now.
+        /// The steps to carry out now.
         mutating func steps(at now: Timestamp) -> [Step] {
             var steps: [Step] = []
             for visit in needless where slots[visit]?.isEnding == false {
@@ -209,7 +209,7 @@
                 && connecting < configuration.attempts
         }
 
-        /// Whether somebody waits for nothing but a slot, and none is about to be free.
+        /// Whether a peer lacks nothing but a slot, and none is about to be free.
         private mutating func wantsSlot(at now: Timestamp) -> Bool {
             guard !slots.values.contains(where: \.isEnding) else { return false }
             if slots.count >= configuration.slots, let turnedAway, now - turnedAway < configuration.turn { return true }

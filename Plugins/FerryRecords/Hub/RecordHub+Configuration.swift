@@ -12,10 +12,10 @@
             public var slotsForComers = 1
             /// How many links may be in setting up at once, so that peers that are away do not take all slots. Default 2.
             public var attempts = 2
-            /// How long a visit may last when somebody else needs the slot; longer from visit to visit, up to a quarter of
+            /// How long a visit may last when another peer needs the slot; longer from visit to visit, up to a quarter of
             /// ``longestBackoff``, where nothing gets through in that time. Default 30 s.
             public var turn = Duration.seconds(30)
-            /// A visit ends when nothing was to be exchanged for so long. Default 2 s.
+            /// Ends a visit after this long without records in either direction. Default 2 s.
             public var idle = Duration.seconds(2)
             /// How long to look for a peer. Default 10 s.
             public var connectTimeout = Duration.seconds(10)
@@ -38,9 +38,9 @@
         public enum Phase: Sendable, Hashable {
             /// Nothing waits for it.
             case idle
-            /// Something waits for it, and for a slot, for so long.
+            /// It has unsent records, and has waited this long for a slot.
             case ready(for: Duration)
-            /// It was not reached so many times in a row, or nothing got through, and is tried again after so long.
+            /// `failures` visits in a row did not reach it, or carried nothing; the next begins after this long.
             case backingOff(failures: Int, for: Duration)
             /// It is being connected to.
             case connecting
@@ -66,7 +66,7 @@
     }
 
     extension RecordHub {
-        /// A visit that is over: a link, or an attempt to have one, and what became of it.
+        /// A visit that is over: a link, or an attempt to connect, and its result.
         public struct Visit: Sendable {
             /// The peer's name; nil for one that came, and left before it said who it is.
             public let peer: String?

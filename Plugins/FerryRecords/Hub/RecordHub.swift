@@ -10,10 +10,10 @@
     ///
     /// Of the peers that something waits for, the one that has waited longest is next, where a level of priority counts as so
     /// much waiting (``Configuration/waitingWorthPriority``). A visit lasts until nothing is left to do, or until its turn is
-    /// over and somebody else needs the slot. Whoever is not found, or with whom nothing gets through, is tried again later and
-    /// later, and takes no more than ``Configuration/attempts`` slots from others.
+    /// over and another peer needs the slot. A peer that is not found, or with which nothing gets through, is tried again after
+    /// growing pauses, and takes no more than ``Configuration/attempts`` slots from others.
     ///
-    /// Peers are connected to by ``/Ferry/Transport/connect(to:timeout:)``. What waits for a peer that cannot be connected to waits
+    /// Peers are connected to by ``/Ferry/Transport/connect(to:timeout:)``. Records for a peer that cannot be connected to wait
     /// until it comes.
     public final class RecordHub: Sendable {
         private struct Contact: Sendable {
@@ -44,7 +44,7 @@
             var plan: HubPlan
             var contacts: [Int64: Contact] = [:]
             var numbers: [String: Int64] = [:]
-            /// Of whom to look up anew what waits; nil for all.
+            /// The peers whose unsent records are to be counted anew; nil for all.
             var changed: Set<Int64>?
             /// Peers that have come, by their comers' numbers.
             var comers: [Int: Guest] = [:]
@@ -148,7 +148,7 @@
             return FerryError(.cancelled, "The task was cancelled, and the hub with it.")
         }
 
-        /// A task of its own, so that one visit can be ended.
+        /// One task a visit, so that one visit can be ended.
         private func start(
             _ visit: HubPlan.Visit, _ group: inout DiscardingTaskGroup, _ body: @escaping @Sendable () async -> Void
         ) {
@@ -276,7 +276,7 @@
         }
 
         private func end(_ visit: HubPlan.Visit, _ id: Int64?, _ failure: FerryError?) async {
-            // The plan needs to know what is left. That the store is closed is noticed elsewhere.
+            // The plan needs the count of unsent records. That the store is closed is noticed elsewhere.
             if let id { try? await look(at: [id]) }
             state.withLock { state in
                 state.plan.ended(visit, at: time.now, chance: .random(in: 0...1))
@@ -322,9 +322,9 @@
             listener?.close()
         }
 
-        // MARK: What is in the way
+        // MARK: Interruption
 
-        /// Why nobody can come: the adapter is switched off, say, or listening has ended and cannot begin anew. Nil while peers
+        /// Why no peer can come: the adapter is switched off, say, or listening has ended and cannot begin anew. Nil while peers
         /// can come, as of a ``/Ferry/LinkListener``.
         public var interruption: FerryError? { state.withLock { $0.interruption } }
 
@@ -362,8 +362,8 @@
 
         // MARK: Visits
 
-        /// Names who is told of each visit that is over, whoever paid it. There is one at a time; the next takes its place. Not told
-        /// are those that end with ``run()``, and attempts that became needless because the peer came.
+        /// Sets the observer of visits that are over, of either side's connecting. There is one at a time; the next takes its place. Not
+        /// reported are those that end with ``run()``, and attempts that became needless because the peer came.
         ///
         /// - Parameter body: called with the visit. It must not block.
         public func onVisit(_ body: @escaping @Sendable (Visit) -> Void) { state.withLock { $0.onVisit = body } }
@@ -418,7 +418,7 @@
             }
         }
 
-        /// Tells the plan what waits for peers; nil for all.
+        /// Tells the plan of the peers' unsent records; nil for all.
         private func look(at peers: Set<Int64>?) async throws(FerryError) {
             guard peers != [] else { return }
             let found = try await waiting(peers).map { ($0, reach($0.name)) }

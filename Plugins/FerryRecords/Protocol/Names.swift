@@ -67,12 +67,12 @@
         /// The longest name of a peer, in bytes of UTF-8.
         static let longestPeer = 1024
 
-        /// What is wrong with a stream's name, of at most ``RecordsMessage/longestName`` bytes; `nil` for nothing.
+        /// The fault of a stream's name, of at most ``RecordsMessage/longestName`` bytes; `nil` for nothing.
         static func faultOfStream(_ name: String) -> String? {
             fault("a stream's name", name, 0...RecordsMessage.longestName)
         }
 
-        /// What is wrong with a peer's name, of 1 to ``longestPeer`` bytes; `nil` for nothing.
+        /// The fault of a peer's name, of 1 to ``longestPeer`` bytes; `nil` for nothing.
         static func faultOfPeer(_ name: String) -> String? { fault("a peer's name", name, 1...longestPeer) }
 
         /// - Throws: `invalidConfiguration` for a peer's name that no store can keep.

@@ -56,7 +56,7 @@
         static let longestName = 128
         /// The largest number on the wire: what a disk's 64 bits with a sign hold.
         static let largestNumber = UInt64(Int64.max)
-        /// What a record takes of what was granted: its bytes and 32 more, for what is kept beside it.
+        /// A record's share of the granted bytes: its own and 32 more, for the fields of its row.
         static func cost(of count: Int) -> Int { count + 32 }
     }
 
@@ -130,7 +130,7 @@
 
         /// Reads what a peer has sent.
         ///
-        /// - Throws: `misbehavingPeer` with the message's kind, the place and what is wrong there.
+        /// - Throws: `misbehavingPeer` with the message's kind, the place and the fault.
         init(_ bytes: [UInt8]) throws(FerryError) {
             var reader = MessageReader(bytes)
             switch try reader.byte("the kind of message") {

@@ -24,9 +24,9 @@
             case meet(RecordsMessage.Hello)
             /// Check whether this store has been where the peer says that it met it.
             case check(Epoch?)
-            /// Look up what is there of the peer's stream; answer with ``found(_:of:)``.
+            /// Look up how far the peer's stream has arrived; answer with ``found(_:of:)``.
             case find(index: Int, name: String, acknowledged: Position?)
-            /// Commit what is not there yet; answer with ``stored(_:of:through:)``.
+            /// Commit the new records; answer with ``stored(_:of:through:)``.
             case store(index: Int, epoch: Epoch, [RecordsMessage.Item])
             /// Forget own records up to the peer's position, if it is one of this store's; needs no answer.
             case adopt(stream: Int64, Position?)
@@ -52,7 +52,7 @@
             /// The last sequence that was sent, and the last that the peer has committed, in this exchange.
             var sent: UInt64 = 0
             var acknowledged: UInt64 = 0
-            /// The epochs of what was sent and is not acknowledged, each with its last sequence.
+            /// The epochs of sent, unacknowledged records, each with its last sequence.
             var runs: [Position] = []
             /// The last sequence that was loaded.
             var read: UInt64 = 0

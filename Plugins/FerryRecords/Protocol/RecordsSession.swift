@@ -5,8 +5,8 @@
     ///
     /// Its shell does three things, in any order: it hands over what arrives (``receive(_:at:)``), it sends what
     /// ``nextMessage(at:)`` answers, one after the other, and it carries out ``takeRequests()`` in their order, answering each.
-    /// After every call it looks at all three again. At ``nextDeadline`` it calls ``wake(at:)``. Whatever throws ends the
-    /// exchange; what is on the two disks is then where the next one begins.
+    /// After every call it looks at all three again. At ``nextDeadline`` it calls ``wake(at:)``. A call that throws ends the
+    /// exchange; the next one begins with what the two disks have.
     struct RecordsSession: Sendable, Hashable {
         private(set) var configuration: Configuration
         private(set) var isAdmitted = false
@@ -63,7 +63,7 @@
 
         // MARK: What the shell asks
 
-        /// What is to be done, in this order.
+        /// The requests to carry out, in this order.
         mutating func takeRequests() -> [Request] {
             defer { requests.removeAll(keepingCapacity: true) }
             return requests
@@ -82,8 +82,8 @@
                 && inbound.allSatisfy { $0.isFound && !$0.owesPosition && $0.committed == $0.received }
         }
 
-        /// The last message took so long to leave: on a slow link a large record may take longer than the peer has for its answer. No
-        /// more than that is added, or who sends on and on would wait for ever for a peer that answers nothing.
+        /// The time that the last message took to leave: on a slow link a large record may take longer than the peer has for its answer.
+        /// No more is added, since a side that sends without pause would wait for ever for a peer that answers nothing.
         mutating func left(after time: Duration) {
             if let deadline = answerDeadline { answerDeadline = deadline + time }
         }
@@ -135,7 +135,7 @@
             }
         }
 
-        /// Records after what was asked for; fewer bytes than asked for may come, and none when there are none.
+        /// The records that a request to load asked for; fewer bytes may come, and none at the end of the stream.
         mutating func loaded(_ records: [Loaded], of id: Int64) {
             guard let index = outbound.firstIndex(where: { $0.id == id }) else { return }
             outbound[index].isLoading = false
@@ -144,8 +144,8 @@
                 outbound[index].read = last.item.sequence
                 outbound[index].loaded += records
                 outbound[index].loadedBytes += bytes
-                // More at once for a link that is quicker than the store. For a slow one little is kept at hand, since what is
-                // at hand is sent though it be cancelled.
+                // More at once for a link that is quicker than the store. For a slow one few are loaded ahead, since a
+                // loaded record is sent though it be cancelled.
                 if outbound[index].isStarved, bytes >= loadSize / 2 {
                     readAhead = max(readAhead, min(readAhead * 2, configuration.largestReadAhead))
                 }
@@ -185,7 +185,7 @@
             inbound[index].owesPosition = true
         }
 
-        /// All up to `through` is on disk; `kept` is the cost of what was new to it, out of `count`.
+        /// All up to `through` is on disk; `kept` is the cost of the new records, out of `cost`.
         mutating func stored(_ index: Int, through: UInt64, cost: Int, kept: Int) {
             guard inbound.indices.contains(index) else { return }
             inbound[index].committed = through
@@ -196,7 +196,7 @@
 
         /// The app has done records of this cost.
         mutating func released(_ cost: Int) {
-            // What was done before is not among what lay there.
+            // Records that were done before the admission are not counted.
             guard isAdmitted else { return }
             occupied -= cost
             // Not for each record, unless the peer may be waiting for as much.
@@ -363,7 +363,7 @@
         }
     }
 
-    // MARK: What is sent
+    // MARK: Sending
 
     extension RecordsSession {
         /// The next message, once the one before has left; nil when there is none at present.
@@ -465,10 +465,10 @@
             return item.bytes.count > peer.largestRecord
         }
 
-        /// A stream's part of what is read ahead.
+        /// A stream's share of the records read ahead.
         private var loadSize: Int { max(configuration.batch, readAhead / max(1, outbound.count)) }
 
-        /// Keeps at hand what is sent while more is being loaded: between one and two loads.
+        /// Loads ahead, so that records can be sent while more are being loaded: between one and two loads.
         private mutating func load(_ index: Int) {
             let stream = outbound[index]
             guard stream.phase == .open, !stream.isLoading, !stream.isExhausted,

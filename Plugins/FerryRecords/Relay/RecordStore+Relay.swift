@@ -2,7 +2,7 @@
     public import Ferry
     import GRDB
 
-    /// Records of somebody else's, which this store carries to peers: what a gateway does with messages of a broker's.
+    /// Records of another store or a broker, which this store relays to peers, as a gateway does.
     ///
     /// Several stores may carry one stream, each from where the peer is when it begins: the peer takes each place once. What it needs
     /// for that is that each store appends the stream's records in their order and without holes, from the oldest on that the
@@ -56,8 +56,8 @@
             }
         }
 
-        /// Withdraws what waits for a peer in relayed streams: another store may have carried it meanwhile. A peer that gets some of
-        /// it all the same takes no place twice.
+        /// Withdraws a peer's unsent records in relayed streams: another store may have carried them meanwhile. A peer that gets some
+        /// of them all the same takes no place twice.
         ///
         /// - Returns: how many records there were.
         /// - Throws: `closed`, `diskFull`, `storeFailed`.
@@ -65,7 +65,7 @@
         public func withdrawRelayed(to peer: String) async throws(FerryError) -> Int {
             var total = 0
             while true {
-                // In bites: the log has room for one on a full disk too. Not remembered one by one: nobody asks for their receipts.
+                // In bites: the log has room for one on a full disk too. Not remembered one by one: their receipts are never asked for.
                 let parts = try await read { database, book in
                     guard let (_, stream) = Self.relayed(to: peer, book).first(where: { $0.1.count > 0 }) else {
                         return [Part]()

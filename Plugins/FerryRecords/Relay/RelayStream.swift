@@ -1,8 +1,8 @@
 #if Records
     import Ferry
 
-    /// A stream of somebody else's that a store carries to a peer: any of several stores may carry it, and the peer takes each
-    /// record once and in order, whoever brought it. `Documentation/Records.md` has the bytes.
+    /// A stream that a store relays to a peer: any of several stores may carry it, and the peer takes each
+    /// record once and in order, whichever store brought it. `Documentation/Records.md` has the bytes.
     struct RelayStream: Sendable, Hashable {
         /// What the names of such streams begin with; no app's does.
         static let mark = "ferry-relay:"
@@ -43,7 +43,7 @@
         }
     }
 
-    /// A place in a relayed stream. A record that is at neither a later place nor of a later time than what was taken before has
+    /// A place in a relayed stream. A record that is at neither a later place nor of a later time than the last record taken has
     /// been taken before.
     struct RelayPosition: Sendable, Hashable {
         var sequence: UInt64
@@ -63,7 +63,7 @@
         }
     }
 
-    /// A record of somebody else's: its place there, when it was written there, and its bytes.
+    /// A relayed record: its place in its own stream, when it was written there, and its bytes.
     public struct RelayedRecord: Sendable, Hashable {
         /// Its place in the origin's stream: 1 and more; it grows from record to record.
         public let sequence: UInt64

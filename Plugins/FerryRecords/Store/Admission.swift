@@ -2,7 +2,7 @@
     import Ferry
     import Synchronization
 
-    /// Who may append: what waits for each peer, kept between the water marks.
+    /// Who may append: the unsent records of each peer, kept between the water marks.
     final class Admission: Sendable {
         private struct Peer {
             var count = 0
@@ -150,7 +150,7 @@
             return false
         }
 
-        /// What waits for nobody is always taken, so that nothing can be too much for ever.
+        /// An empty outbox takes a record of any size, so that none is refused for ever.
         private func fits(_ count: Int, _ bytes: Int, _ entry: Peer) -> Bool {
             entry.count == 0
                 || (entry.count <= configuration.highWaterRecords - count

@@ -5,7 +5,7 @@
 
     /// What an exchange commits of the peer's.
     extension RecordStore {
-        /// What is there of a peer's stream.
+        /// How far a peer's stream has arrived.
         ///
         /// - Throws: `outboxFull` for more streams than a peer may have.
         func position(
@@ -41,9 +41,9 @@
             } ?? 0
         }
 
-        /// Commits what is not there yet; says what that costs.
+        /// Commits the records that are new; returns what they cost.
         ///
-        /// - Throws: `closed` when there is no such stream: what is not stored is not acknowledged; SQLite's errors.
+        /// - Throws: `closed` when there is no such stream: an unstored record is not acknowledged; SQLite's errors.
         func store(
             _ items: [RecordsMessage.Item], _ epoch: Epoch, in number: Int64, _ database: Database, _ book: inout Book
         ) throws -> Int {
@@ -119,7 +119,7 @@
             public let date: Date
             /// The peer's name.
             public let peer: String?
-            /// What was met, and what it means.
+            /// The event, and what it means for the app.
             public let text: String
         }
 

@@ -2,7 +2,7 @@
     import Ferry
     import GRDB
 
-    /// What the store knows of its peers and streams, in memory: small whatever waits. The writer's alone; what jobs change
+    /// The store's peers and streams, in memory: its size does not depend on unsent records. Used by the writer alone; what jobs change
     /// is written at the end of their transaction, and read again when that fails.
     struct Book: Sendable {
         struct Peer: Sendable {
@@ -28,7 +28,7 @@
             var acknowledged: Position?
             var count = 0
             var bytes = 0
-            /// The highest of what has come to wait since the stream was empty: all before it has to go first.
+            /// The highest priority of the records appended since the stream was empty: all before such a record go first.
             var priority: UInt8 = 0
             /// The last that an exchange of this opening has had.
             var sent: UInt64 = 0
@@ -59,7 +59,7 @@
         private(set) var outbound: [Int64: Outbound] = [:]
         private(set) var inbound: [Int64: Inbound] = [:]
         private(set) var peerNames: [String: Int64] = [:]
-        /// The last ids given. What was forgotten leaves its id to nobody while an exchange may still have it.
+        /// The last ids given. An id is not given again: an exchange may still use that of a forgotten peer.
         private var lastPeer: Int64 = 0
         private var lastInbound: Int64 = 0
         private var outboundNames: [StreamName: Int64] = [:]
@@ -81,7 +81,7 @@
         var isShortOfRoom = false
         /// Counts transactions, also those that are undone: what a transaction has given out counts in that one until it is committed.
         private(set) var transaction: UInt64 = 0
-        /// What was changed by the transaction, for the mark beside the file.
+        /// The changes of the transaction, for the mark beside the file.
         private(set) var marks: [Mark.Entry] = []
         /// A peer or a stream was made: the file itself is to have its name, not only the log.
         private(set) var hasNewNames = false
@@ -93,7 +93,7 @@
             for (id, stream) in outbound { outbound[id]?.lastBefore = stream.last }
         }
 
-        /// Forgets what was not written.
+        /// Discards unwritten changes.
         mutating func reload(_ database: Database) throws {
             let before = self
             self = try Book(database, before.epoch)
@@ -426,7 +426,7 @@
             hasNewNames = false
         }
 
-        /// Writes what has changed, at the end of a transaction.
+        /// Writes the changes, at the end of a transaction.
         mutating func write(_ database: Database) throws {
             for id in changedOutbound {
                 guard let stream = outbound[id] else { continue }

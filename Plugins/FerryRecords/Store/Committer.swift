@@ -7,7 +7,7 @@
     import GRDBSQLite
     import Synchronization
 
-    /// The one writer: whatever waits while a transaction is being synced shares the next one.
+    /// The one writer: jobs that are submitted while a transaction is being synced share the next one.
     final class Committer: Sendable {
         /// What a piece of a transaction asks of the disk.
         enum Kind: Sendable {
@@ -69,8 +69,8 @@
             room.withLock { $0.closeFile() }
         }
 
-        /// Does `body` in the next transaction, and calls `finish` with what came of it when that is on disk. What is
-        /// submitted earlier is done and finished earlier.
+        /// Does `body` in the next transaction, and calls `finish` with its result when that is on disk. Jobs are
+        /// done and finished in the order of submission.
         ///
         /// - Parameter kind: anything but `growing` may use the reserve on a full disk.
         func submit<Value: Sendable>(
@@ -123,7 +123,7 @@
         /// Whether all that was submitted is done and finished.
         var isIdle: Bool { state.withLock { !$0.isRunning } }
 
-        /// Waits for what was submitted, and closes the file; what comes later fails.
+        /// Waits for the submitted jobs, and closes the file; later jobs fail.
         func close() async {
             await withCheckedContinuation { continuation in
                 submit { _, _ in
@@ -160,7 +160,7 @@
 
         private final class Box<Value: Sendable>: Sendable { let content = Mutex<Value?>(nil) }
 
-        /// At most so many pieces make one transaction.
+        /// The most jobs in one transaction.
         private static var largestTransaction: Int { 4096 }
 
         private func run() {
@@ -201,7 +201,7 @@
                     for job in jobs { commitOrRefuse([job]) }
                     return
                 }
-                // After a failed sync it is unknown what is on the disk: only opening the file anew tells.
+                // After a failed sync the disk's contents are unknown until the file is opened anew.
                 if !isOfOnePiece { state.withLock { $0.failure = failure } }
                 for (index, job) in jobs.enumerated() { job.finish(errors[index] ?? failure) }
                 if !isOfOnePiece { onFailure.withLock { $0 }?(failure) }
@@ -328,7 +328,7 @@
         }
 
         /// Gives the file blocks for the pages that the transaction adds, so that the log can be brought into it on a full disk. The file
-        /// leaves room for the log: it does not shrink when records go, and what comes in their place needs a log too.
+        /// leaves room for the log: it does not shrink when records go, and the records in their place need a log too.
         ///
         /// - Throws: `SQLITE_FULL`.
         private func extend(_ database: Database, from before: Int) throws {

@@ -6,7 +6,7 @@
         /// The row's key, such as "stream 3, sequence 7".
         let row: String
         let column: String
-        /// What is wrong with the value.
+        /// The fault of the value.
         let what: String
     }
 

@@ -16,7 +16,7 @@
         public let key: String?
         /// The record.
         public let bytes: [UInt8]
-        /// Where it comes from, when the peer carries it for somebody else, as a gateway does; nil for the peer's own.
+        /// The sender, when the peer relays the record, as a gateway does; nil for the peer's own.
         public let origin: Origin?
 
         /// Where a relayed record comes from.
@@ -111,7 +111,7 @@
             try await read { _, book in book.inbound.values.reduce(0) { $0 + $1.count } }
         }
 
-        /// How many bytes they have, with what is kept beside each.
+        /// Their bytes, with the overhead of each.
         ///
         /// - Throws: `closed`, `storeFailed`.
         public func undoneBytes() async throws(FerryError) -> Int {
@@ -238,7 +238,7 @@
             return entries.map { ArrivedRecord($0, store) }
         }
 
-        /// What is in memory needs no waiting; the next page is read meanwhile.
+        /// An entry in memory, without waiting; the next page is read meanwhile.
         private func entryAtHand() -> Entry? {
             guard !Task.isCancelled else { return nil }
             let (entry, isLow) = state.withLock { state -> (Entry?, Bool) in
@@ -251,7 +251,7 @@
             return entry
         }
 
-        /// Begins again, with these streams and what has come meanwhile.
+        /// Begins again, with these streams and the records that have come meanwhile.
         func restart(_ streams: [Int64]) {
             state.withLock { state in
                 state.pass += 1
@@ -279,7 +279,7 @@
         /// The store has failed: readers throw why.
         func fail(_ reason: FerryError) { end(.failure(reason)) }
 
-        /// Gives readers what is at hand, and reads on when they want more, or soon will.
+        /// Gives readers the entries in memory, and reads on when they want more, or soon will.
         private func turn(isReading: Bool = false) {
             var served: [(Reader, Entry)] = []
             let wanted = state.withLock { state -> (Int64, Int64, Int)? in
@@ -350,7 +350,7 @@
                 let record = try row.bytes(5)
                 try row.check(6, ArrivedRow(stream: number, epoch).checksum(place, id.sequence, record))
                 bytes += record.count
-                // What is no relayed record was not taken as one.
+                // Only relayed records are stored as such.
                 let relayed = try relay.map { relay in
                     guard let relayed = try? RelayedRecord(decoding: record) else {
                         throw row.damage(5, "no relayed record")

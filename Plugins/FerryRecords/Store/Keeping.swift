@@ -95,8 +95,8 @@
             }
         }
 
-        /// Hands over again what is not done, from the oldest of each stream on, as opening the store anew does. Whoever reads the
-        /// inbox at the same time may get records in both ways: let readers end first.
+        /// Delivers again the records that are not done, from the oldest of each stream on, as opening the store anew does. A task
+        /// that reads the inbox meanwhile may get a record twice: let readers end first.
         ///
         /// - Throws: `closed`, `storeFailed`.
         public func readAgain() async throws(FerryError) {

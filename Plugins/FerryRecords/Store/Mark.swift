@@ -67,7 +67,7 @@
             if case .open(let descriptor) = file.withLock({ $0 }) { Foundation.close(descriptor) }
         }
 
-        /// Notes what has been committed. Where the file cannot be written, as on a full disk, it stays behind.
+        /// Notes the committed positions. Where the file cannot be written, as on a full disk, it stays behind.
         func write(_ entries: [Entry]) {
             file.withLock { file in
                 if case .closed = file { file = open() }
@@ -116,7 +116,7 @@
             }
             var entries: [Entry] = []
             var offset = header
-            // No further than a store has streams, whatever the file's size is.
+            // No further than a store has streams: the file may be larger.
             let end = header + Int(streams) * 2 * slot
             while offset < end {
                 count = pread(descriptor, &bytes, bytes.count, off_t(offset))

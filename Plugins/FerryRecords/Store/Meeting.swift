@@ -5,7 +5,7 @@
 
     /// What an exchange asks of the disk, each a piece of a transaction.
     extension RecordStore {
-        /// What has come of meeting a peer.
+        /// The result of meeting a peer.
         struct Meeting: Sendable {
             /// The store's number of the peer; nil for a stranger that has brought nothing, of which nothing is kept.
             let peer: Int64?
@@ -222,7 +222,7 @@
         struct Loaded: Sendable {
             let records: [RecordsSession.Loaded]
             let expired: [Part]
-            /// The first record's, where it cannot be sent. What has expired is gone all the same.
+            /// The first record's, where it cannot be sent. Expired records are removed all the same.
             let damage: Damage?
         }
 

@@ -29,7 +29,7 @@
         ) throws(FerryError) -> RecordStore {
             try configuration.check()
             let lock = try StoreLock(path)
-            // SQLite would open it for reading, and fail later with whatever comes first.
+            // SQLite would open it for reading, and fail at the first write.
             guard access(path, F_OK) != 0 || access(path, R_OK | W_OK) == 0 else {
                 throw storeError(DatabaseError(resultCode: .SQLITE_READONLY), at: path)
             }
@@ -70,7 +70,7 @@
                 guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
                     throw DatabaseError(resultCode: .SQLITE_CANTOPEN, message: "the file cannot have a write-ahead log")
                 }
-                // What is deleted is not overwritten where that would take room in the log.
+                // Deleted rows are not overwritten where that would take room in the log.
                 try database.execute(
                     sql: """
                         PRAGMA synchronous = FULL; PRAGMA cache_size = -8000; PRAGMA journal_size_limit = 16777216;
@@ -85,7 +85,7 @@
             return settings
         }
 
-        // MARK: What is missing
+        // MARK: Lost records
 
         /// Says what the file has lost since it was accepted, and keeps its sequences from being given again.
         private func note(_ losses: [Loss]) {
@@ -137,7 +137,7 @@
                     arguments: [
                         Int64(bitPattern: fresh.high), Int64(bitPattern: fresh.low), fresh.rowChecksum.column,
                     ])
-                // The file itself says which store it is, whatever becomes of the log.
+                // The file itself says which store it is, also when the log is lost.
                 try database.checkpoint(.truncate)
             }
             let marked = mark.flatMap { [id] in $0.store == id ? $0 : nil }
@@ -164,7 +164,7 @@
         }
     }
 
-    /// What was accepted and is not there.
+    /// Accepted records that the file does not have.
     private enum Loss: Sendable {
         /// Those of a stream.
         case records(Mark.Entry, after: UInt64)

@@ -6,7 +6,7 @@
     extension RecordStore {
         /// What appending does when the outbox is at its high-water mark.
         public enum WhenFull: Sendable, Hashable {
-            /// It waits until the low-water mark is reached, at most so long, and then throws `outboxFull`.
+            /// Waits until the low-water mark is reached, at most for this time, and then throws `outboxFull`.
             case wait(atMost: Duration)
             /// It throws `outboxFull`.
             case refuse
@@ -24,7 +24,7 @@
         ///   - peer: the name by which exchanges with the peer are opened, such as a link's `peer.description`.
         ///   - stream: within a stream records keep their order. At most 128 bytes of UTF-8 without a NUL, 256 streams a peer.
         ///   - priority: streams with a record of higher priority go first, whole, until they are empty.
-        ///   - expires: when it is no longer worth sending; nil for never. What has been sent by then may arrive all the same.
+        ///   - expires: when it is no longer worth sending; nil for never. A record that was sent before may still arrive.
         ///   - whenFull: what to do at the high-water mark.
         /// - Returns: the record's name, which the peer sees too.
         /// - Throws: `messageTooLarge`, `invalidConfiguration` for names that are too long or have a NUL, `outboxFull`, `cancelled`,
@@ -172,9 +172,9 @@
             return Appended(ids: ids, stream: stream, peer: peer)
         }
 
-        // MARK: What waits
+        // MARK: Unsent records
 
-        /// What waits for one peer in one stream.
+        /// The unsent records for one peer in one stream.
         public struct WaitingStream: Sendable, Hashable {
             /// The peer's name.
             public let peer: String
@@ -200,7 +200,7 @@
             public let expires: Date?
         }
 
-        /// What waits, by peer and stream, in the order of their names. Streams where nothing waits are among them.
+        /// The unsent records by peer and stream, in the order of their names. Empty streams are among them.
         ///
         /// - Throws: `closed`, `storeFailed`.
         public func waiting() async throws(FerryError) -> [WaitingStream] {
@@ -219,7 +219,7 @@
         ///   - peer: the peer's name.
         ///   - stream: the stream's name.
         ///   - sequence: only those after this one.
-        ///   - limit: at most so many.
+        ///   - limit: the most records to return.
         /// - Throws: `recordNotFound` when there is no such stream; `closed`, `storeFailed`.
         public func records(
             to peer: String, stream: String = "", after sequence: UInt64 = 0, limit: Int = 100

@@ -6,7 +6,7 @@
     extension RecordStore {
         /// Withdraws a record that waits.
         ///
-        /// - Returns: what is known of it: `nothingSent` when it will not arrive, `mayHaveArrived` when it had been sent, or the
+        /// - Returns: its fate: `nothingSent` when it will not arrive, `mayHaveArrived` when it had been sent, or the
         ///   store was opened anew since it was appended, so that this is not known.
         /// - Throws: `recordNotFound` when it does not wait; `closed`, `diskFull`, `storeFailed`.
         @discardableResult
@@ -43,7 +43,7 @@
             return total
         }
 
-        /// Tells whoever waits for room, or for an empty outbox.
+        /// Resumes the tasks that wait for room, or for an empty outbox.
         func leave(_ parts: [Part]) {
             for part in parts { admission.leave(part.count, part.bytes, of: part.peer) }
             if !parts.isEmpty { watch.progress() }

@@ -5,7 +5,7 @@
     import Synchronization
 
     /// An outbox and an inbox in one file: what ``append(_:to:stream:priority:expires:whenFull:)`` has accepted arrives in the
-    /// other store's ``inbox`` once and in order, whatever crashes and however long the peer is away.
+    /// other store's ``inbox`` once and in order, across crashes and however long the peer is away.
     ///
     ///     let store = try RecordStore.open("readings.ferry")
     ///     try await store.append(Array("21.5".utf8), to: "collector", stream: "temperature")
@@ -17,13 +17,13 @@
         public struct Configuration: Sendable, Hashable {
             /// The largest record, in bytes, of either direction. Default 1 MiB.
             public var largestRecord = 1 << 20
-            /// At so many bytes waiting for one peer, appending waits or refuses. Default 256 MiB.
+            /// The unsent bytes for one peer at which appending waits or refuses. Default 256 MiB.
             public var highWaterBytes = 256 << 20
-            /// From so many bytes on, it goes on. Default 192 MiB.
+            /// The unsent bytes for one peer at which appending resumes. Default 192 MiB.
             public var lowWaterBytes = 192 << 20
-            /// At so many records waiting for one peer, appending waits or refuses. Default 2^21.
+            /// The unsent records for one peer at which appending waits or refuses. Default 2^21.
             public var highWaterRecords = 1 << 21
-            /// From so many records on, it goes on. Default 3 · 2^19.
+            /// The unsent records for one peer at which appending resumes. Default 3 · 2^19.
             public var lowWaterRecords = 3 << 19
             /// What of one peer's records the app may leave undone before the peer is stopped, in bytes, where each record
             /// counts 32 more. Default 16 MiB; at least one record of the largest size.
@@ -84,7 +84,7 @@
             }
         }
 
-        /// Waits until what has been called is on disk, and closes the file. Whatever waits for room ends with `closed`.
+        /// Waits until earlier calls are on disk, and closes the file. An append that waits for room throws `closed`.
         public func close() async {
             let reason = FerryError(.closed, "The store \(path) was closed.", fate: .nothingSent)
             admission.close(reason)

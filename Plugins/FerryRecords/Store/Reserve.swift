@@ -15,7 +15,7 @@
         init(of store: String) {
             path = store + "-reserve"
             var status = stat()
-            // Blocks are counted in units of 512 bytes, whatever the file system's are.
+            // st_blocks counts units of 512 bytes on every file system.
             isHeld =
                 lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFREG
                 && Int(status.st_size) >= Self.size && Int(status.st_blocks) * 512 >= Self.size

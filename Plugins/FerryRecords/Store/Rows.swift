@@ -30,7 +30,7 @@
                 if code == SQLITE_OK { code = sqlite3_step(sqliteStatement) }
                 return code
             }
-            // Before the statement is reset, which has words of its own.
+            // Before the statement is reset, which replaces the message.
             let message = code == SQLITE_DONE ? nil : String(cString: sqlite3_errmsg(database.sqliteConnection))
             sqlite3_reset(sqliteStatement)
             sqlite3_bind_null(sqliteStatement, parameter)
@@ -76,13 +76,13 @@
     }
 
     /// The row that a statement is at; its columns are counted from 0. Decoding is total: a value of another type or out of its
-    /// range is ``Damage``, whatever the file has.
+    /// range is ``Damage``.
     struct StoredRow {
         fileprivate let statement: OpaquePointer
         fileprivate let table: String
         fileprivate let keys: Int32
 
-        /// - Throws: ``Damage`` for what is no integer, or out of range.
+        /// - Throws: ``Damage`` for a value that is no integer, or out of range.
         func number(_ column: Int32, _ range: ClosedRange<Int64> = 0...Int64.max) throws(Damage) -> Int64 {
             guard type(column) == SQLITE_INTEGER else {
                 throw damage(column, "\(kind(column)) where a number belongs")
@@ -94,7 +94,7 @@
             return value
         }
 
-        /// - Throws: ``Damage`` for what is neither an integer in range nor NULL.
+        /// - Throws: ``Damage`` for a value that is neither an integer in range nor NULL.
         func numberOrNull(_ column: Int32, _ range: ClosedRange<Int64> = 0...Int64.max) throws(Damage) -> Int64? {
             type(column) == SQLITE_NULL ? nil : try number(column, range)
         }
@@ -122,7 +122,7 @@
             return Epoch(generation: UInt64(generation), nonce: try bits(column + 1))
         }
 
-        /// - Throws: ``Damage`` for what is no text, not UTF-8, longer than `longest` bytes, or has a NUL.
+        /// - Throws: ``Damage`` for a value that is no text, not UTF-8, longer than `longest` bytes, or has a NUL.
         func text(_ column: Int32, longest: Int) throws(Damage) -> String {
             guard type(column) == SQLITE_TEXT else { throw damage(column, "\(kind(column)) where a text belongs") }
             // In this order: asking for the text may change how many bytes there are.
@@ -144,7 +144,7 @@
             type(column) == SQLITE_NULL ? nil : try text(column, longest: longest)
         }
 
-        /// - Throws: ``Damage`` for what is no BLOB.
+        /// - Throws: ``Damage`` for a value that is no BLOB.
         func bytes(_ column: Int32) throws(Damage) -> [UInt8] {
             guard type(column) == SQLITE_BLOB else { throw damage(column, "\(kind(column)) where a BLOB belongs") }
             let start = sqlite3_column_blob(statement, column)
@@ -155,7 +155,7 @@
 
         /// Holds the row to its checksum. Rows from before schema 3 have none, until they are written next.
         ///
-        /// - Throws: ``Damage`` for a row that is not what was written.
+        /// - Throws: ``Damage`` for a row that was changed since it was written.
         func check(_ column: Int32, _ checksum: RowChecksum) throws(Damage) {
             guard let stored = try numberOrNull(column, Int64.min...Int64.max) else { return }
             guard stored == checksum.column else {

@@ -2,12 +2,12 @@
     import Ferry
     import GRDB
 
-    /// The tables, and how older files become newer ones. `Documentation/Records.md` says what is in them.
+    /// The tables, and how older files become newer ones. `Documentation/Records.md` describes their columns.
     enum Schema {
         /// "Frry": tells a store from other databases (`PRAGMA application_id`).
         static let application: Int64 = 0x4672_7279
 
-        /// From each version to the next. What has been released is never changed here, only added to.
+        /// From each version to the next. A released migration is never changed; new ones are added.
         static let migrations = [
             """
             CREATE TABLE ferry_store (one INTEGER PRIMARY KEY CHECK (one = 1), high INTEGER NOT NULL, low INTEGER NOT NULL);
@@ -82,7 +82,7 @@
             guard version >= (isEmpty ? 0 : 1) else {
                 throw FerryError(.storeDamaged, "The store \(path) has no schema version. Put a backup in its place.")
             }
-            // A trigger or a view in a table's place would run whatever SQL somebody wrote into the file.
+            // A trigger or a view in a table's place would run any SQL that another program wrote into the file.
             let foreign = try String.fetchOne(
                 database,
                 sql: """

@@ -9,7 +9,7 @@
         public static let storeDamaged = FerryError.Code("records.storeDamaged")
         /// A newer version of Ferry has written the file.
         public static let storeTooNew = FerryError.Code("records.storeTooNew")
-        /// The disk is full. What was not stored can be stored again once there is room.
+        /// The disk is full. Refused records can be appended again once there is room.
         public static let diskFull = FerryError.Code("records.diskFull")
         /// The file cannot be written, or not be opened.
         public static let storeNotWritable = FerryError.Code("records.storeNotWritable")

@@ -10,10 +10,10 @@
         /// - Throws: `storeInUse` with who has it; `storeNotWritable`.
         init(_ path: String) throws(FerryError) {
             let file = path + "-lock"
-            // Closed here where this fails: what is assigned to the property is closed by deinit, also when init throws.
+            // Closed here where this fails: the property's descriptor is closed by deinit, also when init throws.
             let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else {
-                // The file is there from the first opening on: what is missing is room for a new store.
+                // The file is there from the first opening on, so a new store has no room.
                 if errno == ENOSPC || errno == EDQUOT {
                     throw storeError(DatabaseError(resultCode: .SQLITE_FULL), at: path)
                 }

@@ -8,8 +8,9 @@
         enum Event: Sendable {
             /// New records wait for a peer.
             case offered(Int64)
-            /// An exchange with a peer has begun; has ended, with so many records.
+            /// An exchange with a peer has begun.
             case met(Int64)
+            /// One has ended.
             case parted(Int64, records: Int)
             /// The store was closed, or has failed.
             case ended(FerryError)
