@@ -4,8 +4,8 @@
     import Ferry
     import Synchronization
 
-    /// Those who wait for answers, each under a number of its own and until its deadline: a value without I/O and clock. Places are
-    /// used again, so that it is as large as most have waited at once.
+    /// The waiters for answers, each under its number and until its deadline: a value without I/O and clock. Places are
+    /// used again, so that it is as large as the most waiters at once.
     struct AnswerSlots<Waiting: Sendable>: Sendable {
         private struct Slot: Sendable {
             var waiting: Waiting?
@@ -31,7 +31,7 @@
             return number
         }
 
-        /// - Returns: who waits for the answer with this number, if somebody does.
+        /// - Returns: the waiter for the answer with this number; nil for none.
         mutating func end(_ number: UInt64) -> Waiting? {
             let index = Int(number & (1 << Self.bits - 1))
             guard index < slots.count, slots[index].number == number else { return nil }
@@ -80,7 +80,7 @@
             var isTurnDue = false
             var wake: (@Sendable () -> Void)?
 
-            /// Whoever waits for a place has one that is free.
+            /// Gives a free place to the next task that waits for one.
             mutating func leave(_ later: inout [@Sendable () -> Void]) {
                 guard let next = entering.popFirst() else { return taken -= 1 }
                 later.append { next.resume() }
@@ -154,7 +154,7 @@
             }
         }
 
-        /// Gives whoever has entered the number of its answer.
+        /// Gives an entered task the number of its answer.
         func expect(
             _ publication: NATSPublisher.Publication, until deadline: Timestamp, _ ending: @escaping Ending
         ) -> UInt64 {
@@ -212,7 +212,7 @@
             answer.mapError { $0.error("A message to \(waiting.subject) was not stored") }
         }
 
-        /// Sets a timer for the earliest deadline, unless there is one: what is expected later has a later one.
+        /// Sets a timer for the earliest deadline, unless there is one: a later answer has a later one.
         private func watch(_ deadline: Timestamp) {
             let isTimed = state.withLock { state in
                 defer { state.isTimed = true }

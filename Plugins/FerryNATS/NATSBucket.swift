@@ -5,7 +5,7 @@
     /// A key-value bucket: what several processes agree by.
     ///
     /// A revision grows with each change in the bucket. Who creates a key has it; who changes it names the revision that it has
-    /// seen last, so that of two that try one fails. What is not changed for as long as ``expiry`` is gone; a bucket without expiry
+    /// seen last, so that of two that try one fails. A key that is not changed for ``expiry`` is removed; a bucket without expiry
     /// keeps it.
     public final class NATSBucket: Sendable {
         /// What a key has.
@@ -20,7 +20,7 @@
 
         /// The bucket's name.
         public let name: String
-        /// After so long without a change a key is gone; nil for never.
+        /// The time without a change after which a key is removed; nil for never.
         public let expiry: Duration?
         private let connection: NATSConnection
         private let raw: NATSKeyValue
@@ -38,7 +38,7 @@
         ///
         /// - Parameters:
         ///   - name: letters, digits, `-` and `_`.
-        ///   - expiry: after so long without a change a key must be gone; whole milliseconds, 100 ms to a year; nil for never.
+        ///   - expiry: the time without a change after which a key must be removed; whole milliseconds, 100 ms to a year; nil for never.
         ///   - replicas: on how many servers of a cluster a new one is kept.
         ///   - creates: whether to make one where there is none.
         ///   - connection: the server's.
@@ -88,7 +88,7 @@
             return NATSBucket(name, expiry, connection, opened)
         }
 
-        /// Finds a bucket that is there, whatever its expiry.
+        /// Finds an existing bucket with any expiry.
         ///
         /// - Throws: `natsNotFound`, `natsWrongShape` for one without expiry, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`,
         ///   `natsFailed`.
@@ -157,7 +157,7 @@
             try await write(key, bytes, from: last, "changed")
         }
 
-        /// Sets a key, whatever it has.
+        /// Sets a key, replacing any value.
         ///
         /// - Returns: its revision.
         /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
@@ -166,7 +166,7 @@
             try await write(key, bytes, from: nil, "set")
         }
 
-        /// Takes a key away, whoever has it; no error when it is not there.
+        /// Removes a key with any value; no error when it is not there.
         ///
         /// - Throws: `invalidConfiguration`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public func remove(_ key: String) async throws(FerryError) {
@@ -182,8 +182,8 @@
         }
 
         /// - Parameters:
-        ///   - last: the revision that the key must have; 0 where it must not be there; nil for whatever it has.
-        ///   - deed: what is done to the key, for the error.
+        ///   - last: the revision that the key must have; 0 where it must not be there; nil for any.
+        ///   - deed: the attempt, for the error.
         private func write(
             _ key: String, _ bytes: [UInt8], headers: [NATSMessage.Header] = [], from last: UInt64?, _ deed: String
         ) async throws(FerryError) -> UInt64 {

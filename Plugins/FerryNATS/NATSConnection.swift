@@ -70,7 +70,7 @@
         public func serverID() async -> String { (try? await perform { handle in handle.serverID }) ?? "" }
 
         /// Whether there is a connection now, as far as libnats has said. It never waits: libnats holds its lock while it connects
-        /// and writes, and whoever asked it would stand still with it.
+        /// and writes, and the caller would block with it.
         public var isConnected: Bool { news.isConnected }
 
         /// The largest message that the server takes, headers included, in bytes; of the server that was connected to first.
@@ -79,7 +79,7 @@
         /// What becomes of the connection from here on; the last 64 events, where they are not taken. It ends with the connection.
         public func events() -> AsyncStream<Event> { news.stream() }
 
-        /// Ends the connection. What is called later fails with `closed`.
+        /// Ends the connection. Later calls throw `closed`.
         public func close() async {
             guard
                 let old = handle.withLock({ handle in
@@ -121,8 +121,8 @@
 
         /// Sends a request, and waits for its answer, as long as ``NATSConfiguration/requestTimeout``. None waits for another's.
         ///
-        /// - Parameter what: what is being done, as the beginning of an error's sentence.
-        /// - Throws: `timedOut`, `natsNotReady` where nobody is there to answer, `closed`, `messageTooLarge`, `invalidConfiguration`,
+        /// - Parameter what: the attempt, as the beginning of an error's sentence.
+        /// - Throws: `timedOut`, `natsNotReady` where no responder is there, `closed`, `messageTooLarge`, `invalidConfiguration`,
         ///   `natsNoServer`, `natsFailed`.
         func request(_ message: NATSMessage, _ what: String) async throws(FerryError) -> NATSMessage {
             try await answers.ask(message, over: self, what)

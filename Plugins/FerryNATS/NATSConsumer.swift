@@ -33,7 +33,7 @@
         /// - Parameters:
         ///   - stream: the stream's name.
         ///   - subject: what to read of it, with wildcards.
-        ///   - name: letters, digits, `-` and `_`; the server keeps under it what was acknowledged.
+        ///   - name: letters, digits, `-` and `_`; the server keeps the acknowledged messages under it.
         ///   - connection: what it goes over.
         /// - Throws: `natsNotFound`, `natsNotReady`, `invalidConfiguration`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public static func open(
@@ -57,7 +57,7 @@
         /// The next messages, in the stream's order; none when none came in time.
         ///
         /// - Parameters:
-        ///   - count: at most so many, 1 to 10 000.
+        ///   - count: the most messages to take, 1 to 10 000.
         ///   - patience: how long to wait for the first.
         /// - Throws: `natsNotReady`, `closed`, `natsNoServer`, `natsFailed`.
         public func take(atMost count: Int, within patience: Duration) async throws(FerryError) -> [Delivery] {
@@ -73,7 +73,7 @@
                 var deliveries: [Delivery] = []
                 for index in 0..<Int(list.Count) {
                     guard let message = list.Msgs?[index] else { continue }
-                    // Taken out of the list, which destroys what is left in it.
+                    // Taken out of the list, which destroys its messages.
                     list.Msgs?[index] = nil
                     deliveries.append(
                         Delivery(
@@ -107,7 +107,7 @@
         init(_ raw: OpaquePointer?) { self.raw = raw }
     }
 
-    /// libnats' message, until nobody needs it.
+    /// libnats' message, until its last reference is released.
     private final class NATSDelivered: @unchecked Sendable {
         let raw: OpaquePointer
         init(_ raw: OpaquePointer) { self.raw = raw }

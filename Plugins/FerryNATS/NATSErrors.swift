@@ -66,7 +66,7 @@
             JSNotEnabledForAccountErr.rawValue,
         ]
 
-        /// - Parameter what: what was being done, as the beginning of a sentence: "Stream ferry cannot be looked at".
+        /// - Parameter what: the attempt, as the beginning of a sentence: "Stream ferry cannot be looked at".
         func error(_ what: String) -> FerryError {
             func make(_ code: FerryError.Code, _ advice: String) -> FerryError {
                 FerryError(code, "\(what) (\(words)). \(advice)")

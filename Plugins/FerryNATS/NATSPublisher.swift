@@ -10,7 +10,7 @@
     public final class NATSPublisher: Sendable {
         /// A message on its way to a stream.
         public struct Publication: Sendable, Hashable {
-            /// What is published.
+            /// The message to publish.
             public let message: NATSMessage
             /// Its name (`Nats-Msg-Id`): within the stream's duplicate window a second one of the same name is answered, and not
             /// stored.
@@ -35,7 +35,7 @@
             public let isDuplicate: Bool
         }
 
-        /// A message that a ``Feed`` gives, under a number of its own.
+        /// A message that a ``Feed`` gives, under its number.
         public struct Order: Sendable {
             /// What the feed calls it.
             public let token: UInt64
@@ -49,7 +49,7 @@
             }
         }
 
-        /// What became of a ``Feed``'s message.
+        /// The result of publishing a ``Feed``'s message.
         public struct Ended: Sendable {
             /// What the feed calls it.
             public let token: UInt64
@@ -57,7 +57,7 @@
             public let result: Result<Receipt, FerryError>
         }
 
-        /// Takes what became of messages since its last call, and adds those that go next to an empty array, in their order: it is
+        /// Takes the results since its last call, and adds the next messages to an empty array, in their order: it is
         /// called until it adds none. Calls come one at a time, for many messages each; it must not block. Where there is no room for
         /// all, the last ones end with `queueFull`.
         public typealias Feed = @Sendable (_ ended: [Ended], _ orders: inout [Order]) -> Void
@@ -88,7 +88,7 @@
         ///   - connection: what it goes over.
         ///   - stream: the stream's name: an answer of another stream is an error.
         ///   - maximumInFlight: how many messages may be on their way at once, 1 to 65 536.
-        ///   - timeout: how long an answer may take. After that nobody knows whether the stream has the message: publish it
+        ///   - timeout: how long an answer may take. After that it is unknown whether the stream has the message: publish it
         ///     again, under its name.
         ///   - feed: what gives messages after each ``turn()``, and whenever some have ended; nil where ``publish(_:)`` is all.
         /// - Throws: `closed`, `natsFailed`, `invalidConfiguration`.
@@ -144,7 +144,7 @@
                 feed(turn.ended, &turn.orders)
                 desk.admit(turn.orders, until: time.now + timeout, &turn.numbers)
                 let sent = zip(turn.orders, turn.numbers).map { send($0.publication, $1, handle) }
-                // Not each at once: libnats wakes a thread of its own to let go of messages.
+                // Not each at once: libnats wakes a thread to release messages.
                 for message in sent { natsMsg_Destroy(message) }
                 // What else the connection has to do comes between.
                 if !turn.orders.isEmpty { self.turn() }

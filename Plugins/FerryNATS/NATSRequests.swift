@@ -4,8 +4,8 @@
     import Glibc
     import Synchronization
 
-    /// Requests whose answers are waited for side by side, each with a deadline of its own. libnats' own take a thread each until they
-    /// are answered: one that a server leaves without an answer would hold up whatever stands behind it.
+    /// Requests whose answers are waited for side by side, each with its deadline. libnats' own take a thread each until they
+    /// are answered: one that a server leaves without an answer would hold up the requests behind it.
     final class NATSRequests: Sendable {
         private struct Waiting {
             let continuation: CheckedContinuation<Result<NATSMessage, FerryError>, Never>
@@ -23,7 +23,7 @@
 
         /// Sends a request, on the connection's own thread, and waits for its answer.
         ///
-        /// - Parameter what: what is being done, as the beginning of an error's sentence.
+        /// - Parameter what: the attempt, as the beginning of an error's sentence.
         func ask(
             _ message: NATSMessage, over connection: NATSConnection, _ what: String
         ) async throws(FerryError) -> NATSMessage {
@@ -45,7 +45,7 @@
                 }
             }
             let answer = try result.get()
-            // The server's own word that nobody listens.
+            // The server says that no responder listens.
             guard answer[NATSMessage.status] != "503" else { throw NATSFailure(NATS_NO_RESPONDERS).error(what) }
             return answer
         }
@@ -121,13 +121,13 @@
             }
         }
 
-        /// What stands in a message's subject after so many bytes; a server may write anything.
+        /// The number in a message's subject after `count` bytes; a server may write anything.
         private static func number(_ message: OpaquePointer, after count: Int) -> UInt64? {
             guard let subject = natsMsg_GetSubject(message), strnlen(subject, count + 1) > count else { return nil }
             return UInt64(String(cString: subject + count))
         }
 
-        /// The subject to which what has this number is answered.
+        /// The subject for the answer to the request with this number.
         func subject(_ number: UInt64) -> String { prefix + String(number) }
     }
 

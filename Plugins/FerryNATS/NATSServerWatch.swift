@@ -8,11 +8,11 @@
     /// - another leader of the stream, or another stream of the same name;
     /// - a stream that ends before a place that it has answered with.
     public struct NATSServerWatch: Sendable, Hashable {
-        /// What a look at the server means for what was answered before.
+        /// What a look at the server means for messages that it acknowledged before.
         public enum Finding: Sendable, Hashable {
             /// The same server has been up since the last look.
             case steady
-            /// It may have lost something, because of this: publish again what is still kept.
+            /// It may have lost something, because of this: publish the kept messages again.
             case mayHaveLost(String)
         }
 
@@ -27,7 +27,7 @@
         /// The stream has answered for a message at this place.
         public mutating func answered(_ sequence: UInt64) { lastAnswered = max(lastAnswered, sequence) }
 
-        /// What is seen now.
+        /// Notes the server's present state.
         ///
         /// - Parameters:
         ///   - server: the `server_id` of the connection.

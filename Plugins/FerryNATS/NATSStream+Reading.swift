@@ -14,7 +14,7 @@
     }
 
     extension NATSStored {
-        /// Nanoseconds since 1970 of a server's date, `2026-11-24T09:12:01.250123456Z` (RFC 3339); nil for what is none. Zeros at the
+        /// Nanoseconds since 1970 of a server's date, `2026-11-24T09:12:01.250123456Z` (RFC 3339); nil for any other text. Zeros at the
         /// end of a fraction are left out. Foundation's dates are not that exact.
         static func nanoseconds(_ date: String) -> UInt64? {
             guard date.hasSuffix("Z") else { return nil }
@@ -59,7 +59,7 @@
         /// - Parameters:
         ///   - place: the stream's name, and after a dot the subject of which the last message is wanted; then there is no request.
         ///   - request: which one is wanted.
-        ///   - what: what is being done, as the beginning of an error's sentence.
+        ///   - what: the attempt, as the beginning of an error's sentence.
         func direct(
             _ place: String, request: [UInt8] = [], _ what: String
         ) async throws(FerryError) -> NATSStored? {

@@ -12,9 +12,9 @@
         /// For how long a message's name is remembered, so that a second one is not stored. At least as long as publishers keep
         /// what was answered. Default 10 minutes.
         public var duplicateWindow = Duration.seconds(600)
-        /// At so many bytes it refuses what is new; nil for as much as the server has. A new stream's only.
+        /// The most bytes, beyond which it refuses messages; nil for as much as the server has. A new stream's only.
         public var maximumBytes: Int64? = 1 << 30
-        /// At so many messages it refuses what is new; nil for any number. A new stream's only.
+        /// The most messages, beyond which it refuses others; nil for any number. A new stream's only.
         public var maximumMessages: Int64?
         /// On how many servers of a cluster it is kept, 1 to 5. A new stream's only.
         public var replicas = 1
@@ -193,7 +193,7 @@
             }
         }
 
-        /// Removes a stream and what is in it.
+        /// Removes a stream and its messages.
         ///
         /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
         public func removeStream(_ name: String) async throws(FerryError) {

@@ -18,7 +18,7 @@
 
         /// Reads a message of the library's.
         static func read(_ message: OpaquePointer) -> Result {
-            // The server's own word that nobody listens.
+            // The server says that no stream listens.
             guard !natsMsg_IsNoResponders(message) else { return .failure(NATSFailure(NATS_NO_RESPONDERS)) }
             return read(
                 UnsafeRawBufferPointer(start: natsMsg_GetData(message), count: Int(natsMsg_GetDataLength(message))))

@@ -6,7 +6,7 @@ public import Ferry
 /// still had. Of that, two kinds differ:
 ///
 /// - **Records** are facts with names: (peer, epoch, stream, sequence). The peer was told that they are on the gateway's disk, and has
-///   deleted them, so they must be taken however late they come, under whatever token; taken twice, by their name, they do no
+///   deleted them, so they must be taken however late they come, under any token; taken twice, by their name, they do no
 ///   harm. The fence lets all of them through and says which are ``Verdict/late(newest:)``: those must not move anything that only
 ///   the newest may move, such as "last heard" or a watermark.
 /// - **Claims** are true of one instant, and the last one wins: that a gateway is connected to the peer, the peer's state as it sees it,
@@ -14,17 +14,17 @@ public import Ferry
 ///   ``Verdict/refused(newest:)``, or a gateway that wakes up would undo its successor's.
 ///
 /// Tokens of different peers are not compared. The fence is part of the consumer's state: keep it in the transaction that
-/// takes the message (``newest`` and ``init(capacity:newest:)``), or what was fenced off before a restart comes through after it.
+/// takes the message (``newest`` and ``init(capacity:newest:)``), or a message that was fenced off before a restart comes through after it.
 public struct Fence: Sendable, Hashable {
     /// What a message is, by what it does when it comes late.
     public enum Kind: Sendable, Hashable, CaseIterable {
-        /// A fact with a name of its own.
+        /// A fact with a unique name.
         case record
         /// Something of which only the last counts.
         case claim
     }
 
-    /// What is to be done with a message.
+    /// How to handle a message.
     public enum Verdict: Sendable, Hashable {
         /// Take it: no newer token has been seen for the peer.
         case current
@@ -76,6 +76,6 @@ public struct Fence: Sendable, Hashable {
         }
     }
 
-    /// Forgets a peer that is gone for good: whatever comes about it next is taken.
+    /// Forgets a peer that is gone for good: the next message about it is taken.
     public mutating func forget(_ peer: String) { newest[peer] = nil }
 }

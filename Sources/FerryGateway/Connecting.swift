@@ -5,7 +5,7 @@
     /// A connection to NATS that is made anew when it has ended: what a gateway, its leases and its downlink have in common.
     struct Connecting: Sendable {
         let servers: NATSConfiguration
-        /// Whether what is not there is made: then it is not hopeless where it is not found.
+        /// Whether a missing stream or bucket is made: then a missing one is not hopeless.
         let creates: Bool
         let pause: Duration
         let time: any TimeSource
@@ -13,7 +13,7 @@
         /// Connects, again and again, until the task is cancelled.
         ///
         /// - Parameters:
-        ///   - use: what is done with a connection until that has ended. It says when all that it needs is open.
+        ///   - use: uses a connection until that has ended. It says when all that it needs is open.
         ///   - failed: is told why it is tried again, and ends everything where it throws.
         /// - Throws: what `failed` does; and what no waiting mends, while nothing has been open yet.
         func run(
@@ -47,7 +47,7 @@
             }
         }
 
-        /// What is told of a connection that has ended.
+        /// The error for a connection that has ended.
         static var ended: FerryError {
             FerryError(.natsNoServer, "The connection to NATS has ended. It is made anew.")
         }

@@ -67,7 +67,7 @@
             public var waiting = 0
             /// How often everything was published again.
             public var repetitions = 0
-            /// What is in the way, or was last.
+            /// The latest obstacle.
             public var trouble: String?
 
             /// Nothing has happened.
@@ -83,14 +83,14 @@
             var status = Status()
             var wantsLook = true
             var isLost = false
-            /// Why what was answered may be gone though the server is the same: the stream was not as it must be when it was looked at.
+            /// Why acknowledged records may be gone though the server is the same: the stream had another shape when it was looked at.
             var loss: String?
             /// Why reading the inbox has ended.
             var failure: FerryError?
             var mayReadAgain = Timestamp.zero
             /// What records go to, while there is a connection.
             var publisher: NATSPublisher?
-            /// Whoever reads the inbox and waits until the plan has room.
+            /// Wakes the inbox reader when the plan has room.
             var room: AsyncStream<Void>.Continuation?
             var wantsRoom = false
             /// What the observer is to be told; nil without one.
@@ -109,10 +109,10 @@
         /// Makes a gateway, which does nothing before ``run()``.
         ///
         /// - Parameters:
-        ///   - store: whose inbox it publishes; nobody else reads that.
+        ///   - store: whose inbox it publishes; no other task reads that.
         ///   - configuration: where to.
         ///   - time: the clock.
-        ///   - observer: who is told what happens; nil for nobody.
+        ///   - observer: receives events; nil for none.
         ///   - token: under which token a peer is this gateway's; nil where it is not, or where there are no leases.
         /// - Throws: `invalidConfiguration`.
         public init(
@@ -150,7 +150,7 @@
 
         /// Connects once, and looks whether the stream is as it must be; makes nothing.
         ///
-        /// - Throws: what is in the way, and what to do: `natsNoServer`, `natsRefused`, `natsInsecure`, `natsWrongShape`,
+        /// - Throws: the obstacle, and what to do: `natsNoServer`, `natsRefused`, `natsInsecure`, `natsWrongShape`,
         ///   `messageTooLarge` where the server takes less than the store's largest record, `natsNotFound` where there is no
         ///   stream and ``Configuration/createsStream`` is false, `natsNotReady`, `timedOut`, `natsFailed`.
         public static func check(
@@ -310,7 +310,7 @@
                 state.withLock { $0.plan.isOpen = false }
                 return false
             }
-            // What was answered before the question is what the answer is good for.
+            // The answer covers the records that were acknowledged before the question.
             let now = time.now
             let server = await connection.serverID()
             let (displaced, answered) = state.withLock { ($0.plan.displaced, $0.watch.lastAnswered) }
@@ -381,7 +381,7 @@
         /// Something can go now: a record has come, or a pause is over.
         private func publish() { state.withLock { $0.publisher }?.turn() }
 
-        /// Tells the plan what became of messages, and gives what goes next.
+        /// Reports results to the plan; returns the next publications.
         private func step(_ ended: [NATSPublisher.Ended], _ orders: inout [NATSPublisher.Order]) {
             let now = time.now
             let (haveAllGone, room, events) = state.withLock { state in
@@ -398,7 +398,7 @@
             }
             room?.yield()
             if let observer, let events { for event in events { observer.observe(event) } }
-            // What has failed may be in want of a look, or of a pause.
+            // A failure may require a look at the stream, or a pause.
             if !haveAllGone { tell.yield() }
         }
 

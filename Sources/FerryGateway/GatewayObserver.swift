@@ -12,12 +12,12 @@
     /// Calls come from several threads, perhaps at the same time, and never with a lock held. They must not block: the gateway goes on
     /// when they return.
     public protocol GatewayObserver: Sendable {
-        /// Something has happened. What is told of records comes for many of them at once.
+        /// Receives an event. Events of records come for many records at once.
         func observe(_ event: GatewayEvent)
 
         /// What the message of a record is to carry besides its own headers, such as a `traceparent`. Asked for each record after it was
         /// told by ``GatewayEvent/read(_:)``. Left out is what cannot be a header, names that begin with `Nats-` or `Ferry-`, and
-        /// what goes beyond 1 024 bytes together. Default none.
+        /// headers beyond 1 024 bytes together. Default none.
         func headers(for record: GatewayEvent.Record) -> [NATSMessage.Header]
     }
 
@@ -46,7 +46,7 @@
         case published([Publication])
         /// They are not in the stream: they are tried again.
         case putOff([PutOff])
-        /// Reading begins, with the oldest record of the store. What was read, but not published, is read once more.
+        /// Reading begins, with the oldest record of the store. Records that were read, but not published, are read once more.
         case readingBegins
         /// Everything in the store is published again, for this reason: the server may have lost something.
         case repeats(because: String)
@@ -59,7 +59,7 @@
         case disconnected(Part, isEnding: Bool)
         /// A connection could not be made, or has ended, for this reason. It is tried again soon.
         case failed(Part, FerryError)
-        /// The server was looked at, and is as it was; so many records have left the store, for the stream has them for good.
+        /// The server was looked at, and is as it was; `released` records have left the store, for the stream has them for good.
         case looked(released: Int)
         /// The server could not be looked at.
         case lookFailed(FerryError)

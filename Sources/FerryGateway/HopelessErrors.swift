@@ -3,7 +3,7 @@
     import FerryNATS
 
     extension FerryError {
-        /// Whether trying again changes nothing, as long as nobody changes what was given or what is on the server.
+        /// Whether the error is permanent: a retry cannot succeed without a change of configuration or of the server.
         ///
         /// - Parameter creates: whether a stream or bucket that is not there is made: a cluster that has not settled says of one that
         ///   it was asked to make that it was not found.

@@ -14,11 +14,11 @@
         private var published: [GatewayEvent.Publication] = []
         private var putOff: [GatewayEvent.PutOff] = []
 
-        /// What became of messages, before the plan hears of it.
+        /// Notes results, before the plan does.
         mutating func ended(_ ends: [NATSPublisher.Ended], in plan: borrowing Plan, at now: Timestamp) {
             for end in ends {
                 let began = sent.removeValue(forKey: end.token)
-                // What was ordered before reading began again is nobody's any more.
+                // Orders from before the restart are discarded.
                 guard let began, let seen = plan.item(end.token)?.seen else { continue }
                 switch end.result {
                 case .success(let receipt):
@@ -37,7 +37,7 @@
 
         /// Messages go.
         ///
-        /// - Returns: what is to be told.
+        /// - Returns: the events to report.
         mutating func ordered(_ orders: [Plan.Order], at now: Timestamp) -> [GatewayEvent] {
             for order in orders { sent[order.token] = now }
             var events: [GatewayEvent] = []
@@ -87,7 +87,7 @@
         }
     }
 
-    /// Which headers of an observer's go: whatever it says, the record is published.
+    /// Selects the valid headers of an observer's: invalid ones never keep a record from being published.
     enum ObserverHeaders {
         static var mostBytes: Int { 1024 }
 

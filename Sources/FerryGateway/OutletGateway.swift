@@ -70,12 +70,12 @@
             var status = Gateway.Status()
             /// Which of the outlet's connections answers are from.
             var connections: UInt64 = 0
-            /// Another connection was made: what is on its way is waited for, and then everything is published again.
+            /// Another connection was made: answers to the messages in flight are awaited, then all records are published again.
             var isToRepeat = false
             /// Whether the last answer was the server's.
             var isAnswered = false
             var failure: FerryError?
-            /// When what was refused is tried again; nil where nothing was.
+            /// When refused records are tried again; nil where none was refused.
             var mayReadAgain: Timestamp?
             var room: AsyncStream<Void>.Continuation?
             var wantsRoom = false
@@ -92,7 +92,7 @@
         /// Makes a gateway, which does nothing before ``run()``.
         ///
         /// - Parameters:
-        ///   - store: whose inbox it publishes; nobody else reads that.
+        ///   - store: whose inbox it publishes; no other task reads that.
         ///   - configuration: within which bounds.
         ///   - time: the clock.
         ///   - open: opens the outlet; called again after a pause while it throws anything but `invalidConfiguration`.
@@ -189,7 +189,7 @@
                 state.withLock { $0.plan.isOpen = false }
                 reader?.cancel()
                 await reader?.value
-                // What is on its way is answered now.
+                // Closing answers the messages in flight.
                 await outlet.close()
             }
             return failure
@@ -211,7 +211,7 @@
                     state.status.repetitions += 1
                     return true
                 }
-                // After a message that was refused, a minute later; what is kept comes once more with it.
+                // After a message that was refused, a minute later; kept records are read once more with it.
                 guard state.plan.refusedLanes > 0 else { return false }
                 guard let moment = state.mayReadAgain else {
                     state.mayReadAgain = now + .seconds(60)
@@ -223,7 +223,7 @@
             }
         }
 
-        /// What was answered for long ago, by a server that was connected to all the time, leaves the inbox.
+        /// Removes from the inbox records that were acknowledged long ago, by a server to which the connection has lasted since.
         private func release(_ outlet: any Outlet, at now: Timestamp) async throws(FerryError) {
             let connections = outlet.connections
             let places = state.withLock { state -> [ArrivedRecord.Place] in
@@ -243,7 +243,7 @@
 
         // MARK: Publishing
 
-        /// What goes now.
+        /// The messages to publish now.
         private func orders() -> [(UInt64, OutletMessage)] {
             let now = time.now
             let (orders, room) = state.withLock {

@@ -6,8 +6,8 @@
 
     /// Which record is published next: a value without I/O, clock or randomness.
     ///
-    /// A lane is one peer's stream. Of each lane one message is on its way at a time, so that whatever is refused or lost, nothing
-    /// of the lane comes before it; lanes go independently. A message names the place of the one before it in its lane, so that
+    /// A lane is one peer's stream. Of each lane one message is on its way at a time, so that nothing of the lane
+    /// overtakes a message that is refused or lost; lanes go independently. A message names the place of the one before it in its lane, so that
     /// a server that has lost that one refuses it.
     struct PublishPlan<Place: Sendable>: Sendable {
         /// One object, for it is handed on several times on its way.
@@ -76,7 +76,7 @@
             var isDisplaced = false
             /// How often in a row it was.
             var displacements = 0
-            /// Left alone until reading begins again; what comes is on disk.
+            /// Not published until reading begins again; later records stay on disk.
             var isParked = false
 
             mutating func add(_ item: Item) -> Bool {
@@ -113,7 +113,7 @@
         var hasRoom: Bool { records < bounds.records && bytes < bounds.bytes }
         var inFlightCount: Int { inFlight.count }
 
-        /// What is on its way under a token.
+        /// The item in flight under a token.
         func item(_ token: UInt64) -> Item? { inFlight[token] }
 
         /// The next record of its lane.
@@ -127,7 +127,7 @@
             if lanes[item.lane]?.hasBecomeReady == true { ready.append(item.lane) }
         }
 
-        /// Adds what is to be published now, in this order: some of it, and none only when nothing is.
+        /// Adds messages to publish now, in this order: some of them, and none only when there is none.
         mutating func order(_ orders: inout [Order], at now: Timestamp) {
             guard isOpen else { return }
             if let pausedUntil {
@@ -153,9 +153,9 @@
             }
         }
 
-        /// What became of a message.
+        /// Notes the outcome of a message.
         ///
-        /// - Returns: the record, when the stream has it; nil also for what was ordered before reading began again.
+        /// - Returns: the record, when the stream has it; nil also for an order of before reading began again.
         mutating func ended(_ token: UInt64, _ outcome: Outcome, at now: Timestamp) -> Item? {
             guard let item = inFlight.removeValue(forKey: token), let index = lanes.index(forKey: item.lane) else {
                 return nil
@@ -201,7 +201,7 @@
             displaced[number] = nil
             guard var lane = lanes[number], lane.isDisplaced else { return }
             lane.isDisplaced = false
-            // Where somebody changes it all the time, nothing is expected of it.
+            // Where other writers change it all the time, no predecessor is expected.
             lane.predecessor = lane.displacements > 3 ? nil : last
             lanes[number] = lane
             if !lane.isInFlight && !lane.waiting.isEmpty { ready.append(number) }
@@ -219,7 +219,7 @@
             bytes -= item.message.bytes.count
         }
 
-        /// Reading begins again: what was not done comes once more.
+        /// Reading begins again: records that are not done come once more.
         mutating func beginAgain() {
             lanes = [:]
             ready = []

@@ -3,7 +3,7 @@
     public import FerryRecords
 
     extension RecordHub {
-        /// Tells an observer of each visit that is over by ``GatewayEvent/visitEnded(peer:_:)``, in the place of whoever was named
+        /// Tells an observer of each visit that is over by ``GatewayEvent/visitEnded(peer:_:)``, in place of the observer set
         /// by `onVisit`. A peer that came and left without a word is called what its link says it is.
         public func tellOfVisits(_ observer: any GatewayObserver) {
             onVisit { visit in

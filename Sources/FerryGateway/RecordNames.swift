@@ -6,7 +6,7 @@
 
     /// How a record is named and addressed in a stream; `Documentation/Gateway.md` tells consumers.
     enum RecordNames {
-        /// Visible ASCII stays, but for what has a meaning in subjects and names; any other byte becomes `%` and two digits.
+        /// Visible ASCII stays, but for characters that have a meaning in subjects and names; any other byte becomes `%` and two digits.
         static func escaped(_ text: String, with mark: UInt8 = 0x25) -> String {
             var bytes: [UInt8] = []
             bytes.reserveCapacity(text.utf8.count)
@@ -72,7 +72,7 @@
     /// What the names of a stream's records have in common.
     struct StreamNames: Sendable {
         /// `prefix.sender.stream`; a stream without a name is `%`. The sender is its store, or `key-` and the fingerprint of the key
-        /// that it has proven: whoever says another's store has another name.
+        /// that it has proven: a peer that says another's store has another name.
         let subject: String
         /// The same two names for an outlet, which escapes them itself.
         let lane: OutletMessage.Lane

@@ -30,7 +30,7 @@
             Self.add(place, to: &spans[lane, default: []], at: now, step: time / 64)
         }
 
-        /// In 64 steps: what is kept in memory does not grow with the records.
+        /// In 64 steps, so that memory does not grow with the records.
         private static func add(_ place: Place, to spans: inout Deque<Span>, at now: Timestamp, step: Duration) {
             guard let last = spans.last, now - last.begin < step else {
                 return spans.append(Span(begin: now, end: now, last: place, count: 1))

@@ -1,4 +1,4 @@
-/// Orders the tenures of one peer: who holds a lease under a newer token has taken over from whoever had an older one.
+/// Orders the tenures of one peer: the holder of a lease under a newer token has taken over from that of an older one.
 ///
 /// It is the revision that the bucket gave to the entry with which the tenure began, and stays the same while that tenure is
 /// renewed. A bucket gives each revision once, to all of its keys, so that a token names one tenure of one peer.
@@ -57,7 +57,7 @@ public struct Lease: Sendable, Hashable {
     /// Of a lease that was given up: the gateway that it was given up for. Others leave it ``LeasePolicy/reservation``.
     public var successor: String?
 
-    /// Makes the entry of a holder, or of nobody.
+    /// Makes the entry of a holder, or without one.
     public init(holder: GatewayID?, term: FencingToken? = nil, score: Int, successor: String? = nil) {
         self.holder = holder
         self.term = term
@@ -94,7 +94,7 @@ extension Lease: LosslessStringConvertible {
         }
     }
 
-    /// What a score can be, in decibels, whoever tells it.
+    /// The range of scores, in decibels.
     static let scores = -1000...1000
 }
 

@@ -1,6 +1,6 @@
 import Ferry
 
-/// What is due for a peer, and what comes of the bucket's answers.
+/// Steps that are due for a peer, and the bucket's answers to them.
 extension LeaseBook {
     /// Does for the peer what its time has come for.
     mutating func act(_ lease: inout PeerLease, of peer: String, at now: Timestamp) {
@@ -112,7 +112,7 @@ extension LeaseBook {
             if holder == gateway {
                 lease.due = now
             } else if before == lease.known {
-                // Not renewed since: it is over so long after it was seen first, at the latest.
+                // Not renewed since: it ends a time to live after it was seen first, at the latest.
                 lease.due = max(
                     since.later(times.timeToLive + delay(&lease)), now.later(times.requestTimeout))
             } else {
@@ -131,7 +131,7 @@ extension LeaseBook {
         }
     }
 
-    /// An answer to the owner's renewal, its release, or its look at what has become of either.
+    /// An answer to the owner's renewal, its release, or its read after either.
     private mutating func renewed(
         _ answer: LeaseAnswer, _ before: PeerLease.Tenure, _ pending: PeerLease.Pending, _ lease: inout PeerLease,
         of peer: String, at now: Timestamp
@@ -148,7 +148,7 @@ extension LeaseBook {
             tenure.goodUntil = max(tenure.goodUntil, pending.sentAt.later(times.validity))
             tenure.renewsAt = pending.sentAt.later(times.renewal)
         case .refused:
-            // An update of its own may have been stored whose answer was lost.
+            // The gateway's own update may have been stored, and its answer lost.
             if case .stopping = lease.phase { return }
             ask(.read, for: .check, &lease, of: peer, at: now)
             return
@@ -213,7 +213,7 @@ extension LeaseBook {
         return times.spread / 4 * 3 * Int64(worse) / 90 + part(times.spread / 4, &lease)
     }
 
-    /// From nothing to the whole, by gateway and peer, another each time: so that nobody falls into step with anybody.
+    /// From nothing to the whole, by gateway and peer, another each time, so that gateways do not fall into step.
     func part(_ whole: Int64, _ lease: inout PeerLease) -> Int64 {
         lease.turn = (lease.turn + 1) & 3
         let bits = SeededGenerator.mix(seed ^ lease.hash &+ UInt64(lease.turn) &* 0x9E37_79B9_7F4A_7C15)

@@ -7,7 +7,7 @@ import HeapModule
 /// ``nextDeadline``, it carries out ``takeSteps()``. What it owns, it owns by the bucket's word and its own steady clock alone: see
 /// ``LeasePolicy``. A shell that cannot call it (the process is stopped, say) must ask ``token(of:at:)`` before it speaks for a peer.
 ///
-/// A peer is asked for by whoever hears it and has a place free, those with a better score first. Who has it keeps it until the
+/// A peer is asked for by each gateway that hears it and has a place free, those with a better score first. Its owner keeps it until the
 /// lease is lost, the peer falls silent, or another gateway is better by ``LeasePolicy/stickiness`` for ``LeasePolicy/patience``.
 public struct LeaseBook: Sendable {
     struct Wake: Sendable, Comparable {
@@ -68,8 +68,8 @@ public struct LeaseBook: Sendable {
 
     // MARK: What the shell asks
 
-    /// The peer's token while this gateway owns it: what is published for it goes under this token. Nil from the moment on when
-    /// another gateway may begin, whatever the book has been told since.
+    /// The peer's token while this gateway owns it: the peer's records are published under this token. Nil from the moment on when
+    /// another gateway may begin, whatever answers the book has had since.
     public func token(of peer: String, at now: Timestamp) -> FencingToken? {
         guard let lease = peers[peer], case .held(let tenure) = lease.phase, now < tenure.goodUntil else { return nil }
         return tenure.token
@@ -84,7 +84,7 @@ public struct LeaseBook: Sendable {
     /// When ``wake(at:)`` is to be called next, at the latest.
     public var nextDeadline: Timestamp? { wakes.min?.at }
 
-    /// Takes what is to be done, in order.
+    /// Takes the steps to carry out, in order.
     public mutating func takeSteps() -> [FleetStep] {
         guard !steps.isEmpty else { return [] }
         defer { steps.removeAll(keepingCapacity: true) }
@@ -174,7 +174,7 @@ public struct LeaseBook: Sendable {
         finish(lease, of: peer, at: now)
     }
 
-    /// Gives peers up to whoever else hears them: what a gateway does whose store is full, or whose broker refuses more. It asks
+    /// Gives all peers up, for a gateway whose store is full, or whose broker refuses more. It asks
     /// for no others until ``accept()``.
     public mutating func drain(at now: Timestamp) {
         isAccepting = false

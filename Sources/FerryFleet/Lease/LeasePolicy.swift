@@ -22,7 +22,7 @@ public struct LeasePolicy: Sendable, Hashable {
 
     // MARK: Requests
 
-    /// After so long without an answer, a request counts as not answered.
+    /// The time after which a request without an answer counts as not answered.
     public var requestTimeout = Duration.seconds(2)
     /// How many requests that are not renewals a gateway has on their way at once.
     public var maximumAttempts = 16
@@ -58,7 +58,7 @@ public struct LeasePolicy: Sendable, Hashable {
 
     /// Peers of which a gateway knows at once, its own and those that it is a candidate for; more are not heard.
     public var maximumPeers = 4096
-    /// After so long without a word from a peer, its candidates forget it, and its owner gives it up.
+    /// The silence of a peer after which its candidates forget it, and its owner gives it up.
     public var silence = Duration.seconds(120)
 
     /// The values above.

@@ -5,7 +5,7 @@ public struct LeaseRequest: Sendable, Hashable {
     /// Names the request within its book, for the answer.
     public struct ID: Sendable, Hashable { let number: UInt64 }
 
-    /// What is to be done. None of them is unconditional, so that one that comes late cannot undo what came after it: a lease is
+    /// The kind of request. None is unconditional, so that a late one cannot undo a later write: a lease is
     /// given up by an update, not by a deletion.
     public enum Operation: Sendable, Hashable {
         /// Put the entry if the key has none.
@@ -20,7 +20,7 @@ public struct LeaseRequest: Sendable, Hashable {
     public let id: ID
     /// Whose lease it is about.
     public let peer: String
-    /// What is to be done.
+    /// The kind of request.
     public let operation: Operation
 }
 
@@ -30,7 +30,7 @@ public enum LeaseAnswer: Sendable, Hashable {
     case stored(revision: UInt64)
     /// Of a create or update: the key's entry is another, or there is one, or none. Nothing was changed.
     case refused
-    /// Of a read: what is there; nil when the key has no entry.
+    /// Of a read: the entry; nil when the key has none.
     case entry(LeaseEntry?)
     /// No answer came, or no connection is there: whether it was done, or will be yet, is not known.
     case unknown

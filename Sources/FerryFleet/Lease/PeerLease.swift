@@ -17,7 +17,7 @@ struct PeerLease: Sendable, Hashable {
     enum Ending: Sendable, Hashable {
         /// The lease is lost, or cannot be renewed.
         case lost
-        /// It is given up, for somebody or for anybody.
+        /// It is given up, to a successor or to any gateway.
         case given(to: String?)
     }
 

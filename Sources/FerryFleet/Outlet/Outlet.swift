@@ -10,7 +10,7 @@ public import Ferry
 ///   taken or refused. The outlet never delivers a message of a lane for the first time after a later message of that lane.
 /// - **At least once.** After ``OutletAnswer/unanswered(_:)`` the message may have arrived, and the caller's repetition arrives beside
 ///   it. Both carry the same ``OutletMessage/key``, by which consumers keep one.
-/// - **Bounded.** ``publish(_:)`` answers within the outlet's own timeout, whatever the server does. Messages that the outlet has no
+/// - **Bounded.** ``publish(_:)`` answers within the outlet's own timeout, also when the server is silent. Messages that the outlet has no
 ///   room for are answered with ``OutletAnswer/full(_:)`` at once, and are not queued.
 /// - **Reconnects.** After a loss of the connection the outlet connects again by itself until it is closed; meanwhile it answers
 ///   ``OutletAnswer/gone(_:)`` or ``OutletAnswer/unanswered(_:)``.
@@ -48,7 +48,7 @@ public struct OutletMessage: Sendable, Hashable {
         }
     }
 
-    /// What is said beside the bytes, such as the peer's name.
+    /// A name and a value beside the bytes, such as the peer's name.
     public struct Field: Sendable, Hashable {
         /// Its name: visible ASCII characters and no colon.
         public let name: String

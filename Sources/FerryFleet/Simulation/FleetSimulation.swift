@@ -6,7 +6,7 @@ public import Ferry
 /// them on average. The phases are: one with failures, one in which a part of the gateways is cut off
 /// from the bucket too, and one after that. The same seed gives the same figures on every machine.
 public struct FleetSimulation: Sendable {
-    /// What is simulated.
+    /// The fleet and the air to simulate.
     public struct Setup: Sendable, Hashable {
         /// How many gateways there are: 1 to 10 000.
         public var gateways = 1000
@@ -71,7 +71,7 @@ public struct FleetSimulation: Sendable {
         }
     }
 
-    /// What was seen in one phase.
+    /// The figures of one phase.
     public struct Phase: Sendable, Hashable {
         /// Which one: `start`, `failures`, `partition` or `after`.
         public var name: String
@@ -79,16 +79,16 @@ public struct FleetSimulation: Sendable {
         public var seconds: Int
         /// Leases given up for a better gateway.
         public var handOvers = 0
-        /// Tenures begun, whatever the one before ended by.
+        /// Tenures begun, however the one before ended.
         public var begins = 0
-        /// The time that peers were nobody's, or had an owner that does not hear them, summed over peers, in milliseconds.
+        /// The time that peers had no owner, or an owner that does not hear them, summed over peers, in milliseconds.
         public var orphanedMilliseconds: Int64 = 0
         /// How much of that no gateway could have helped, for all that hear the peer were down or cut off: sampled every ten
         /// seconds.
         public var outOfReachSeconds = 0
         /// The longest that one peer was, as far as it ended in the phase.
         public var longestOrphan: Int64 = 0
-        /// Peers that are nobody's when the phase ends.
+        /// Peers without an owner when the phase ends.
         public var orphansAtEnd = 0
         /// Gateways that failed.
         public var failures = 0
@@ -107,7 +107,7 @@ public struct FleetSimulation: Sendable {
         public var perSecond: Double { Double(writes + reads + messages) / Double(max(1, seconds)) }
     }
 
-    /// What was seen.
+    /// The figures of a simulation.
     public struct Report: Sendable, Hashable {
         /// By phase.
         public var phases: [Phase]
@@ -117,11 +117,11 @@ public struct FleetSimulation: Sendable {
         public var mostOwned: Int
         /// Peers that no gateway hears.
         public var unheard: Int
-        /// What was simulated, in steps.
+        /// The steps simulated.
         public var events: Int
     }
 
-    /// What is simulated.
+    /// The fleet and the air.
     public let setup: Setup
 
     /// A simulation, ready to run.
@@ -137,7 +137,7 @@ public struct FleetSimulation: Sendable {
     /// - Parameter progress: told of each phase when it is over.
     public func run(progress: (Phase) -> Void = { _ in }) throws(FerryError) -> Report {
         var world = try FleetWorld(setup)
-        // What a fleet needs at first, when everything is nobody's, says nothing about the hours.
+        // The start of a fleet, when no peer has an owner, says nothing about the hours.
         let start = max(300, Int(setup.policy.poll.components.seconds) * 6)
         let seconds = Int(setup.phase.components.seconds)
         let partition = setup.partition.map { Int($0.components.seconds) } ?? seconds

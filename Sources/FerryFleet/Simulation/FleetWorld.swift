@@ -43,7 +43,7 @@ struct FleetWorld {
     var positions: [FleetMap.Place] = []
     var bucket: [Entry?]
     var lastRevision: UInt64 = 0
-    /// Whose each peer is; -1 for nobody's, and since when.
+    /// Each peer's owner; -1 for none, and since when.
     var owner: [Int32]
     var orphanedSince: [Int64]
     /// Who began last with each peer.
@@ -179,7 +179,7 @@ struct FleetWorld {
     // MARK: Peers
 
     /// A peer is carried to a place beside. Some of the gateways that heard it hear it no more: where its owner is one of them, it
-    /// counts as nobody's from now on.
+    /// counts as without an owner from now on.
     private mutating func move(_ peer: Int) {
         for gateway in map.hearing(positions[peer]) { gateways[gateway].inReach.removeAll { $0 == Int32(peer) } }
         positions[peer] = map.place(beside: positions[peer], &random)

@@ -1,7 +1,7 @@
 import HeapModule
 
-/// What is to happen when, by milliseconds: in the order of time, and of what was put in first within one. A ring of lists for
-/// the near future, for a heap of millions would take most of the time; a heap for what is later.
+/// Future events by milliseconds: in the order of time, and of adding within one. A ring of lists for
+/// the near future, for a heap of millions would take most of the time; a heap for later ones.
 struct TimeRing<Event> {
     private struct Later: Comparable {
         let at: Int64
@@ -20,7 +20,7 @@ struct TimeRing<Event> {
     /// Milliseconds from the start.
     private(set) var now: Int64 = 0
 
-    /// Puts in an event; what is due already comes with the next millisecond.
+    /// Adds an event; one that is due already comes with the next millisecond.
     mutating func add(_ event: Event, at time: Int64) {
         let time = max(time, now + 1)
         if time - now < Self.span {
@@ -41,7 +41,7 @@ struct TimeRing<Event> {
     mutating func advance(to end: Int64) -> [Event] {
         while now < end {
             now += 1
-            // 64 milliseconds without anything at once; what is later is far beyond them.
+            // Passes over 64 milliseconds without an event; the heap's are far beyond them.
             if now % 64 == 0, taken[Int(now % Self.span) / 64] == 0 { now = min(end, now + 63) }
             while let first = later.min, first.at - now < Self.span {
                 later.removeMin()

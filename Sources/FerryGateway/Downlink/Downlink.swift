@@ -51,7 +51,7 @@
             public var carried = 0
             /// How many are in the outbox.
             public var onTheirWay = 0
-            /// What is in the way, or was last.
+            /// The latest obstacle.
             public var trouble: String?
 
             /// Nothing has happened.
@@ -87,7 +87,7 @@
         ///   - configuration: where from.
         ///   - servesAll: whether it carries the messages of all peers, as one gateway alone does, and not only of those that it is
         ///     told of by ``begin(_:)``.
-        ///   - observer: who is told what happens; nil for nobody.
+        ///   - observer: receives events; nil for none.
         /// - Throws: `invalidConfiguration`.
         public init(
             _ store: RecordStore, _ configuration: Configuration, servesAll: Bool = true,
@@ -134,7 +134,7 @@
             }
         }
 
-        /// It does not any more. What has been given to the peer's exchange may still arrive, and does no harm.
+        /// Stops carrying a peer's messages. Those given to its exchange may still arrive, and do no harm.
         public func stop(_ peer: String) async {
             let task = state.withLock { state in
                 state.peers.remove(peer)
@@ -188,7 +188,7 @@
                         observer?.observe(.disconnected(.downlink, isEnding: false))
                     case .reconnected(let server):
                         observer?.observe(.connected(.downlink, server: server))
-                        // What was published meanwhile was not heard.
+                        // Messages published meanwhile were not heard of.
                         for carrier in state.withLock({ Array($0.carriers.values) }) { carrier.bell.ring(isNews: true) }
                         state.withLock { $0.status.trouble = nil }
                     case .closed: break
@@ -241,7 +241,7 @@
                     guard !Task.isCancelled else { break }
                     note(error)
                     observer?.observe(.heldUp(peer: peer, error))
-                    // A message that cannot be stored holds up its peer's, until somebody takes it out of the stream.
+                    // A message that cannot be stored holds up its peer's, until an operator takes it out of the stream.
                     let isForGood = [.messageTooLarge, .invalidConfiguration].contains(error.code)
                     try? await time.sleep(for: isForGood ? configuration.lookInterval : .seconds(1))
                 }
@@ -274,8 +274,8 @@
                 while looks.isDue(at: time.now), window.hasRoom {
                     let messages = try await read(window, peer, connection)
                     if !hasBegun {
-                        // Of an earlier turn; another gateway may have carried it since. Not before the stream can be read: what is
-                        // here is better than nothing.
+                        // Of an earlier turn; another gateway may have carried it since. Not before the stream can be read: the old
+                        // messages are better than none.
                         try await store.withdrawRelayed(to: peer)
                         hasBegun = true
                     }
@@ -356,8 +356,8 @@
         }
     }
 
-    /// When a stream is looked at: at the beginning, and when messages were heard, a few times, for what is heard is stored a moment
-    /// later; otherwise now and then.
+    /// When a stream is looked at: at the beginning, and when messages were heard, a few times, for a message is stored a moment after it
+    /// is heard; otherwise now and then.
     struct LookTimes: Sendable {
         private static let after: [Duration] = [.milliseconds(50), .milliseconds(250), .seconds(1), .seconds(4)]
         private let interval: Duration

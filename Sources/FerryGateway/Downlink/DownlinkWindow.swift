@@ -4,7 +4,7 @@
 
     /// What of one peer's messages has been read from the stream and is not yet on the peer's disk: a value without I/O and clock.
     ///
-    /// A message leaves the stream when the peer has it and everything before it of the same subject, so that whoever carries the
+    /// A message leaves the stream when the peer has it and everything before it of the same subject, so that the gateway that carries the
     /// peer's messages next begins with the first that it may not have.
     struct DownlinkWindow: Sendable {
         struct Bounds: Sendable, Hashable {

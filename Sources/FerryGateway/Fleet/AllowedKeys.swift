@@ -19,7 +19,7 @@
             public var createsBucket = true
             /// On how many servers of a cluster a new one is kept. Default 1.
             public var replicas = 1
-            /// How often to look, whatever is heard. Default 5 s: a key that is revoked is refused everywhere within that time and a
+            /// How often to look, also when no change is heard of. Default 5 s: a key that is revoked is refused everywhere within that time and a
             /// request, by gateways that reach the server.
             public var interval = Duration.seconds(5)
             /// Whether peers with a key that is not on the list are strangers, and otherwise refused. Default false.
@@ -44,7 +44,7 @@
 
             /// The key's fingerprint.
             public let fingerprint: String
-            /// What is said of it.
+            /// Whether it is allowed.
             public let standing: Standing
         }
 
@@ -64,7 +64,7 @@
             self.time = time
         }
 
-        /// What is in the way of reading the list; nil when it was read.
+        /// The obstacle to reading the list; nil when it was read.
         public var trouble: String? { state.withLock { $0.trouble } }
 
         /// Whom a peer is taken for, by the list as it was read last.
@@ -131,7 +131,7 @@
         private static func entries(of bucket: NATSBucket) async throws(FerryError) -> [String: Entry.Standing] {
             var standings: [String: Entry.Standing] = [:]
             for key in try await bucket.keys() {
-                // What nobody can read allows nobody.
+                // An unreadable entry allows no peer.
                 guard let entry = try await bucket.entry(key), let standing = standing(entry.bytes) else { continue }
                 standings[key] = standing
             }
@@ -150,7 +150,7 @@
 
         /// Writes what the list says of a key.
         ///
-        /// - Throws: `invalidConfiguration` for what is no fingerprint, and a name of more than 256 bytes; as ``entries(on:)``.
+        /// - Throws: `invalidConfiguration` for a text that is no fingerprint, and a name of more than 256 bytes; as ``entries(on:)``.
         public func set(_ standing: Entry.Standing, of fingerprint: String, on connection: NATSConnection)
             async throws(FerryError)
         {
@@ -166,7 +166,7 @@
             try await open(connection).set(fingerprint, Array(text.utf8))
         }
 
-        /// Takes a key from the list, and with it what was revoked.
+        /// Removes a key from the list, whether it was allowed or revoked.
         ///
         /// - Throws: as ``set(_:of:on:)``.
         public func remove(_ fingerprint: String, on connection: NATSConnection) async throws(FerryError) {

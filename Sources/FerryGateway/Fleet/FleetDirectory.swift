@@ -3,11 +3,11 @@
     public import FerryFleet
     public import FerryNATS
 
-    /// What is in a fleet's bucket, for people: its leases, and what its gateways say of themselves.
+    /// The contents of a fleet's bucket, for people: its leases, and its gateways' reports of themselves.
     public struct FleetDirectory: Sendable {
         private let bucket: NATSBucket
 
-        /// Opens a bucket that is there, whatever its expiry.
+        /// Opens an existing bucket with any expiry.
         ///
         /// - Throws: `natsNotFound`, `natsWrongShape` for one without expiry, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`,
         ///   `natsFailed`.

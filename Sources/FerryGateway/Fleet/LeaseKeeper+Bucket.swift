@@ -11,7 +11,7 @@
         /// Connects once, and looks whether the bucket of leases is as it must be; makes nothing.
         ///
         /// - Returns: whether the bucket is there.
-        /// - Throws: what is in the way, and what to do: `natsNoServer`, `natsRefused`, `natsInsecure`, `natsWrongShape` for a
+        /// - Throws: the obstacle, and what to do: `natsNoServer`, `natsRefused`, `natsInsecure`, `natsWrongShape` for a
         ///   bucket without expiry or with another one than the policy's time to live, `natsNotFound` where there is none and
         ///   ``Configuration/createsBucket`` is false, `invalidConfiguration`, `natsNotReady`, `timedOut`, `natsFailed`.
         public static func check(_ configuration: Configuration) async throws(FerryError) -> Bool {
@@ -96,7 +96,7 @@
 
         func send(_ message: NATSMessage) async {
             guard let connection = state.withLock({ $0.connection }), connection.isConnected else { return }
-            // One that is lost is sent again when its time comes, or nobody needed it.
+            // Not retried here: the next renewal repeats it.
             try? await connection.publish(message)
         }
 

@@ -53,13 +53,13 @@
             public var begun = 0
             /// How many requests to the bucket were carried out.
             public var stored = 0
-            /// How many were refused, for somebody else was first.
+            /// Requests that were refused because another gateway was first.
             public var refused = 0
             /// How many had no answer.
             public var unanswered = 0
             /// How many times a peer was let go later than its lease allowed. More than 0 is a defect, or a machine that stood.
             public var late = 0
-            /// What is in the way, or was last.
+            /// The latest obstacle.
             public var trouble: String?
         }
 
@@ -98,7 +98,7 @@
         ///
         /// - Parameters:
         ///   - configuration: where leases are kept, and by which rules.
-        ///   - observer: who is told what happens; nil for nobody.
+        ///   - observer: receives events; nil for none.
         /// - Throws: `fleet.policy` for a name, a capacity or a policy that cannot be; `invalidConfiguration`.
         public init(_ configuration: Configuration, observer: (any GatewayObserver)? = nil) throws(FerryError) {
             let gateway = GatewayID(configuration.name, incarnation: .random(in: 1 ... .max))
@@ -180,7 +180,7 @@
             }
         }
 
-        /// Gives all its peers up to whoever else hears them, and asks for none until ``resume()``: for a gateway that cannot store.
+        /// Releases all leases and requests none until ``resume()``: for a gateway that cannot store.
         public func pause(_ reason: FerryError) {
             state.withLock { state in
                 state.status.trouble = reason.message
@@ -207,7 +207,7 @@
         /// - Throws: `cancelled`; before the bucket was open for the first time also `natsRefused`, `natsInsecure`,
         ///   `natsWrongShape`, `natsNotFound`, `invalidConfiguration`.
         public func run(_ visitor: some PeerVisitor) async throws(FerryError) {
-            // What is to be given up in the end takes requests, which a cancelled task could not wait for.
+            // Releasing the leases in the end takes requests, which a cancelled task could not wait for.
             let work = Task { await self.work(visitor) }
             await withTaskCancellationHandler {
                 await work.value
@@ -277,7 +277,7 @@
                 visitor.begin(peer)
             case .stop(let peer, let deadline):
                 Task {
-                    // Told of then, for one that hangs never ends: its peer stays with whoever takes it over.
+                    // Reported now because a hung visit may never end; another gateway takes the peer over.
                     let timer = clock.schedule(at: deadline) { [weak self] in
                         self?.state.withLock { $0.isLate(peer) }
                     }

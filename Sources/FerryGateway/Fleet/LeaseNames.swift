@@ -12,7 +12,7 @@
             RecordNames.escaped(peer, with: UInt8(ascii: "="))
         }
 
-        /// The peer of a key; nil for what is none.
+        /// The peer of a key; nil for any other key.
         static func peer(_ key: some StringProtocol) -> String? {
             RecordNames.unescaped(key, with: UInt8(ascii: "="))
         }

@@ -14,15 +14,15 @@
             public var slots = 4
             /// How long after a visit the next one begins. Default 5 s.
             public var interval = Duration.seconds(5)
-            /// A visit ends when nothing was to be exchanged for so long. Default 2 s.
+            /// Ends a visit after this long without records in either direction. Default 2 s.
             public var idle = Duration.seconds(2)
             /// How long a visit may last when others wait for its link. Default 30 s.
             public var turn = Duration.seconds(30)
             /// How long an attempt to connect may take. Default 10 s.
             public var connectTimeout = Duration.seconds(10)
-            /// After so many visits in vain, one after another, the peer is left to others. Default 3.
+            /// Consecutive failed visits after which the gateway gives up the lease. Default 3.
             public var patience = 3
-            /// At so many bytes of records in the store, those that a server has and that are kept among them, its peers are given up to
+            /// The bytes of records in the store, those that a server has and that are kept among them, at which its peers are given up to
             /// gateways that may have a way to publish; from three quarters of it on, it asks for peers again. Default 2 GiB.
             public var highWaterBytes = 2 << 30
             /// How often to look whether a store that took no more has room again. Default 5 s.
@@ -59,7 +59,7 @@
         ///   - store: whose records are exchanged.
         ///   - keeper: whose leases they go by.
         ///   - configuration: their bounds.
-        ///   - observer: who is told what happens; nil for nobody.
+        ///   - observer: receives events; nil for none.
         ///   - channel: makes a channel over a link, the same as on the other side. By default with the length prefix.
         ///   - connect: how peers are reached, by their names.
         /// - Throws: `invalidConfiguration`.
@@ -106,7 +106,7 @@
                 return state.rounds.removeValue(forKey: peer)
             }
             task?.cancel()
-            // What is to be said in the end has half of the time that there is; then the link is closed whoever still speaks.
+            // The last messages have half of the stopping time; then the link is closed.
             let timer = time.schedule(at: time.now + keeper.configuration.policy.stopping / 2) { [weak self] in
                 self?.state.withLock { $0.links[peer] }?.close()
             }
@@ -132,7 +132,7 @@
             }
         }
 
-        /// Without a way to publish, what is collected stays; no more than so much.
+        /// Without a way to publish, collected records stay in the store, up to the high-water mark.
         private func lookAtHighWater() async {
             let (most, least) = (configuration.highWaterBytes, configuration.highWaterBytes / 4 * 3)
             guard let bytes = try? await store.undoneBytes(), bytes >= most else { return }
@@ -200,7 +200,7 @@
             return summary
         }
 
-        /// During a visit: tells that the peer is there, and ends the visit when its turn is over and somebody waits.
+        /// During a visit: reports that the peer is there, and ends the visit when its turn is over and another peer waits.
         private func giveTurns(_ peer: String) async {
             let end = time.now + configuration.turn
             while !Task.isCancelled {
