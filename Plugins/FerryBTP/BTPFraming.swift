@@ -10,7 +10,7 @@ public import FerryBluetooth
 /// It behaves as connectedhomeip does, where the specification leaves it open: see `Documentation/BTP.md`.
 ///
 /// ## What it can notice
-/// A packet that is lost, doubled or overtaken, an acknowledgement of what was not sent, a peer that acknowledges nothing for
+/// A packet that is lost, doubled or overtaken, an acknowledgement of a packet that was not sent, a peer that acknowledges nothing for
 /// ``Configuration/acknowledgementTimeout`` or sends more than its window, a message without its end, and a peer with another version.
 /// There is no repair: each ends the link.
 public struct BTPFraming: Framing {

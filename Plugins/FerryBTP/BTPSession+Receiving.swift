@@ -148,7 +148,7 @@ extension BTPFraming.Session {
         missing -= taken
         surplus += content.byteCount - taken
         guard header.flags.contains(.end) else {
-            // The rest of one packet may be padding; what goes on beyond that is no message.
+            // The rest of one packet may be padding; more than that is no message.
             guard surplus <= BTPFraming.packetSizes.upperBound else {
                 throw fail(malformed("goes \(surplus) bytes beyond its message's length, without its end", chunk))
             }

@@ -82,7 +82,7 @@ extension BTPFraming.Session {
         return .accepted
     }
 
-    /// The size of packets that is safe whatever a request means by its MTU: connectedhomeip sends ATT_MTU, matter.js ATT_MTU - 3, and some
+    /// The size of packets that is safe for each meaning of a request's MTU: connectedhomeip sends ATT_MTU, matter.js ATT_MTU - 3, and some
     /// 0 for what they do not know.
     ///
     /// - Parameter own: what this side can send at once, ATT_MTU - 3.
@@ -140,7 +140,7 @@ extension BTPFraming.Session {
         return .accepted
     }
 
-    /// Whatever was received is acknowledged with it.
+    /// It acknowledges all received packets.
     private mutating func packetLeft(at now: Timestamp) {
         guard case .open(var window, let packetSize) = phase else { return }
         if window.unacknowledged == 0 { unacknowledgedSince = now }

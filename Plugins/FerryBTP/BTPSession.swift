@@ -23,7 +23,7 @@ extension BTPFraming {
         var inbound = Inbound.none
         var stall: StallDetector
         var deliveredMessages = 0
-        /// When what was received has to be acknowledged; nil when nothing waits for that, or it is due.
+        /// When received packets have to be acknowledged; nil when none is unacknowledged, or it is due.
         var acknowledgementDeadline: Timestamp?
         var isAcknowledgementDue = false
         /// Since when the peer owes an acknowledgement, or this side has not let it send one.
@@ -44,7 +44,7 @@ extension BTPFraming {
         /// The message that is arriving.
         enum Inbound: Sendable {
             case none
-            /// So many bytes are still to come; of what exceeds the announced length so many have come and were left out.
+            /// `missing` bytes are still to come; `surplus` bytes beyond the announced length have come and were left out.
             case arriving(missing: Int, surplus: Int)
         }
 

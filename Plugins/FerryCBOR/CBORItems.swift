@@ -1,6 +1,6 @@
 import Ferry
 
-/// The data items of one message (RFC 8949, 3), in the order in which they stand, each before what is in it.
+/// The data items of one message (RFC 8949, 3), in the order in which they stand, each before its contents.
 struct CBORItems: Sendable {
     enum Kind: UInt8, Sendable {
         case unsigned, negative, bytes, text, array, map, tag, bool, null, real, simple

@@ -21,7 +21,7 @@ struct CBORReader {
         var expectsKey: Bool { kind == .map && done & 1 == 0 }
     }
 
-    /// What is known of the keys of a map.
+    /// The keys of a map, as far as they were read.
     private struct MapKeys {
         var last: Int?
         var isAscending = true

@@ -24,7 +24,7 @@ struct CBORTree {
         var slot: Int32 = -1
     }
 
-    /// What is known of a value that encodes itself.
+    /// The state of a value that encodes itself.
     private struct Slot {
         /// For coding paths; nil for an element, whose number counts, and for the message.
         let key: (any CodingKey)?

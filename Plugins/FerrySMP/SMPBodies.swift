@@ -94,7 +94,7 @@ public struct SMPImageState: Codable, Sendable, Hashable {
     /// Whether it stays after the next start.
     public var permanent: Bool?
 
-    /// Makes a state; what is false may be left out.
+    /// Makes a state; fields that are false may be left out.
     public init(
         image: Int? = nil, slot: Int, version: String, hash: [UInt8]? = nil, bootable: Bool? = nil,
         pending: Bool? = nil, confirmed: Bool? = nil, active: Bool? = nil, permanent: Bool? = nil

@@ -6,9 +6,9 @@ public import Ferry
 /// Cuts between chunks carry no meaning to this receiver. A server that ran short of buffers cuts its notifications shorter for
 /// the rest of the connection, so a short chunk is no end.
 ///
-/// A sender begins each message in a chunk of its own, and fills chunks: Zephyr's server refuses a first write below 8 bytes, and
-/// drops what holds more than one message. A server that was built without reassembly takes requests of one chunk only; that is the
-/// concern of whoever makes the request, and ``SMPClient`` sees to it.
+/// A sender begins each message in a new chunk, and fills chunks: Zephyr's server refuses a first write below 8 bytes, and
+/// drops a chunk that holds parts of two messages. A server that was built without reassembly takes requests of one chunk only; the
+/// caller has to keep to that, and ``SMPClient`` does.
 ///
 /// ## What it can notice
 /// A first byte that no header has, a length above `Limits.maximumMessageSize`, silence in a message and a link that ends in one.

@@ -27,7 +27,7 @@ public enum SMPOperation: UInt8, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// The 8 bytes that begin every message of the Simple Management Protocol, which name what is asked for and how long it is.
+/// The 8 bytes that begin every message of the Simple Management Protocol, which name the command and the length of its body.
 ///
 /// Source: Zephyr, `doc/services/device_mgmt/smp_protocol.rst`.
 public struct SMPHeader: Sendable, Hashable {

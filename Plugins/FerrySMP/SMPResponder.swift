@@ -24,7 +24,7 @@ public final class SMPResponder: Sendable {
     /// Waits until the link has ended, and says why; nil when the task is cancelled before.
     public var closed: FerryError? { get async { await channel.closed } }
 
-    /// Takes a link that nobody else uses, and serves it.
+    /// Takes a link that it alone uses, and serves it.
     ///
     /// - Parameters:
     ///   - link: the link to the client.

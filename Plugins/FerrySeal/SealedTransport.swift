@@ -135,7 +135,7 @@
     /// A sealed transport that is waiting for peers. Iterate over ``channels``, in one task.
     public final class SealedListener<Message: Sendable>: Sendable {
         /// A channel for each peer that has met this side's acceptance. Of a peer that knew this side's key before, the proof is the first
-        /// message that opens: only then ``/Ferry/MessageChannel/peer`` names it, and until then it is nobody.
+        /// message that opens: only then ``/Ferry/MessageChannel/peer`` names it, and until then it has no identity.
         public let channels: AsyncStream<MessageChannel<Message, Message>>
 
         private let listener: LinkListener
@@ -161,7 +161,7 @@
                             guard hasMet, case .enqueued = continuation.yield(channel) else { return channel.close() }
                         }
                     }
-                    // Peers that are still meeting have nobody to meet.
+                    // The listener of peers that are still meeting has ended.
                     meetings.endAll()
                 }
                 continuation.finish()
@@ -176,7 +176,7 @@
             listener.close()
         }
 
-        /// Why nobody can come, as ``/Ferry/LinkListener/interruption``.
+        /// Why no peer can come, as ``/Ferry/LinkListener/interruption``.
         public var interruption: FerryError? { listener.interruption }
     }
 

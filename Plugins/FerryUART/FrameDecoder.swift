@@ -1,6 +1,6 @@
 import Ferry
 
-/// Finds messages in what arrives, and goes on after damage. It throws nothing: what is wrong is told among the messages.
+/// Finds messages in the arriving bytes, and resumes after damage. It throws nothing: faults are events among the messages.
 struct FrameDecoder: Sendable {
     /// Where in the stream of bytes it is.
     private enum Place {
@@ -18,7 +18,7 @@ struct FrameDecoder: Sendable {
     private let limit: Int
     private var place = Place.between
     private var assembler: MessageAssembler
-    /// Messages, and what was wrong.
+    /// Messages and faults.
     var events = EventList()
     /// Frames that have ended, whole or damaged.
     private(set) var endedFrames = 0

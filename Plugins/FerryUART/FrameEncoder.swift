@@ -94,13 +94,13 @@ struct FrameEncoder: Sendable {
 }
 
 extension RawSpan {
-    /// The place of the first `byte`, or the end of what is searched.
+    /// The place of the first `byte`, or the end of the buffer.
     @inline(__always)
     func first(_ byte: UInt8, from start: Int, upTo end: Int? = nil) -> Int {
         first(byte, byte, from: start, upTo: end)
     }
 
-    /// The place of the first `a` or `b` from `start` on, or the end of what is searched. 16 bytes at a time.
+    /// The place of the first `a` or `b` from `start` on, or the end of the buffer. 16 bytes at a time.
     @inline(__always)
     func first(_ a: UInt8, _ b: UInt8, from start: Int, upTo limit: Int? = nil) -> Int {
         let end = limit ?? byteCount

@@ -6,9 +6,9 @@ public import Ferry
 /// command.
 ///
 /// ## What it can notice, and what it does then
-/// The byte that ends a message never stands within one, so after damage the next message is found: what is longer than
-/// `Limits.maximumMessageSize`, what is no SLIP or COBS, and a message that fell silent are reported, what follows up to the next end is
-/// passed over, and the channel goes on. There is no checksum: bytes that are lost or changed within a message are not noticed, or make
+/// The byte that ends a message never stands within one, so after damage the next message is found: bytes beyond
+/// `Limits.maximumMessageSize`, bytes that are no SLIP or COBS, and a message that fell silent are reported, the bytes up to the next
+/// end are passed over, and the channel stays open. There is no checksum: bytes that are lost or changed within a message are not noticed, or make
 /// one that COBS refuses.
 public struct UARTFraming: Framing {
     /// What ends a line.
@@ -156,7 +156,7 @@ extension UARTFraming.Session {
 // MARK: - Receiving
 
 extension UARTFraming.Session {
-    /// Takes a chunk that arrived: a part of a message, several messages, or anything between. What is no message is an event
+    /// Takes a chunk that arrived: a part of a message, several messages, or anything between. A fault is an event
     /// (`receiveFailed`), with `messageTooLarge` or `malformedStream`.
     ///
     /// - Throws: `malformedStream` for an empty chunk.

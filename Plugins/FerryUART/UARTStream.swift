@@ -1,6 +1,6 @@
 public import Ferry
 
-/// A stream of bytes without messages, as a serial line is: what is sent is cut into chunks, and each chunk that arrives is handed on
+/// A stream of bytes without messages, as a serial line is: sent bytes are cut into chunks, and each chunk that arrives is handed on
 /// as it is.
 ///
 /// Nothing is added, and nothing can be noticed. Text may be cut within a character, wherever the link has cut it.

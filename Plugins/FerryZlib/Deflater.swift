@@ -34,7 +34,7 @@ struct Deflater: ~Copyable {
     /// Appends all of `plain` to `output` as one stream of at most `budget` bytes, or leaves `output` as it was and
     /// returns false.
     ///
-    /// libz writes into pieces of one size, whatever the budget: how it cuts its blocks can depend on the space it is
+    /// libz writes into pieces of one size for every budget: how it cuts its blocks can depend on the space it is
     /// given, and the same input shall become the same bytes.
     mutating func deflate(_ plain: RawSpan, into output: inout [UInt8], budget: Int) throws(FerryError) -> Bool {
         let start = output.count

@@ -204,7 +204,7 @@ struct SharedParts {
         return Candidate(worth: sum, range: range)
     }
 
-    /// The range without what is worth nothing at its ends.
+    /// The range without worthless bytes at its ends.
     private func trimmed(_ range: Range<Int>, _ cover: Cover) -> Range<Int> {
         let places = (range.lowerBound...range.upperBound - gram).filter {
             grams[$0] >= 0 && cover.worth[grams[$0]] > 0

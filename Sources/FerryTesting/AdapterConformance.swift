@@ -13,7 +13,7 @@ public import FerryBluetooth
 ///
 /// Checks leave nothing behind: the same two adapters can run all of them.
 public struct AdapterConformance: Sendable {
-    /// What is checked, each by itself.
+    /// The requirements, each checked by itself.
     public enum Requirement: String, Sendable, CaseIterable {
         // Finding and connecting.
         /// The first event of a role is the adapter's state.
@@ -22,7 +22,7 @@ public struct AdapterConformance: Sendable {
         case scansFilterByService
         /// Name and signal-strength filters hold back what does not match.
         case scansFilterByNameAndRSSI
-        /// A peripheral that nobody has met is `unknownPeer`.
+        /// A peripheral that this adapter has not met is `unknownPeer`.
         case unknownPeersAreRefused
         /// A wait for a connection ends when its task is cancelled.
         case waitsForConnectionsCanBeCancelled
@@ -116,7 +116,7 @@ public struct AdapterConformance: Sendable {
         public static let noRSSIFilter = Deviations(rawValue: 8)
         /// Updates go to all subscribed centrals; who is connected is not known.
         public static let noRecipients = Deviations(rawValue: 16)
-        /// Reads may be answered from what was read before, so that requests do not all reach the owner.
+        /// Reads may be answered from a cache, so that requests do not all reach the owner.
         public static let cachesReads = Deviations(rawValue: 32)
         /// Values may be limited to less than ATT_MTU - 3 bytes.
         public static let shorterValues = Deviations(rawValue: 64)

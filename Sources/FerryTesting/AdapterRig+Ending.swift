@@ -158,7 +158,7 @@ extension AdapterRig {
         }
         let value = try await run("reading") { try await connection.readValue(of: id) }
         try require(value == [1, 2, 3], "its value is \(value)")
-        // What was there before is as it was.
+        // The older services are as they were.
         try require(connectionWitness.get { $0.modified.isEmpty }, "a service that is as it was was called modified")
         let fixed = remote.fixed.id
         let old = try await run("reading what was there before") { try await connection.readValue(of: fixed) }
@@ -266,7 +266,7 @@ extension AdapterRig {
         ) { try await reading.value }
         connection.disconnect()
         try await wait(for: "the connection to end") { connectionWitness.get { !$0.reasons.isEmpty } }
-        // Nobody advertises any more, so it takes as long as it is let.
+        // No peripheral advertises any more, so it takes as long as its timeout.
         let events = connectionWitness
         let connecting = Task { _ = try await central.connect(to: connection.peripheral, events: events) }
         await time.pass(.milliseconds(200))

@@ -36,7 +36,7 @@ extension AdapterRig {
         try require(witness.get { $0.subscribed.isEmpty }, "the owner was told of a subscription")
     }
 
-    /// Sends so many values, waiting for ready after each refusal, and expects all of them. The queue has to be full once.
+    /// Sends `count` values, waiting for ready after each refusal, and expects all of them. The queue has to be full once.
     private func update(
         _ total: Int, of characteristic: AttributeID, for recipients: UpdateRecipients, size: (Int) -> Int
     ) async throws {
@@ -118,7 +118,7 @@ extension AdapterRig {
 
     func wrongUpdatesThrow() async throws {
         let (published, remote) = try await connect()
-        // Nobody has subscribed: the value is passed over, however often.
+        // No central has subscribed: the value is passed over, however often.
         for _ in 0..<100 {
             try require(try tryUpdate([1], of: published.free, for: .all), "a value for nobody was refused")
         }

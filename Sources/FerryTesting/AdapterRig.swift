@@ -236,7 +236,7 @@ final class AdapterRig: Sendable {
         }
     }
 
-    /// Whether more values are to be sent: so many, and more where the queue was never full, for on a busy machine the sender
+    /// Whether more values are to be sent: a fixed number, and more where the queue was never full, for on a busy machine the sender
     /// may be slower than the link for a while.
     func mustGoOn(_ sent: Int, of total: Int, _ refusals: Int) -> Bool {
         sent < total || refusals == 0 && sent < 16 * total && !deviations.contains(.neverFull)

@@ -72,7 +72,7 @@ public struct CodecConformance<C: Codec> where C.Message: Equatable {
         return payload
     }
 
-    /// A proper beginning of a payload is refused, unless what is missing means nothing (white space at the end).
+    /// A proper beginning of a payload is refused, unless the missing end means nothing (white space).
     private func checkTruncation(
         _ sample: C.Message, _ payload: [UInt8], _ index: Int
     ) throws(ConformanceFailure) {

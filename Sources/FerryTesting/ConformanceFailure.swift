@@ -3,7 +3,7 @@ public struct ConformanceFailure: Error, CustomStringConvertible {
     /// The requirement, in the words of the kit.
     public let requirement: String
 
-    /// What was met instead, with the input that shows it.
+    /// The observed behaviour, with the input that shows it.
     public let detail: String
 
     /// Makes a failure.

@@ -7,7 +7,7 @@ import Synchronization
     import Darwin
 #endif
 
-/// How a kit waits: never without a deadline, and on whatever time the implementation under test runs.
+/// How a kit waits: never without a deadline, and on the time source of the implementation under test.
 public struct ConformanceTime: Sendable {
     /// The longest wait for anything, in the time of the implementation under test.
     public let timeout: Duration

@@ -11,7 +11,7 @@ import Synchronization
 /// }
 /// ```
 public struct LinkConformance: Sendable {
-    /// What is checked, each by itself.
+    /// The requirements, each checked by itself.
     public enum Requirement: String, Sendable, CaseIterable {
         /// Chunks of every size arrive whole, in order and once.
         case chunksArriveInOrder
@@ -29,7 +29,7 @@ public struct LinkConformance: Sendable {
         case chunksWaitForActivation
         /// While the receiver has paused nothing grows without bound, and when it goes on nothing is lost.
         case aPausedReceiverStopsTheSender
-        /// `close` lets what is queued arrive, ends with `closed` here and another reason there, once each. No chunk comes
+        /// `close` lets queued chunks arrive, ends with `closed` here and another reason there, once each. No chunk comes
         /// after it at either end.
         case closingEndsBothSidesOnce
         /// A side that has closed a link is told `closed`, also where the peer closes it too or is out of reach.
@@ -38,7 +38,7 @@ public struct LinkConformance: Sendable {
         case nothingIsSentAfterTheEnd
         /// A link that is closed before it is activated tells its receiver when it is.
         case activationAfterTheEndTellsIt
-        /// Whatever an ended link is asked has no effect on the next link between the same two peers.
+        /// A call on an ended link has no effect on the next link between the same two peers.
         case endedLinksAreInert
         /// `peer` is one peer for as long as the link lives and after its end, known no less surely than before; and the
         /// same on the next link, unless it is known for one connection only.

@@ -40,7 +40,7 @@ struct LinkRig: Sendable {
         }
     }
 
-    /// Fills the queue until it is full. Returns what was taken.
+    /// Fills the queue until it is full. Returns the chunks that were taken.
     private func fill() throws -> [[UInt8]] {
         var taken: [[UInt8]] = []
         var total = 0
@@ -97,7 +97,7 @@ struct LinkRig: Sendable {
     func refuses(_ sizes: (_ maximum: Int) -> [Int], _ code: FerryError.Code) async throws {
         activate()
         try require(near.maximumChunkSize >= 1, name, "maximumChunkSize is \(near.maximumChunkSize)")
-        // What is refused must not depend on what else is going on, so let an ATT_MTU exchange finish first.
+        // A refusal must not depend on an ATT_MTU exchange, so let that finish first.
         await time.pass(.milliseconds(200))
         for size in sizes(near.maximumChunkSize) {
             do throws(FerryError) {

@@ -2,7 +2,7 @@ import DequeModule
 public import Ferry
 import Synchronization
 
-/// One end of a pair of links in memory, for tests of whatever sits on a link.
+/// One end of a pair of links in memory, for tests of code above a link.
 ///
 /// Nothing moves by itself: chunks wait in the sender's transmit queue until ``deliver(_:signalsReady:)`` takes them to
 /// the other end. A test thus decides at every chunk what happens next, and can do to it what radios do.
@@ -99,7 +99,7 @@ public final class MemoryLink: Link {
     /// Notes the wish; ``deliver(_:signalsReady:)`` at the other end honours it.
     public func setReceiving(_ isReceiving: Bool) { state.withLock { $0.isReceiving = isReceiving } }
 
-    /// Delivers what waits at this end and ends both.
+    /// Delivers this end's queued chunks and ends both.
     public func close() {
         while deliver() {}
         let other = self.other.withLock { $0.link }
@@ -147,7 +147,7 @@ public final class MemoryLink: Link {
         receiver?.linkIsReady()
     }
 
-    /// Calls `linkIsReady` although nobody waits: a signal that comes too early.
+    /// Calls `linkIsReady` although no chunk was refused: a signal that comes too early.
     public func signalReadyTooEarly() { state.withLock { $0.receiver }?.linkIsReady() }
 
     /// How many chunks wait in this end's transmit queue.

@@ -15,7 +15,7 @@ private final class Work: Sendable {
     init(_ body: @escaping @Sendable () throws -> Void) { self.body = body }
 }
 
-/// Runs `body` on a thread of its own with so many bytes of stack, and waits for it.
+/// Runs `body` on a new thread with `stackSize` bytes of stack, and waits for it.
 package func onThread(stackSize: Int, _ body: @escaping @Sendable () throws -> Void) throws {
     let work = Work(body)
     var attributes = pthread_attr_t()

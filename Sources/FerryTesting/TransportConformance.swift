@@ -13,30 +13,30 @@ import Synchronization
 /// }
 /// ```
 public struct TransportConformance: Sendable {
-    /// What is checked, each by itself.
+    /// The requirements, each checked by itself.
     public enum Requirement: String, Sendable, CaseIterable {
         // Meeting.
-        /// Whoever connects after `listen` has returned gets a link, and so does the listener; both carry chunks.
+        /// A peer that connects after `listen` has returned gets a link, and so does the listener; both carry chunks.
         case listeningMeansReachable
-        /// Several peers at once have a link each: what goes into one comes out of its other end and no other.
+        /// Several peers at once have a link each: a chunk sent on one arrives at its other end and at no other.
         case eachPeerHasALink
         /// One peer after the other is met by one listener.
         case peersComeAndGo
         /// What a link takes has 1 byte to `maximumChunkSize`: it throws for anything else, and sends none of it.
         case chunksHaveTheirSizes
-        /// `connect` throws within its timeout when nobody listens.
+        /// `connect` throws within its timeout when no peer listens.
         case connectingToNobodyEnds
         /// `connect` throws `cancelled` soon after its task is cancelled.
         case connectingCanBeCancelled
 
         // Listening.
-        /// After `close` the stream of links ends, nobody is let in, and links that were taken go on.
+        /// After `close` the stream of links ends, no peer is let in, and links that were taken stay open.
         case closingStopsListening
-        /// The same when nobody refers to the listener any more.
+        /// The same when the listener's last reference is released.
         case releasingStopsListening
         /// The same when the task that waits for links is cancelled.
         case cancellingStopsListening
-        /// A link that nobody has taken when listening ends is closed, and its peer told.
+        /// A link that was not taken when listening ends is closed, and its peer told.
         case untakenLinksAreClosed
         /// After listening has ended it can begin again.
         case listeningBeginsAnew
@@ -44,7 +44,7 @@ public struct TransportConformance: Sendable {
         // Ending.
         /// Each side is told when the other closes the link, and that reason stays.
         case endsAreTold
-        /// A link that nobody refers to any more is closed, and the peer told.
+        /// A link whose last reference is released is closed, and the peer told.
         case releasedLinksAreClosed
         /// Nothing that is asked of a link that has ended has an effect on the next one of the same two.
         case endedLinksAreInert

@@ -192,7 +192,7 @@ final class TransportRig: Sendable {
     func boundsChunks() async throws {
         let listener = try await listen()
         let meeting = try await meet(listener, by: try await makeConnecting())
-        // What is refused must not depend on what else is going on, so let an ATT_MTU exchange finish first.
+        // A refusal must not depend on an ATT_MTU exchange, so let that finish first.
         await time.pass(.milliseconds(200))
         for link in [meeting.near, meeting.far] {
             let maximum = link.maximumChunkSize

@@ -19,7 +19,7 @@
     /// | `ferry_gateway_failures_total` | connections that could not be made or have ended, and looks in vain, by `reason` |
     /// | `ferry_gateway_publishing_seconds` | how long a record's answer took: a timer |
     /// | `ferry_gateway_read_to_published_seconds` | how long a record took from the store to the stream: a timer |
-    /// | `ferry_gateway_visits_total` | visits, whoever connected, by `result`: `complete`, or the error's code |
+    /// | `ferry_gateway_visits_total` | visits, whichever side connected, by `result`: `complete`, or the error's code |
     /// | `ferry_gateway_visit_seconds` | how long visits took: a timer |
     /// | `ferry_gateway_visit_records_total` | records of visits, by `direction`: `received`, `sent` |
     /// | `ferry_downlink_connected` | whether messages for peers can be read: a gauge |

@@ -31,7 +31,7 @@
         ///   - gateway: the gateway's name.
         ///   - tracer: what makes spans; by default the one that the program has chosen.
         ///   - sampling: which records are traced: the same in all processes.
-        ///   - mostOpen: how many spans may be open; what comes beyond them is not traced. Default 16 384.
+        ///   - mostOpen: the most open spans; records beyond them are not traced. Default 16 384.
         public init(
             gateway: String, tracer: any Tracer = InstrumentationSystem.tracer, sampling: RecordSampling,
             mostOpen: Int = 16_384

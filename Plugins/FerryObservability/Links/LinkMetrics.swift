@@ -3,7 +3,7 @@
     import Ferry
     import Synchronization
 
-    /// What links carry, as counters of swift-metrics: one set for all links of a transport, whatever peers they lead to.
+    /// What links carry, as counters of swift-metrics: one set for all links of a transport, to any peer.
     ///
     /// | name | what it counts |
     /// |---|---|

@@ -14,7 +14,7 @@
         private let tap: TappedLink
         private let watch: LinkWatch
 
-        /// Watches `link`, which nobody uses directly from now on.
+        /// Watches `link`, which must not be used directly from now on.
         ///
         /// - Parameters:
         ///   - link: the link.

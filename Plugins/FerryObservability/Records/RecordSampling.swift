@@ -3,15 +3,15 @@
     /// gateways and consumers agree without telling each other.
     ///
     /// Of the name's bytes the FNV-1a hash of 128 bits is made. It is the trace's id. Its halves, combined by exclusive or and mixed by
-    /// MurmurHash3's 64-bit finalizer, are the id of the span that all of the record's spans have for their parent, which nobody ever
-    /// tells of; and a record is traced when that number is divisible by ``oneIn``.
+    /// MurmurHash3's 64-bit finalizer, are the id of the span that all of the record's spans have for their parent, which is never
+    /// exported; and a record is traced when that number is divisible by ``oneIn``.
     public struct RecordSampling: Sendable, Hashable {
-        /// One record in so many is traced; 1 for each, 0 for none.
+        /// One record in this many is traced; 1 for each, 0 for none.
         public let oneIn: Int
 
         private init(_ number: Int) { oneIn = number }
 
-        /// One record in so many is traced; less than 1 counts as 1.
+        /// Traces one record in `number`; less than 1 counts as 1.
         public static func oneIn(_ number: Int) -> RecordSampling { RecordSampling(max(1, number)) }
 
         /// None is traced.

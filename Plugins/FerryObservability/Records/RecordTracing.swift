@@ -3,7 +3,7 @@
     public import FerryRecords
     public import Tracing
 
-    /// Spans for single records, from the peer's disk to the stream and on: each record's are in a trace of its own, whose id follows
+    /// Spans for single records, from the peer's disk to the stream and on: each record's are in one trace, whose id follows
     /// from the record's name (``RecordSampling``). Nothing of it goes over the air.
     ///
     ///     let tracing = RecordTracing(sampling: .oneIn(100))

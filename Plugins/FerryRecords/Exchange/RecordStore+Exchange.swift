@@ -61,7 +61,7 @@
         ///     end. Its messages must hold ``Configuration/largestRecord``, ``Configuration/batchBytes`` and 64 bytes.
         ///   - peer: the peer's name, for which this side vouches; nil for the link's identity, and where that is good
         ///     for one connection only, for the peer that had this store before.
-        ///   - idle: ends the exchange after this long without records in either direction; nil for never.
+        ///   - idle: ends the exchange after this long with nothing to send or to commit, and no message; nil for never.
         /// - Returns: what went through, when it was idle, or the peer was, or a side ended it and said why, or the peer left between
         ///   two messages: ``Summary/ending``.
         /// - Throws: `invalidConfiguration` for a name that no peer can have, `strangePeer`, `incompatiblePeer`, `misbehavingPeer`,
@@ -104,7 +104,7 @@
             return try await exchange.run()
         }
 
-        /// Ends the exchange that runs with a peer, if one does. Unsent records stay in the outbox.
+        /// Ends the exchange that runs with a peer, if one does. Records that the peer has not committed stay in the outbox.
         ///
         /// - Parameters:
         ///   - peer: its name.

@@ -4,7 +4,7 @@
 
     /// Whom a hub connects to next, and whose turn is over: a value without I/O, clock or randomness.
     ///
-    /// Its shell tells it of unsent records, of peers that come, and of the begin and end of visits. After every call, and at
+    /// Its shell tells it of pending records, of peers that come, and of the beginning and end of visits. After every call, and at
     /// ``nextDeadline``, it carries out ``steps(at:)``. A slot is taken from the step that says so, or the comer that is let in,
     /// until ``ended(_:at:chance:)``, also when the link ends in between.
     struct HubPlan: Sendable {
@@ -29,7 +29,7 @@
             var failures = 0
             /// The visit that this side pays.
             var visit: Visit?
-            /// Running exchanges, of either side's connecting.
+            /// Running exchanges, whichever side connected.
             var meetings = 0
             /// How often its turn was over before anything had got through: a record may take longer than a turn.
             var cutShort = 0
@@ -80,7 +80,7 @@
 
         // MARK: What the shell tells
 
-        /// Sets the unsent records of a peer, and whether this side can connect to it.
+        /// Sets the pending records of a peer, and whether this side can connect to it.
         mutating func waiting(
             _ count: Int, priority: UInt8, for id: Int64, isReachable: Bool, at now: Timestamp
         ) {
@@ -96,7 +96,7 @@
             if isOther { queue(id, at: now) }
         }
 
-        /// An exchange with a peer has begun, of either side's connecting.
+        /// An exchange with a peer has begun, whichever side connected.
         mutating func met(_ id: Int64) {
             var peer = peers[id] ?? Peer()
             peer.meetings += 1
@@ -139,7 +139,7 @@
         /// The link to a peer is there.
         mutating func connected(_ visit: Visit, at now: Timestamp) { slots[visit]?.since = now }
 
-        /// The link is gone, or the attempt failed. The peer's unsent records were set before.
+        /// The link is gone, or the attempt failed. The peer's pending records were set before.
         ///
         /// - Parameter chance: 0 to 1, drawn anew: how much of the second half of the backoff is waited, so that hubs do not
         ///   retry in step.

@@ -15,7 +15,7 @@
             /// How long a visit may last when another peer needs the slot; longer from visit to visit, up to a quarter of
             /// ``longestBackoff``, where nothing gets through in that time. Default 30 s.
             public var turn = Duration.seconds(30)
-            /// Ends a visit after this long without records in either direction. Default 2 s.
+            /// Ends a visit after this long with nothing to send or to commit, and no message. Default 2 s.
             public var idle = Duration.seconds(2)
             /// How long to look for a peer. Default 10 s.
             public var connectTimeout = Duration.seconds(10)
@@ -38,7 +38,7 @@
         public enum Phase: Sendable, Hashable {
             /// Nothing waits for it.
             case idle
-            /// It has unsent records, and has waited this long for a slot.
+            /// It has pending records, and has waited this long for a slot.
             case ready(for: Duration)
             /// `failures` visits in a row did not reach it, or carried nothing; the next begins after this long.
             case backingOff(failures: Int, for: Duration)

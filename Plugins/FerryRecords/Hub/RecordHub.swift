@@ -44,7 +44,7 @@
             var plan: HubPlan
             var contacts: [Int64: Contact] = [:]
             var numbers: [String: Int64] = [:]
-            /// The peers whose unsent records are to be counted anew; nil for all.
+            /// The peers whose pending records are to be counted anew; nil for all.
             var changed: Set<Int64>?
             /// Peers that have come, by their comers' numbers.
             var comers: [Int: Guest] = [:]
@@ -276,7 +276,7 @@
         }
 
         private func end(_ visit: HubPlan.Visit, _ id: Int64?, _ failure: FerryError?) async {
-            // The plan needs the count of unsent records. That the store is closed is noticed elsewhere.
+            // The plan needs the count of pending records. That the store is closed is noticed elsewhere.
             if let id { try? await look(at: [id]) }
             state.withLock { state in
                 state.plan.ended(visit, at: time.now, chance: .random(in: 0...1))
@@ -362,7 +362,7 @@
 
         // MARK: Visits
 
-        /// Sets the observer of visits that are over, of either side's connecting. There is one at a time; the next takes its place. Not
+        /// Sets the observer of visits that are over, whichever side connected. There is one at a time; the next takes its place. Not
         /// reported are those that end with ``run()``, and attempts that became needless because the peer came.
         ///
         /// - Parameter body: called with the visit. It must not block.
@@ -418,7 +418,7 @@
             }
         }
 
-        /// Tells the plan of the peers' unsent records; nil for all.
+        /// Tells the plan of the peers' pending records; nil for all.
         private func look(at peers: Set<Int64>?) async throws(FerryError) {
             guard peers != [] else { return }
             let found = try await waiting(peers).map { ($0, reach($0.name)) }

@@ -56,7 +56,7 @@
             }
         }
 
-        /// Withdraws a peer's unsent records in relayed streams: another store may have carried them meanwhile. A peer that gets some
+        /// Withdraws a peer's pending records in relayed streams: another store may have carried them meanwhile. A peer that gets some
         /// of them all the same takes no place twice.
         ///
         /// - Returns: how many records there were.

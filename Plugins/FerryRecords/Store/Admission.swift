@@ -2,7 +2,7 @@
     import Ferry
     import Synchronization
 
-    /// Who may append: the unsent records of each peer, kept between the water marks.
+    /// Who may append: the pending records of each peer, kept between the water marks.
     final class Admission: Sendable {
         private struct Peer {
             var count = 0

@@ -2,7 +2,7 @@
     import Ferry
     import GRDB
 
-    /// The store's peers and streams, in memory: its size does not depend on unsent records. Used by the writer alone; what jobs change
+    /// The store's peers and streams, in memory: its size does not depend on pending records. Used by the writer alone; what jobs change
     /// is written at the end of their transaction, and read again when that fails.
     struct Book: Sendable {
         struct Peer: Sendable {

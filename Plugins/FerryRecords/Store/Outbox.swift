@@ -172,9 +172,9 @@
             return Appended(ids: ids, stream: stream, peer: peer)
         }
 
-        // MARK: Unsent records
+        // MARK: Pending records
 
-        /// The unsent records for one peer in one stream.
+        /// The pending records for one peer in one stream: appended, and neither committed by the peer nor withdrawn.
         public struct WaitingStream: Sendable, Hashable {
             /// The peer's name.
             public let peer: String
@@ -200,7 +200,7 @@
             public let expires: Date?
         }
 
-        /// The unsent records by peer and stream, in the order of their names. Empty streams are among them.
+        /// The pending records by peer and stream, in the order of their names. Empty streams are among them.
         ///
         /// - Throws: `closed`, `storeFailed`.
         public func waiting() async throws(FerryError) -> [WaitingStream] {

@@ -17,13 +17,13 @@
         public struct Configuration: Sendable, Hashable {
             /// The largest record, in bytes, of either direction. Default 1 MiB.
             public var largestRecord = 1 << 20
-            /// The unsent bytes for one peer at which appending waits or refuses. Default 256 MiB.
+            /// The pending bytes for one peer at which appending waits or refuses. Default 256 MiB.
             public var highWaterBytes = 256 << 20
-            /// The unsent bytes for one peer at which appending resumes. Default 192 MiB.
+            /// The pending bytes for one peer at which appending resumes. Default 192 MiB.
             public var lowWaterBytes = 192 << 20
-            /// The unsent records for one peer at which appending waits or refuses. Default 2^21.
+            /// The pending records for one peer at which appending waits or refuses. Default 2^21.
             public var highWaterRecords = 1 << 21
-            /// The unsent records for one peer at which appending resumes. Default 3 · 2^19.
+            /// The pending records for one peer at which appending resumes. Default 3 · 2^19.
             public var lowWaterRecords = 3 << 19
             /// What of one peer's records the app may leave undone before the peer is stopped, in bytes, where each record
             /// counts 32 more. Default 16 MiB; at least one record of the largest size.

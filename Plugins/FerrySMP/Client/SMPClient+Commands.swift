@@ -12,7 +12,7 @@ extension SMPClient {
 
     /// What the device says of itself.
     ///
-    /// - Parameter format: what is asked for, a letter each as of `uname`: `s` for the kernel's name, `v` for its version, `a` for
+    /// - Parameter format: the wanted fields, a letter each as of `uname`: `s` for the kernel's name, `v` for its version, `a` for
     ///   everything; nil for the kernel's name.
     public func information(_ format: String? = nil) async throws(FerryError) -> String {
         let answer: InformationAnswer = try await request(

@@ -38,7 +38,7 @@ extension SMPClient {
     public func writeFile(
         _ name: String, _ bytes: [UInt8], progress: (@Sendable (SMPProgress) -> Void)? = nil
     ) async throws(FerryError) {
-        // A server appends what comes, whatever else is under way: one piece at a time.
+        // A server appends each piece that comes, so one piece is sent at a time.
         let first = UploadRequest(off: 0, data: [], len: UInt64(bytes.count), name: name)
         try await upload(
             bytes, .files, SMPCommand.file, first: first, rest: UploadRequest(off: 0, data: [], name: name),
@@ -53,7 +53,7 @@ extension SMPClient {
         let buffers = try await parameters()
         let limit = try await largestRequest()
         let codec = CBORCodec<UploadRequest>()
-        // What surrounds the data; of the largest offset, that pieces have room whatever theirs is.
+        // The bytes around the data; of the largest offset, so that every piece has room.
         let overhead = try UploadOverhead(first: codec.encode(first).count, rest: codec.encode(rest).count)
         try overhead.check(limit, what)
         let depth = buffers.map { min(window ?? 3, max(1, $0.bufferCount - 1)) } ?? window ?? 1

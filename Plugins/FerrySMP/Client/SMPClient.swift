@@ -29,7 +29,7 @@ public final class SMPClient: Sendable {
     }
     private let known = Mutex(Known.nothing)
 
-    /// Opens a client over a link that nobody else uses, and activates the link.
+    /// Opens a client over a link that it alone uses, and activates the link.
     ///
     /// - Parameters:
     ///   - link: the link to the device, over GATT with `GATTConfiguration.smp`.
@@ -46,7 +46,7 @@ public final class SMPClient: Sendable {
         Task { [channel, book] in await Self.read(channel, book) }
     }
 
-    /// One whose answers nobody reads until ``readAnswers()``: for runs under virtual time, which must know each task.
+    /// A client whose answers are not read until ``readAnswers()``: for runs under virtual time, which must know each task.
     package init(
         unreadOver link: any Link, version: SMPVersion = .two, timeout: Duration = .seconds(10),
         limits: Limits = Limits(),
@@ -64,7 +64,7 @@ public final class SMPClient: Sendable {
 
     private static func read(_ channel: MessageChannel<[UInt8], [UInt8]>, _ book: SMPRequestBook) async {
         for await result in channel.results {
-            // A request from the device, and what was lost, answer nothing; the request waits until its deadline.
+            // A request from the device, and a damaged message, answer nothing; the request waits until its deadline.
             guard case .success(let message) = result, let header = SMPHeader(message) else { continue }
             book.answer(header, message)
         }

@@ -8,11 +8,11 @@ import Ferry
 ///
 /// Source: Nordic's iOS library, `McuMgrUploadPipeline`; Zephyr's `img_mgmt.c`.
 struct SMPUpload: Sendable {
-    /// A part of what is uploaded, in one request.
+    /// A part of the upload, in one request.
     struct Piece: Sendable, Hashable {
         var offset: Int
         var count: Int
-        /// Whether its request says what is uploaded.
+        /// Whether its request has the name and size of the upload.
         var isFirst: Bool
     }
 
@@ -23,7 +23,7 @@ struct SMPUpload: Sendable {
         case opened
         /// Pieces go from ``next`` on.
         case streaming
-        /// What is under way is void; then pieces go from this offset on.
+        /// Pieces in flight are void; then pieces go from this offset on.
         case draining(Int)
         case done
     }

@@ -41,7 +41,7 @@
             }
         }
 
-        /// The plain bytes of what was sealed; nil when it does not authenticate. `sealed` has at least ``tagCount`` bytes.
+        /// The plain bytes of `sealed`; nil when it does not authenticate. `sealed` has at least ``tagCount`` bytes.
         static func open(
             _ sealed: ArraySlice<UInt8>, _ key: SymmetricKey, number: UInt64, data: [UInt8] = []
         ) -> [UInt8]? {

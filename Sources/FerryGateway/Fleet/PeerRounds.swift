@@ -14,7 +14,7 @@
             public var slots = 4
             /// How long after a visit the next one begins. Default 5 s.
             public var interval = Duration.seconds(5)
-            /// Ends a visit after this long without records in either direction. Default 2 s.
+            /// Ends a visit after this long with nothing to send or to commit, and no message. Default 2 s.
             public var idle = Duration.seconds(2)
             /// How long a visit may last when others wait for its link. Default 30 s.
             public var turn = Duration.seconds(30)
