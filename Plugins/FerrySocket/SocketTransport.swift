@@ -77,10 +77,6 @@ public final class SocketTransport: Transport {
         }
         do throws(FerryError) {
             let file = try UnixFile.bind(descriptor, to: path, system, permissions: configuration.permissions)
-            do throws(Problem) { try descriptor.listen() } catch {
-                file?.remove()
-                throw cannotListen(error.text)
-            }
             return SocketServer([descriptor], file, address, configuration, time)
         } catch {
             descriptor.close()

@@ -15,7 +15,7 @@ struct UnixFile: Sendable {
     private let device: UInt64
     private let inode: UInt64
 
-    /// Binds a socket to a path, in place of the file that a process left which is no more.
+    /// Binds a socket to a path and listens there, in place of the file that a process left which is no more.
     ///
     /// - Returns: the file; nil for a name in the abstract namespace.
     /// - Throws: `transportUnavailable` with what is in the way.
@@ -23,7 +23,10 @@ struct UnixFile: Sendable {
         _ descriptor: Descriptor, to path: String, _ address: SystemAddress, permissions: UInt16
     ) throws(FerryError) -> UnixFile? {
         guard path.utf8.first != UInt8(ascii: "@") else {
-            do throws(Problem) { try address.bind(descriptor) } catch { throw unavailable(path, error) }
+            do throws(Problem) {
+                try address.bind(descriptor)
+                try descriptor.listen()
+            } catch { throw unavailable(path, error) }
             return nil
         }
         // One process at a time examines the file and replaces it. The folder serves as the lock.
@@ -45,7 +48,14 @@ struct UnixFile: Sendable {
         _ = chmod(path, mode_t(permissions))
         var status = stat()
         guard lstat(path, &status) == 0 else { throw unavailable(path, Problem()) }
-        return UnixFile(path: path, device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+        let file = UnixFile(
+            path: path, device: UInt64(truncatingIfNeeded: status.st_dev), inode: UInt64(status.st_ino))
+        // Within the lock: to another process a file that is bound and does not listen yet looks like one left behind.
+        do throws(Problem) { try descriptor.listen() } catch {
+            file.remove()
+            throw unavailable(path, error)
+        }
+        return file
     }
 
     /// Why a socket cannot listen at a path as long as nothing else changes there; nil when it may come.
