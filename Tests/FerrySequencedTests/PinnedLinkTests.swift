@@ -9,22 +9,12 @@ import Testing
 @Suite(.tags(.sequenced, .recovery), .timeLimit(.minutes(5))) struct PinnedLinkTests {
     private typealias Station = MemoryAir.Station
 
-    private var backoff: ReconnectingTransport<MemoryAir.Station>.Backoff {
-        var backoff = ReconnectingTransport<MemoryAir.Station>.Backoff()
-        backoff.initial = .milliseconds(1)
-        backoff.maximum = .milliseconds(10)
-        return backoff
-    }
-
     /// The peer goes, a stranger offers the same service, and then the peer comes back.
     @Test func aStrangerGetsNothing() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let peer = ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-            let listener = try await peer.listen()
-            let client = try air.sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
-                    .connect(timeout: .unreached))
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
+            let client = try air.sequenced(try await air.reconnecting("me").connect(timeout: .unreached))
             var links = listener.links.makeAsyncIterator()
             let server = try air.sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
@@ -50,11 +40,11 @@ import Testing
     /// A transport that hands over a link to somebody else is not believed.
     @Test func aLinkToSomebodyElseIsClosed() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
+        try air.run {
             let listener = try await air.station("peer").listen()
             let wrong = Misleading(base: air.station("me"))
             let client = try air.sequenced(
-                try await ReconnectingTransport(over: wrong, backoff: .init(backoff), time: air.time).connect(
+                try await ReconnectingTransport(over: wrong, backoff: .init(MemoryAir.backoff), time: air.time).connect(
                     timeout: .unreached))
             let stranger = try await air.station("stranger").listen()
             air.breakConnections(to: "peer")
@@ -88,11 +78,9 @@ import Testing
     /// Where the transport cannot recognise a peer the link ends at the first loss, and says what to do.
     @Test func aPeerThatCannotBeRecognizedIsNotLookedFor() throws {
         let air = MemoryAir(certainty: .connection)
-        try air.run { [backoff] in
+        try air.run {
             let listener = try await air.station("peer").listen()
-            let client = try air.sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
-                    .connect(timeout: .unreached))
+            let client = try air.sequenced(try await air.reconnecting("me").connect(timeout: .unreached))
             air.breakConnections(to: "peer")
             let reason = await client.closed
             #expect(reason?.code == .disconnected)
@@ -104,16 +92,10 @@ import Testing
 
     @Test func anUnrecognizedPeerIsTakenForThePeerWhereAskedTo() throws {
         let air = MemoryAir(certainty: .connection)
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(
-                over: air.station("peer"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff,
-                time: air.time
-            ).listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer", unrecognizedPeers: .areTakenForThePeer).listen()
             let client = try air.sequenced(
-                try await ReconnectingTransport(
-                    over: air.station("me"), unrecognizedPeers: .areTakenForThePeer, backoff: backoff,
-                    time: air.time
-                ).connect(timeout: .unreached))
+                try await air.reconnecting("me", unrecognizedPeers: .areTakenForThePeer).connect(timeout: .unreached))
             var links = listener.links.makeAsyncIterator()
             let server = try air.sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
@@ -134,12 +116,9 @@ import Testing
     /// connects no more often than it has to.
     @Test(arguments: [1, 3]) func aPeerThatReturnsBeforeItsLinkWasTaken(_ times: Int) throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-                .listen()
-            let client = try air.sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
-                    .connect(timeout: .unreached))
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
+            let client = try air.sequenced(try await air.reconnecting("me").connect(timeout: .unreached))
             async let sending: Void = {
                 for number in 0..<20 { try await client.send([UInt8](repeating: UInt8(number), count: 200)) }
             }()
@@ -165,13 +144,10 @@ import Testing
     /// The app gives up a link that it never used, whose peer is back already and has spoken: what it said is not lost.
     @Test func aPeerThatIsBackIsHeardThoughItsFormerLinkIsGivenUp() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-                .listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
             var links = listener.links.makeAsyncIterator()
-            let client = try air.sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
-                    .connect(timeout: .unreached))
+            let client = try air.sequenced(try await air.reconnecting("me").connect(timeout: .unreached))
             let unused = try #require(await links.next())
             air.breakConnections(to: "peer")
             async let sending: Void = client.send([1])
@@ -191,17 +167,15 @@ import Testing
     /// Nothing is waited for where no session can come back: a peer's second connection is there at once, though it is silent.
     @Test func aSecondConnectionIsHandedOverAtOnceWhereNoSessionGoesOn() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(
-                over: air.station("peer"), framing: LengthPrefixFraming(), backoff: backoff, time: air.time
-            ).listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer", framing: LengthPrefixFraming()).listen()
             var links = listener.links.makeAsyncIterator()
             var ends: [any Link] = []
             for _ in 0..<2 {
                 ends.append(try await air.station("me").connect(timeout: .unreached))
                 ends.append(try #require(await links.next()))
             }
-            #expect(air.time.now < .zero + backoff.attempt)
+            #expect(air.time.now < .zero + MemoryAir.backoff.attempt)
             for end in ends { end.close() }
             listener.close()
         }
@@ -214,12 +188,10 @@ import Testing
         @Sendable func channel(_ link: any Link, _ framing: some Framing) throws -> MessageChannel<[UInt8], [UInt8]> {
             try MessageChannel(over: link, codec: BytesCodec(), framing: framing, time: air.time)
         }
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-                .listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
             let client = try channel(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
-                    .connect(timeout: .unreached), framing)
+                try await air.reconnecting("me").connect(timeout: .unreached), framing)
             async let sending: Void = client.send(pattern(20_000))
             try await air.time.sleep(for: .milliseconds(100))
             var links = listener.links.makeAsyncIterator()
@@ -236,12 +208,11 @@ import Testing
     /// A side that listens may speak first.
     @Test func aListenerMaySpeakFirst() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-                .listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
             let client = try MessageChannel(
-                over: try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
-                    .connect(timeout: .unreached), codec: BytesCodec(), time: air.time)
+                over: try await air.reconnecting("me").connect(timeout: .unreached), codec: BytesCodec(), time: air.time
+            )
             var links = listener.links.makeAsyncIterator()
             let server = try MessageChannel(over: try #require(await links.next()), codec: BytesCodec(), time: air.time)
             try await server.send([7])
@@ -256,9 +227,8 @@ import Testing
     /// A peer that begins anew has a link of its own; its former one waits for the session that it had.
     @Test func anotherSessionOfTheSamePeerIsAnotherLink() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-                .listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
             var links = listener.links.makeAsyncIterator()
             let first = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
             let former = try air.sequenced(try #require(await links.next()))
@@ -279,13 +249,10 @@ import Testing
     /// The peer's other sessions have links that nobody reads yet: the one that comes back goes on in its own.
     @Test func aSessionComesBackToItsOwnLink() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-                .listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
             var links = listener.links.makeAsyncIterator()
-            let client = try air.sequenced(
-                try await ReconnectingTransport(over: air.station("me"), backoff: backoff, time: air.time)
-                    .connect(timeout: .unreached))
+            let client = try air.sequenced(try await air.reconnecting("me").connect(timeout: .unreached))
             let server = try air.sequenced(try #require(await links.next()))
             var received = server.messages.makeAsyncIterator()
             try await client.send([1])
@@ -316,9 +283,8 @@ import Testing
     /// Once nobody listens no peer can come back: a link that has lost its connection ends, and does not wait for ever.
     @Test(arguments: [true, false]) func aLinkEndsWithTheListenerThatItsPeerCameBy(_ closesFirst: Bool) throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: air.time)
-                .listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer").listen()
             let client = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
             var links = listener.links.makeAsyncIterator()
             let server = try air.sequenced(try #require(await links.next()))
@@ -340,9 +306,8 @@ import Testing
     @Test func aLinkThatNobodyTakesIsClosedInTheTransportsTime() throws {
         let air = MemoryAir()
         let time = VirtualTime()
-        try air.run { [backoff] in
-            let listener = try await ReconnectingTransport(over: air.station("peer"), backoff: backoff, time: time)
-                .listen()
+        try air.run {
+            let listener = try await air.reconnecting("peer", time: time).listen()
             let client = try air.sequenced(try await air.station("me").connect(timeout: .unreached))
             try await air.time.until("the end of the link") {
                 time.advance(by: .seconds(1))
@@ -355,12 +320,10 @@ import Testing
     /// Dropped without a close, a listener stops: nothing that it began holds it.
     @Test func aDroppedListenerStops() throws {
         let air = MemoryAir()
-        try air.run { [backoff] in
+        try air.run {
             let dropped = Dropped()
             do {
-                let listener = try await ReconnectingTransport(
-                    over: air.station("peer"), backoff: backoff, time: air.time
-                ).listen()
+                let listener = try await air.reconnecting("peer").listen()
                 dropped.listener = listener
                 withExtendedLifetime(listener) {}
             }
@@ -379,6 +342,25 @@ import Testing
             get { state.withLock { $0.listener } }
             set { state.withLock { $0.listener = newValue } }
         }
+    }
+}
+
+extension MemoryAir {
+    fileprivate static var backoff: ReconnectingTransport<Station>.Backoff {
+        var backoff = ReconnectingTransport<Station>.Backoff()
+        backoff.initial = .milliseconds(1)
+        backoff.maximum = .milliseconds(10)
+        return backoff
+    }
+
+    /// A station's transport that reconnects, with short pauses.
+    fileprivate func reconnecting(
+        _ name: String, framing: some Framing = SequencedFraming(),
+        unrecognizedPeers: ReconnectingTransport<Station>.UnrecognizedPeers = .areRefused, time: VirtualTime? = nil
+    ) -> ReconnectingTransport<Station> {
+        ReconnectingTransport(
+            over: station(name), framing: framing, unrecognizedPeers: unrecognizedPeers, backoff: Self.backoff,
+            time: time ?? self.time)
     }
 }
 
