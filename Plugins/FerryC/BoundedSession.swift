@@ -166,7 +166,8 @@ final class BoundedSession {
     /// How many bytes may be received before events are fetched.
     private var room: Int {
         let bytes = Int(limits.inbound_bytes) - unfetchedBytes
-        return session.waitingEvents > bytes / Self.eventCost ? 0 : bytes - session.waitingEvents * Self.eventCost
+        let events = session.waitingEvents
+        return events > bytes / Self.eventCost ? 0 : bytes - events * Self.eventCost
     }
 
     func receive(_ chunk: UnsafeRawBufferPointer, _ now: Int64) -> Int32 {

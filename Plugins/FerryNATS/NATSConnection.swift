@@ -69,8 +69,8 @@
         /// It waits while libnats connects, which may be as long as ``NATSConfiguration/connectTimeout``.
         public func serverID() async -> String { (try? await perform { handle in handle.serverID }) ?? "" }
 
-        /// Whether there is a connection now, as far as libnats has said. It never waits: libnats holds its lock while it connects
-        /// and writes, and the caller would block with it.
+        /// Whether there is a connection now, as far as libnats has said. It never waits: libnats itself holds its lock while it
+        /// connects and writes, and would block the caller.
         public var isConnected: Bool { news.isConnected }
 
         /// The largest message that the server takes, headers included, in bytes; of the server that was connected to first.

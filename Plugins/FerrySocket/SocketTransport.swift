@@ -76,7 +76,7 @@ public final class SocketTransport: Transport {
             throw cannotListen(error.text)
         }
         do throws(FerryError) {
-            let file = try UnixFile.bind(descriptor, to: path, system, permissions: configuration.permissions)
+            let file = try UnixFile.listen(descriptor, at: path, system, permissions: configuration.permissions)
             return SocketServer([descriptor], file, address, configuration, time)
         } catch {
             descriptor.close()

@@ -15,12 +15,12 @@ struct UnixFile: Sendable {
     private let device: UInt64
     private let inode: UInt64
 
-    /// Binds a socket to a path and listens there, in place of the file that a process left which is no more.
+    /// Has a socket listen at a path, in place of the file that a process left which is no more.
     ///
     /// - Returns: the file; nil for a name in the abstract namespace.
     /// - Throws: `transportUnavailable` with what is in the way.
-    static func bind(
-        _ descriptor: Descriptor, to path: String, _ address: SystemAddress, permissions: UInt16
+    static func listen(
+        _ descriptor: Descriptor, at path: String, _ address: SystemAddress, permissions: UInt16
     ) throws(FerryError) -> UnixFile? {
         guard path.utf8.first != UInt8(ascii: "@") else {
             do throws(Problem) {

@@ -202,7 +202,7 @@
                 }
                 if let message {
                     do throws(FerryError) {
-                        // Sent messages do not come back at the end of the exchange; the next one sends all others again.
+                        // A receipt of the peer's is not needed: the next exchange sends again the records that were not committed.
                         try await channel.send(
                             message, options: SendOptions(receipt: .handedOver), timeout: isOver ? .seconds(5) : nil)
                         state.withLock { $0.session.left(after: time.now - now) }

@@ -13,7 +13,7 @@
             // Closed here where this fails: the property's descriptor is closed by deinit, also when init throws.
             let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else {
-                // The file is there from the first opening on, so a new store has no room.
+                // An existing store has the file already: the disk has no room for a new one.
                 if errno == ENOSPC || errno == EDQUOT {
                     throw storeError(DatabaseError(resultCode: .SQLITE_FULL), at: path)
                 }

@@ -69,7 +69,7 @@ public struct LeaseBook: Sendable {
     // MARK: What the shell asks
 
     /// The peer's token while this gateway owns it: the peer's records are published under this token. Nil from the moment on when
-    /// another gateway may begin, whatever answers the book has had since.
+    /// another gateway may begin, regardless of later answers.
     public func token(of peer: String, at now: Timestamp) -> FencingToken? {
         guard let lease = peers[peer], case .held(let tenure) = lease.phase, now < tenure.goodUntil else { return nil }
         return tenure.token
