@@ -37,14 +37,16 @@ import Testing
         try await withFolder { folder in
             let program = try Program()
             let socket = "unix:\(folder)/s"
+            // Each gives up long before the suite does, and says what it has waited for.
             async let serving = program.run(
-                ["serve", "--transport", socket, "--timeout", "3600"], signal: SIGINT,
+                ["serve", "--transport", socket, "--timeout", "120"], signal: SIGINT,
                 after: "Visitor 1 was sent the card")
             let received = try await program.run([
-                "receive", "--transport", socket, "--timeout", "3600", "--save", folder + "/card.json",
+                "receive", "--transport", socket, "--timeout", "120", "--save", folder + "/card.json",
             ])
             let served = try await serving
-            #expect(received.status == 0 && served.status == 130, "\(received.errors) \(served.errors)")
+            #expect(received.status == 0, "\(received.output) \(received.errors)")
+            #expect(served.status == 130, "\(served.output) \(served.errors)")
             #expect(try CardFile.load(folder + "/card.json") == .example)
         }
     }
@@ -107,6 +109,28 @@ import Testing
         #expect(!run.output.contains("equals"))
     }
 
+    /// Its output goes into a pipe that is full, so that its console waits to write and holds its lock.
+    @Test func aSignalEndsItThoughItsOutputIsNotRead() async throws {
+        let output = Pipe()
+        let descriptor = output.fileHandleForWriting.fileDescriptor
+        let flags = fcntl(descriptor, F_GETFL)
+        #expect(fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) == 0)
+        for size in [4096, 1] {
+            let bytes = [UInt8](repeating: 0x2E, count: size)
+            while write(descriptor, bytes, size) == size {}
+        }
+        #expect(errno == EAGAIN && fcntl(descriptor, F_SETFL, flags) == 0)
+        let process = try Program().start([], output: .pipe(output))
+        // The later of the two handlers; it waits to write by then, or soon.
+        try await until {
+            let status = try String(contentsOfFile: "/proc/\(process.identifier)/status", encoding: .utf8)
+            let mask = try #require(status.firstMatch(of: #/\nSigCgt:\s*([0-9a-f]+)/#))
+            return try #require(UInt64(mask.1, radix: 16)) & 1 << (UInt64(SIGTERM) - 1) != 0
+        }
+        process.signal(SIGINT)
+        #expect(await process.ended() == .exited(130))
+    }
+
     @Test func aFullDiskIsNotASuccess() async throws {
         let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
         let run = try await Program().run([], output: full)
@@ -131,6 +155,11 @@ private struct Program {
             CommandLine.arguments.first { $0.hasSuffix(".xctest") } ?? Bundle.main.executableURL?.path)
         url = URL(fileURLWithPath: bundle).deletingLastPathComponent().appendingPathComponent("business-card")
         try #require(FileManager.default.isExecutableFile(atPath: url.path), "\(url.path) has not been built")
+    }
+
+    /// Starts the program and leaves it to the caller.
+    func start(_ arguments: [String], output: ChildProcess.Stream) throws -> ChildProcess {
+        try ChildProcess(url.path, arguments, output: output)
     }
 
     /// Runs the program to its end, away from the threads that tests run on.

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FerryTransports
 
 /// Runs a command with a console, an ear for signals, and an exit status for every end.
 ///
@@ -7,8 +8,10 @@ import ArgumentParser
 enum Runner {
     static func run(_ body: @escaping @Sendable (Console) async throws -> Void) async throws {
         let console = Console.standardOutput()
+        let interruption = Interruption(beforeExit: { console.endProgress() })
+        interruption.listen()
         let task = Task { try await body(console) }
-        let interruption = Interruption(onFirst: { task.cancel() }, beforeExit: { console.endProgress() })
+        interruption.ends { task.cancel() }
         let result = await task.result
         console.endProgress()
         if let signal = interruption.signal {

@@ -1,0 +1,117 @@
+import Dispatch
+import Foundation
+import Synchronization
+
+/// What Ctrl-C (SIGINT) and SIGTERM do to a program: the first ends its work, a second one the process, and so does the time that
+/// the work may take to end.
+///
+/// A handler writes the signal's number into a pipe that a thread reads. A source of Dispatch's would lose what comes while it is
+/// being made: the signal has to be ignored before.
+package final class Interruption: Sendable {
+    private enum Phase {
+        case working(end: (@Sendable () -> Void)?)
+        case ending(Int32)
+    }
+
+    private let phase = Mutex(Phase.working(end: nil))
+    private let grace: Double
+    private let beforeExit: @Sendable () -> Void
+    private let leave: @Sendable (Int32) -> Void
+
+    /// How long tidying may take, in seconds: who reads the output may have stopped reading.
+    private static let tidying = 0.5
+
+    /// Makes one that hears no signals yet.
+    ///
+    /// - Parameters:
+    ///   - grace: how long the work may take to end, in seconds.
+    ///   - beforeExit: tidies the terminal when the process ends before its work has. It may block.
+    ///   - leave: ends the process with a status, without what exit(3) does: that waits for a stream that another thread is
+    ///     still writing.
+    package init(
+        grace: Double = 3, beforeExit: @escaping @Sendable () -> Void = {},
+        leave: @escaping @Sendable (Int32) -> Void = { _exit($0) }
+    ) {
+        self.grace = grace
+        self.beforeExit = beforeExit
+        self.leave = leave
+    }
+
+    /// The first signal that came, if one did.
+    package var signal: Int32? {
+        phase.withLock { if case .ending(let number) = $0 { number } else { nil } }
+    }
+
+    /// Hears the process's signals from now on, in place of the one that heard them before, and to the process's end.
+    package func listen() { SignalPipe.hear { [self] in take($0) } }
+
+    /// Says how the work is ended: at once if a signal has come already. It may block.
+    package func ends(by end: @escaping @Sendable () -> Void) {
+        let hasCome = phase.withLock { phase in
+            if case .ending = phase { return true }
+            phase = .working(end: end)
+            return false
+        }
+        if hasCome { end() }
+    }
+
+    /// Takes note of a signal.
+    package func take(_ number: Int32) {
+        let (isFirst, end) = phase.withLock { phase -> (Bool, (@Sendable () -> Void)?) in
+            guard case .working(let end) = phase else { return (false, nil) }
+            phase = .ending(number)
+            return (true, end)
+        }
+        guard isFirst else { return exitNow(number) }
+        // On threads of their own: what ends the work may wait for the very thing that hangs, and a read that waits for somebody
+        // to type cannot be called off at all.
+        DispatchQueue.global().asyncAfter(deadline: .now() + grace) { self.exitNow(number) }
+        if let end { Thread.detachNewThread(end) }
+    }
+
+    private func exitNow(_ number: Int32) {
+        let isTidy = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            self.beforeExit()
+            fflush(nil)
+            isTidy.signal()
+        }
+        _ = isTidy.wait(timeout: .now() + Self.tidying)
+        leave(128 + number)
+    }
+}
+
+/// Where the handler of signals writes to; a handler may use nothing that has to be made first.
+nonisolated(unsafe) private var signalWriter: Int32 = -1
+
+/// The process's signals, one after another.
+private enum SignalPipe {
+    private static let listener = Mutex<(@Sendable (Int32) -> Void)?>(nil)
+
+    /// Calls `body` with each signal from now on.
+    static func hear(_ body: @escaping @Sendable (Int32) -> Void) {
+        listener.withLock { $0 = body }
+        _ = isInstalled
+    }
+
+    private static let isInstalled: Bool = {
+        let pipe = Pipe()
+        signalWriter = pipe.fileHandleForWriting.fileDescriptor
+        Thread.detachNewThread {
+            // The pipe lives as long as the thread does, which is the process's life.
+            while let byte = pipe.fileHandleForReading.readData(ofLength: 1).first {
+                listener.withLock { $0 }?(Int32(byte))
+            }
+        }
+        // Who reads the output may go; writing says so then.
+        signal(SIGPIPE, SIG_IGN)
+        for number in [SIGINT, SIGTERM] {
+            signal(number) { number in
+                let (before, byte) = (errno, UInt8(truncatingIfNeeded: number))
+                withUnsafePointer(to: byte) { _ = write(signalWriter, $0, 1) }
+                errno = before
+            }
+        }
+        return true
+    }()
+}
