@@ -38,8 +38,8 @@ struct ExploreProgramTests {
         let output = try await scan(
             """
             $FERRY scan $T --seconds 3600 > out & p=$!
-            # Until it listens for signals; one before would be lost.
-            until ls -l /proc/$p/fd 2> /dev/null | grep -q signalfd; do sleep 0.05; done
+            # Until it catches SIGINT, which ends it without a word before.
+            until (( 0x$(sed -n 's/^SigCgt:[[:space:]]*//p' /proc/$p/status) & 2 )); do sleep 0.05; done
             sleep $N; kill -INT $p; wait $p; echo "ended $?"; cat out
             """)
         #expect(output.contains("ended 130\n") && output.hasSuffix("Heart Rate\n"), "\(output)")
