@@ -86,11 +86,12 @@ nonisolated(unsafe) private var signalWriter: Int32 = -1
 
 /// The process's signals, one after another.
 private enum SignalPipe {
-    private static let listener = Mutex<(@Sendable (Int32) -> Void)?>(nil)
+    private struct Listener { var body: (@Sendable (Int32) -> Void)? }
+    private static let listener = Mutex(Listener())
 
     /// Calls `body` with each signal from now on.
     static func hear(_ body: @escaping @Sendable (Int32) -> Void) {
-        listener.withLock { $0 = body }
+        listener.withLock { $0.body = body }
         _ = isInstalled
     }
 
@@ -100,7 +101,7 @@ private enum SignalPipe {
         Thread.detachNewThread {
             // The pipe lives as long as the thread does, which is the process's life.
             while let byte = pipe.fileHandleForReading.readData(ofLength: 1).first {
-                listener.withLock { $0 }?(Int32(byte))
+                listener.withLock { $0.body }?(Int32(byte))
             }
         }
         // Who reads the output may go; writing says so then.

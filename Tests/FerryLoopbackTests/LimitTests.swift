@@ -9,12 +9,13 @@ import Testing
 /// What a channel's receiver does when a chunk comes.
 private final class ChunkReceiver: LinkReceiver {
     let journal = Journal()
-    let onChunk = Mutex<(@Sendable () -> Void)?>(nil)
+    struct Action: Sendable { var body: (@Sendable () -> Void)? }
+    let onChunk = Mutex(Action())
 
     func linkIsReady() { journal.add("ready") }
     func linkDidReceive(_ chunk: RawSpan) {
         journal.add("chunk \(chunk.byteCount)")
-        onChunk.withLock { $0 }?()
+        onChunk.withLock { $0.body }?()
     }
     func linkDidClose(_ reason: FerryError) { journal.add("closed \(reason.code)") }
 }
@@ -86,7 +87,7 @@ private final class ChunkReceiver: LinkReceiver {
     @Test func creditsStayAwayWhileTheReceiverPauses() async throws {
         let channel = try await Channel { $0.l2capCredits = 3 }
         let far = channel.far
-        channel.receiver.onChunk.withLock { $0 = { far.setReceiving(false) } }
+        channel.receiver.onChunk.withLock { $0.body = { far.setReceiving(false) } }
         #expect(try channel.send(10))
         channel.world.settle()
         #expect(channel.receiver.journal.all == ["chunk 10"])
@@ -100,7 +101,7 @@ private final class ChunkReceiver: LinkReceiver {
         channel.world.settle()
         #expect(channel.receiver.journal.all == ["chunk 10", "chunk 11"])
         #expect(channel.sender.journal.count("ready") == 1)
-        channel.receiver.onChunk.withLock { $0 = nil }
+        channel.receiver.onChunk.withLock { $0.body = nil }
         far.setReceiving(true)
         channel.world.settle()
         #expect(channel.receiver.journal.all == ["chunk 10", "chunk 11", "chunk 12"])

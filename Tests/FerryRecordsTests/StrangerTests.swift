@@ -177,6 +177,22 @@
             await store.close()
         }
 
+        /// A closure that is itself what a mutex holds is wrapped anew at each look, so that a call takes more stack each time: 100 000
+        /// greetings had the next one end the process.
+        @Test func askingWhomToTrustTakesNoMoreStackEachTime() async throws {
+            let store = try tests.open("hub")
+            let places = Mutex<[UInt]>([])
+            store.decideTrust { _ in
+                var local = 0
+                withUnsafeMutablePointer(to: &local) { local in places.withLock { $0.append(UInt(bitPattern: local)) } }
+                return .stranger
+            }
+            for _ in 0..<200 { _ = store.trust(PeerIdentity("x", certainty: .connection)) }
+            let found = places.withLock { $0 }
+            #expect(found.count == 200 && found.first == found.last)
+            await store.close()
+        }
+
         // MARK: Places in the store
 
         /// A store that knows as many peers as it may: those that left nothing make room, the others stay.

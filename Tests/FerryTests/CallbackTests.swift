@@ -24,7 +24,7 @@ import Testing
         let meddler = Meddler(moment)
         let (channel, near, far) = try makeChannel(meddler)
         let task = Mutex<Task<Void, any Error>?>(nil)
-        meddler.action.withLock { $0 = { task.withLock { $0 }?.cancel() } }
+        meddler.action.withLock { $0.body = { task.withLock { $0 }?.cancel() } }
         let gate = AsyncStream<Void>.makeStream()
         let sending = Task {
             for await _ in gate.stream {}
@@ -42,7 +42,7 @@ import Testing
     @Test(arguments: Moment.allCases) func anObserverClosesTheChannel(_ moment: Moment) async throws {
         let meddler = Meddler(moment)
         let (channel, near, far) = try makeChannel(meddler)
-        meddler.action.withLock { $0 = { channel.close() } }
+        meddler.action.withLock { $0.body = { channel.close() } }
         let error = await #expect(throws: FerryError.self) { try await channel.send(Self.long) }
         #expect(error?.code == .closed)
         #expect(channel.closeReason?.code == .closed)
@@ -59,7 +59,7 @@ import Testing
         // They wait by then, or look whether they have been cancelled before they do.
         await Task.yield()
         let cancelAll: @Sendable () -> Void = { for task in watching { task.cancel() } }
-        meddler.action.withLock { $0 = cancelAll }
+        meddler.action.withLock { $0.body = cancelAll }
         let sending = Task { try await channel.send(Self.long) }
         for task in watching { await task.value }
         #expect(channel.closeReason == nil)
@@ -75,7 +75,7 @@ import Testing
             over: TappedLink(links.0, observer: meddler), requests: TextCodec(), responses: TextCodec(),
             time: VirtualTime())
         let task = Mutex<Task<String, any Error>?>(nil)
-        meddler.action.withLock { $0 = { task.withLock { $0 }?.cancel() } }
+        meddler.action.withLock { $0.body = { task.withLock { $0 }?.cancel() } }
         let gate = AsyncStream<Void>.makeStream()
         let asking = Task {
             for await _ in gate.stream {}
@@ -96,7 +96,7 @@ import Testing
             try Channel(over: TappedLink(links.0, observer: meddler), codec: TextCodec(), time: VirtualTime()))
         let receiver = try Channel(over: links.1, codec: TextCodec(), time: VirtualTime())
         let outcome = try #require(try last.withLock { try $0?.enqueue(Self.long) })
-        meddler.action.withLock { $0 = { _ = last.withLock { $0.take() } } }
+        meddler.action.withLock { $0.body = { _ = last.withLock { $0.take() } } }
         #expect(links.0.deliver())
         let error = await #expect(throws: FerryError.self) { try await outcome.sent() }
         #expect(error?.code == .closed)
@@ -108,7 +108,7 @@ import Testing
         let (channel, near, far) = try makeChannel(meddler)
         let receiver = try Channel(over: far, codec: TextCodec(), time: VirtualTime())
         let queued = Mutex<QueuedMessage?>(nil)
-        meddler.action.withLock { $0 = { queued.withLock { $0 = try? channel.enqueue("from within") } } }
+        meddler.action.withLock { $0.body = { queued.withLock { $0 = try? channel.enqueue("from within") } } }
         let long = try channel.enqueue(Self.long)
         let last = try channel.enqueue("last")
         while near.deliver() {}
@@ -139,7 +139,8 @@ import Testing
 /// Does something once, at its moment.
 private final class Meddler: LinkObserver {
     let moment: CallbackTests.Moment
-    let action = Mutex<(@Sendable () -> Void)?>(nil)
+    struct Action: Sendable { var body: (@Sendable () -> Void)? }
+    let action = Mutex(Action())
 
     init(_ moment: CallbackTests.Moment) { self.moment = moment }
 
@@ -148,8 +149,8 @@ private final class Meddler: LinkObserver {
 
     private func act() {
         let action = action.withLock { action in
-            defer { action = nil }
-            return action
+            defer { action.body = nil }
+            return action.body
         }
         action?()
     }

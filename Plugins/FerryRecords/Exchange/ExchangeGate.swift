@@ -18,11 +18,14 @@
     }
 
     extension RecordStore {
+        /// Who decides whom a peer is taken for; nil for its certainty alone.
+        struct Decision: Sendable { var body: (@Sendable (PeerIdentity) -> Trust)? }
+
         /// Names who decides whom a peer is taken for, in every exchange from now on. There is one at a time; the next takes its place.
         ///
         /// - Parameter body: called with who the peer has proven to be, or who its link says it is. It must not block.
         public func decideTrust(by body: @escaping @Sendable (PeerIdentity) -> Trust) {
-            decision.withLock { $0 = body }
+            decision.withLock { $0.body = body }
         }
 
         /// Asks again for each peer with which an exchange runs, after what decides has changed, and ends the exchanges of those that
@@ -35,7 +38,7 @@
             }
         }
 
-        func trust(_ identity: PeerIdentity) -> Trust { decision.withLock { $0 }?(identity) ?? Trust(identity) }
+        func trust(_ identity: PeerIdentity) -> Trust { decision.withLock { $0.body }?(identity) ?? Trust(identity) }
     }
 
     /// What an exchange asks and tells its owner about the peer. No closure may call the exchange: some are called with its lock.

@@ -50,7 +50,8 @@
         private let database: Mutex<DatabaseQueue?>
         private let book: Mutex<Book>
         private let state = Mutex(State())
-        private let onFailure = Mutex<(@Sendable (FerryError) -> Void)?>(nil)
+        private struct Listener { var body: (@Sendable (FerryError) -> Void)? }
+        private let onFailure = Mutex(Listener())
         private let queue = DispatchQueue(label: "ferry.records")
 
         init(
@@ -112,7 +113,7 @@
         }
 
         /// Has `body` called when the store has failed, once, on the writer's queue: it must not block.
-        func whenFailed(_ body: @escaping @Sendable (FerryError) -> Void) { onFailure.withLock { $0 = body } }
+        func whenFailed(_ body: @escaping @Sendable (FerryError) -> Void) { onFailure.withLock { $0.body = body } }
 
         /// Whether this opening is on the disk, so that peers may learn of it.
         var isEpochWritten: Bool { state.withLock { $0.isEpochWritten } }
@@ -204,7 +205,7 @@
                 // After a failed sync the disk's contents are unknown until the file is opened anew.
                 if !isOfOnePiece { state.withLock { $0.failure = failure } }
                 for (index, job) in jobs.enumerated() { job.finish(errors[index] ?? failure) }
-                if !isOfOnePiece { onFailure.withLock { $0 }?(failure) }
+                if !isOfOnePiece { onFailure.withLock { $0.body }?(failure) }
             }
         }
 

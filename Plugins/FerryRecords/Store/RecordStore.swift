@@ -57,7 +57,7 @@
         let desk: InboxDesk
         let time: any TimeSource
         let watch = Watch()
-        let decision = Mutex<(@Sendable (PeerIdentity) -> Trust)?>(nil)
+        let decision = Mutex(Decision())
         private let wallClock: @Sendable () -> Date
 
         /// Milliseconds since 1970, by the wall clock, which is trusted for nothing but records' expiry.
