@@ -172,17 +172,20 @@ struct Descriptor: Sendable {
     /// Says that nothing more will be written.
     func finishWriting() { _ = shutdown(number, Int32(SHUT_WR)) }
 
-    /// The user at the other end of a Unix socket, as the kernel tells it; nil where it does not.
-    var peerUser: UInt32? {
+    /// The user and the process at the other end of a Unix socket, as the kernel tells them; nil where it does not.
+    var peerCredentials: (user: UInt32, process: Int32?)? {
+        var size = socklen_t(MemoryLayout<Int32>.size)
         #if canImport(Darwin)
-            var (user, group) = (uid_t(), gid_t())
-            return getpeereid(number, &user, &group) == 0 ? user : nil
+            var (user, group, process) = (uid_t(), gid_t(), pid_t())
+            guard getpeereid(number, &user, &group) == 0 else { return nil }
+            let isKnown = getsockopt(number, SOL_LOCAL, LOCAL_PEERPID, &process, &size) == 0 && process > 0
+            return (user, isKnown ? process : nil)
         #else
-            // Process, user and group: `struct ucred` of <sys/socket.h>.
+            // Process, user and group: `struct ucred` of <sys/socket.h>. A process of another namespace is 0.
             var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
-            var size = socklen_t(MemoryLayout<(Int32, UInt32, UInt32)>.size)
+            size *= 3
             guard getsockopt(number, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 else { return nil }
-            return credentials.1
+            return (credentials.1, credentials.0 > 0 ? credentials.0 : nil)
         #endif
     }
 

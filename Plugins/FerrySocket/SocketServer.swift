@@ -109,7 +109,8 @@ final class SocketServer: Sendable {
             return (peer, .address(Self.network(of: host)))
         }
         return (
-            PeerIdentity("\(address)#\(number)", certainty: .connection), accepted.peerUser.map { .user($0) }
+            PeerIdentity("\(address)#\(number)", certainty: .connection),
+            accepted.peerCredentials.map { .user($0.user, process: $0.process) }
         )
     }
 

@@ -37,6 +37,28 @@ import Testing
         #expect(plan.greeted(comer, from: honest, at: zero) == .admitted(instead: nil))
     }
 
+    /// The places of a user's processes are limited together; what gives way is the flood's own.
+    @Test func aProcessOfTheSameUserKeepsNobodyOut() {
+        var plan = plan()
+        let (flood, process) = (LinkSource.user(1000, process: 7), LinkSource.user(1000, process: 8))
+        let comer = plan.came(from: process, at: zero).comer
+        for number in 0..<1_000 {
+            let (silent, closed) = plan.came(from: flood, at: zero)
+            #expect(closed != comer && plan.count <= 12, "\(number)")
+            if number % 2 == 0 { _ = plan.greeted(silent, from: flood, at: zero) }
+        }
+        guard case .admitted(.some(let instead)) = plan.greeted(comer, from: process, at: zero) else {
+            Issue.record("the honest process was refused")
+            return
+        }
+        #expect(instead != comer && plan.placed == 3)
+        for _ in 0..<1_000 {
+            let guest = plan.came(from: flood, at: zero).comer
+            #expect(plan.greeted(guest, from: flood, at: zero) != .admitted(instead: comer))
+        }
+        #expect(plan.placed == 3)
+    }
+
     @Test func theOldestSilentLinkIsClosedFirst() {
         var plan = plan(greetings: 3)
         let first = (0..<3).map { _ in plan.came(from: stranger, at: zero).comer }

@@ -47,7 +47,7 @@ class Selection(unittest.TestCase):
         self.assertEqual(selected('Sources/CoreBluetooth/CoreBluetooth.swift'), {'updates', 'docs', 'apple'})
 
     def test_records(self):
-        self.assertEqual(selected('Plugins/FerryRecords/Store/RecordStore.swift'), {'records', 'fleet'})
+        self.assertEqual(selected('Plugins/FerryRecords/Store/RecordStore.swift'), {'records', 'fleet', 'strangers'})
 
     def test_page(self):
         self.assertEqual(selected('Documentation/Formats.md'), set())

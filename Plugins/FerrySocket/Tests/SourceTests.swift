@@ -15,7 +15,8 @@ import Testing
 @Suite(.tags(.channel, .hostility), .timeLimit(.minutes(2))) struct SourceTests {
     /// Ports and the lower half of an IPv6 address are a peer's to choose; none of them is another source.
     @Test(arguments: [
-        (Kind.tcp, LinkSource.address("127.0.0.1")), (.tcp6, .address("0000000000000000/64")), (.unix, .user(getuid())),
+        (Kind.tcp, LinkSource.address("127.0.0.1")), (.tcp6, .address("0000000000000000/64")),
+        (.unix, .user(getuid(), process: getpid())),
     ]) func aLinkComesFromAHostOrAUser(_ kind: Kind, _ source: LinkSource) async throws {
         let rig = try SocketRig(kind)
         let pairs = try await [rig.makePair(), rig.makePair()]

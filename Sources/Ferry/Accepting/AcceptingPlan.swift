@@ -5,7 +5,8 @@
 ///
 /// A link waits, beside the places, until its peer has greeted; it has ``Configuration/greeting`` for that. A peer that has greeted takes a
 /// place. Once its server has looked up who it is, it is a guest until it has brought something or proven who it is. When links or places run out, the oldest of the
-/// source that has the most gives way: first links whose peers have not greeted, then guests. A proven peer keeps its place.
+/// source that has the most gives way: first links whose peers have not greeted, then guests. A proven peer keeps its place. Of a user's
+/// processes each is a source then, so that one of them that connects without end keeps no other out.
 package struct AcceptingPlan: Sendable {
     /// The bounds of a listener.
     package struct Configuration: Sendable, Hashable {
@@ -131,7 +132,7 @@ package struct AcceptingPlan: Sendable {
         }
         let room = min(places ?? configuration.places, configuration.places)
         let placed = entries.filter { $0.value.stage.hasPlace }
-        let ofSource = placed.filter { $0.value.source == source }
+        let ofSource = placed.filter { $0.value.source.account == source.account }
         var instead: Comer?
         if case .key = source, ofSource.count >= configuration.placesPerKey {
             instead = ofSource.keys.min { $0.number < $1.number }

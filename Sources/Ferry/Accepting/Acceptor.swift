@@ -72,6 +72,8 @@ package final class Acceptor: Sendable {
     ) {
         let comer = come(link)
         group.addTask {
+            // One that has given way before its turn costs no more than that.
+            guard self.state.withLock({ $0.comers[comer.id] != nil }) else { return }
             await body(comer)
             self.left(comer)
         }

@@ -3,8 +3,8 @@
 public enum LinkSource: Sendable, Hashable {
     /// A host of a network: an IPv4 address, or the first 64 bits of an IPv6 address.
     case address(String)
-    /// A user of this machine, by number: the other end of a Unix socket, as the kernel tells it.
-    case user(UInt32)
+    /// A user of this machine, by number, and its process: the other end of a Unix socket, as the kernel tells it.
+    case user(UInt32, process: Int32? = nil)
     /// A peer as its link knows it, by ``PeerIdentity/description``.
     case peer(String)
     /// A key that the peer has proven to have, by its fingerprint.
@@ -14,6 +14,9 @@ public enum LinkSource: Sendable, Hashable {
     public init(_ identity: PeerIdentity) {
         self = identity.certainty == .key ? .key(identity.name) : .peer(identity.description)
     }
+
+    /// Whose places are limited together: all processes of a user are one.
+    var account: LinkSource { if case .user(let user, _) = self { .user(user) } else { self } }
 }
 
 extension Link {

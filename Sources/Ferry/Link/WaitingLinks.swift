@@ -6,6 +6,7 @@ final class WaitingLinks: Sendable {
     private struct Waiting {
         let number: UInt64
         let link: any Link
+        let source: LinkSource
         let timer: ScheduledTimer
     }
 
@@ -53,18 +54,35 @@ final class WaitingLinks: Sendable {
     }
 
     func offer(_ link: any Link) -> Bool {
-        let (isTaken, taker) = state.withLock { state -> (Bool, CheckedContinuation<(any Link)?, Never>?) in
-            guard !state.isClosed else { return (false, nil) }
-            guard state.takers.isEmpty else { return (true, state.takers.removeFirst()) }
-            guard state.links.count < maximum else { return (false, nil) }
+        // What is a transport's own is asked before the lock is taken.
+        let source = link.source
+        let (isTaken, taker, instead) = state.withLock {
+            state -> (Bool, CheckedContinuation<(any Link)?, Never>?, Waiting?) in
+            guard !state.isClosed else { return (false, nil, nil) }
+            guard state.takers.isEmpty else { return (true, state.takers.removeFirst(), nil) }
+            var instead: Waiting?
+            if state.links.count >= maximum {
+                guard let index = Self.superfluous(state.links, besides: source) else { return (false, nil, nil) }
+                instead = state.links.remove(at: index)
+            }
             let number = state.nextNumber
             state.nextNumber += 1
             let timer = time.schedule(at: time.now + timeout) { [weak self] in self?.expire(number) }
-            state.links.append(Waiting(number: number, link: link, timer: timer))
-            return (true, nil)
+            state.links.append(Waiting(number: number, link: link, source: source, timer: timer))
+            return (true, nil, instead)
         }
         taker?.resume(returning: link)
+        instead?.timer.cancel()
+        instead?.link.close()
         return isTaken
+    }
+
+    /// The newest link of the source that has the most, if a link of `source` may take its place: it has more than `source` would have.
+    private static func superfluous(_ links: Deque<Waiting>, besides source: LinkSource) -> Int? {
+        var counts: [LinkSource: Int] = [source: 1]
+        for waiting in links { counts[waiting.source, default: 0] += 1 }
+        guard let largest = counts.values.max(), largest > counts[source, default: 1] else { return nil }
+        return links.lastIndex { counts[$0.source] == largest }
     }
 
     private func expire(_ number: UInt64) {
