@@ -19,6 +19,12 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
     /// What it makes.
     package let opening: Opening
 
+    /// Whether nobody but this machine can connect: a Unix socket, or an address that names the machine itself.
+    package var isOfThisMachine: Bool {
+        guard case .links = opening else { return false }
+        return !leavesMachine(true)
+    }
+
     /// What a transport makes, and how.
     package enum Opening: Sendable {
         /// Adapters, over which GATT makes links.

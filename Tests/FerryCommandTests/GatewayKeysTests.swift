@@ -101,13 +101,20 @@
         @Test(
             "The configuration says whom a gateway takes",
             arguments: [
-                (#""#, nil, false, true), (#", "acceptsStrangers": false"#, nil, false, false),
-                (#", "allow": "k""#, "k", false, false),
-                (#", "allow": "k", "acceptsStrangers": true"#, "k", true, true),
+                (#""transport": "unix:s""#, nil, false, true),
+                (#""transport": "tcp:127.0.0.1:7070""#, nil, false, true),
+                (#""transport": "tcp:0.0.0.0:7070""#, nil, false, false),
+                (#""transport": "tcp:0.0.0.0:7070", "plain": true"#, nil, false, false),
+                (#""transport": "tcp:0.0.0.0:7070", "acceptsStrangers": true"#, nil, false, true),
+                (#""transport": "hci:user:0""#, nil, false, false),
+                (#""peers": {"a": "unix:s"}, "fleet": "f""#, nil, false, false),
+                (#""transport": "unix:s", "acceptsStrangers": false"#, nil, false, false),
+                (#""transport": "unix:s", "allow": "k""#, "k", false, false),
+                (#""transport": "unix:s", "allow": "k", "acceptsStrangers": true"#, "k", true, true),
             ] as [(String, String?, Bool, Bool)])
         func configuration(_ text: String, _ bucket: String?, _ listTakes: Bool, _ storeTakes: Bool) throws {
             let settings = try read(
-                #"{"nats": ["nats://a"], "name": "g", "store": "s", "transport": "unix:s"\#(text)}"#)
+                #"{"nats": ["nats://a"], "name": "g", "store": "s", \#(text)}"#)
             let plan = try GatewayRun(settings)
             #expect(plan.allowed?.bucket == bucket)
             #expect(plan.allowed.map(\.acceptsStrangers) ?? false == listTakes)

@@ -162,7 +162,8 @@
             case .strangePeer:
                 (
                     .identity,
-                    "This name or this store belongs to another peer here. The operator here can forget that one."
+                    "This peer is not taken here: it is unknown or not allowed, or its name or store belongs to another. The operator "
+                        + "here is told which, and can allow it or forget the other."
                 )
             case .incompatiblePeer: (.version, error.message)
             case .misbehavingPeer: (.protocolError, error.message)

@@ -55,7 +55,9 @@
             let isStranger = trust == .stranger && given == nil && book.peerNames[wanted] == nil
             guard configuration.acceptsStrangers || !isStranger else {
                 throw FerryError(
-                    .strangePeer, "\(wanted) is not known here, and this store accepts no strangers. Name the peer.")
+                    .strangePeer,
+                    "\(wanted) is not known here, and this store accepts no strangers. Trust its key, pair with it, name it, or "
+                        + "let the store accept strangers.")
             }
             guard !isStranger else { return Meeting(peer: nil, name: wanted, seen: nil, offers: [], stored: 0) }
             if let id = book.peerNames[wanted], let peer = book.peers[id] { try check(peer, hello, identity) }

@@ -44,7 +44,7 @@
             var store = RecordStore.Configuration()
             store.largestRecord = settings.largestRecord ?? 1_000_000
             store.inboxCapacity = 64 << 20
-            store.acceptsStrangers = settings.takesStrangers
+            store.acceptsStrangers = settings.takesStrangers(over: transport)
             self.store = store
             slots = try settings.peersAtOnce() ?? 32
             rounds = try settings.rounds()

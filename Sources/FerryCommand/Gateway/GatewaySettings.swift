@@ -224,8 +224,11 @@
             return configuration
         }
 
-        /// Whether peers are taken that are neither known nor allowed: false where keys are set up, unless it is said.
-        var takesStrangers: Bool { acceptsStrangers ?? (allow == nil) }
+        /// Whether peers are taken that are neither known nor allowed: false unless it is said, or only this machine can come and no
+        /// list says who may.
+        func takesStrangers(over transport: NamedTransport?) -> Bool {
+            acceptsStrangers ?? (allow == nil && transport?.isOfThisMachine == true)
+        }
 
         /// How many peers are served at once; nil where it is not said.
         func peersAtOnce() throws -> Int? {
