@@ -1,6 +1,7 @@
 import Ferry
 import FerryTransports
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -150,6 +151,39 @@ import Testing
         #expect(output.text.contains("2 visitors served, 0 failed."))
         #expect(output.text.contains("Card from visitor 2\n  Name            Charles Babbage\n"))
         #expect(try CardFile.load(path) == theirs)
+    }
+
+    /// Visitors that have the card and do not leave: the server has two places, and the third visitor gets the first one's.
+    @Test func visitorsThatStayMakeRoom() async throws {
+        let output = Output()
+        let time = VirtualTime()
+        let server = Roles(places: 2, console: output.console(), time: time)
+        let listening = transport("server")
+        let serving = Task { try await server.serve(.example, over: listening, savingTo: nil) }
+        var idle: [(any Link, Ender)] = []
+        for name in ["first", "second"] {
+            let link = try await transport(name).connect(timeout: .unreached)
+            let ender = Ender()
+            link.activate(ender)
+            idle.append((link, ender))
+        }
+        let visitor = Roles(console: Output().console())
+        try await visitor.receive(over: transport("third"), reply: nil, savingTo: nil)
+        try await until("one has given way") { idle.count { $0.1.hasEnded } == 1 }
+        for (link, _) in idle { link.close() }
+        try await until("all visits are over in \(output.text)") {
+            await time.pass(server.timeout)
+            return output.text.contains("3 visitors served, 0 failed.")
+        }
+        try await serving.value
+    }
+
+    private final class Ender: LinkReceiver {
+        private let ended = Mutex(false)
+        var hasEnded: Bool { ended.withLock { $0 } }
+        func linkIsReady() {}
+        func linkDidReceive(_ chunk: RawSpan) {}
+        func linkDidClose(_ reason: FerryError) { ended.withLock { $0 = true } }
     }
 
     @Test func aServerThatNobodyVisitsSaysSo() async {

@@ -106,7 +106,6 @@ def flood(kind: str, mode: str, message: bytes) -> None:
         if len(kept) > KEPT:
             kept.pop(0).close()
     (work / f"came-{kind}-{mode}-{os.getpid()}").write_text(str(came))
-    os._exit(0)
 
 
 class Size:
@@ -132,7 +131,11 @@ def trouble(kind: str, mode: str, message: bytes, gateway: subprocess.Popen) -> 
     for _ in range(PROCESSES):
         pid = os.fork()
         if pid == 0:
-            flood(kind, mode, message)
+            try:
+                flood(kind, mode, message)
+            finally:
+                # What is to be done at the end is the parent's.
+                os._exit(1)
         strangers.append(pid)
     took: list[float] = []
     early = None

@@ -8,6 +8,8 @@ struct Roles: Sendable {
     var radio = RadioSettings()
     var recipe = Recipe()
     var timeout = Duration.seconds(30)
+    /// The most visitors that a server has at once.
+    var places = 64
     var showsChunks = false
     var console: Console
     var time: any TimeSource = SystemTime()
@@ -87,14 +89,14 @@ struct Roles: Sendable {
         console.line()
         let visits = Visits(time: time, patience: timeout) { listener.close() }
         visits.wait()
+        // When all places are taken, the visitor that has been there longest gives way.
+        let acceptor = Acceptor(AcceptingPlan.Configuration(places: places), time: time)
         // Forgets each visit when it is over.
         await withDiscardingTaskGroup { group in
-            var visitors = 0
             for await link in listener.links {
-                visitors += 1
-                visits.begin()
-                group.addTask { [visitors] in
-                    visits.end(wasServed: await visit(visitors, card, over: link, savingTo: path))
+                acceptor.serve(link, &group) { comer in
+                    visits.begin()
+                    visits.end(wasServed: await visit(comer, card, savingTo: path))
                 }
             }
         }
@@ -118,8 +120,13 @@ struct Roles: Sendable {
     }
 
     /// One visitor's failure is told and the others go on.
-    private func visit(_ number: Int, _ card: Card, over link: any Link, savingTo path: String?) async -> Bool {
+    private func visit(_ comer: Acceptor.Comer, _ card: Card, savingTo path: String?) async -> Bool {
+        let (number, link) = (comer.number, comer.link)
         do {
+            do { try comer.greeted(as: link.peer) } catch {
+                link.close()
+                throw error
+            }
             var party = party("server")
             party.sendingTitle = "Sending to visitor \(number)"
             let delivery = try await party.handOver(card, over: link, expectsReply: path != nil)
