@@ -8,7 +8,9 @@
 
     /// A client of libmosquitto's, which has a thread of its own and connects again by itself.
     final class MQTTClient: Sendable {
-        private typealias Answering = CheckedContinuation<OutletAnswer, Never>
+        /// The reason code of a PUBACK, or why there is none.
+        private typealias Reason = Result<Int32, FerryError>
+        private typealias Answering = CheckedContinuation<Reason, Never>
 
         private enum Pending {
             case waiting(Answering, until: ContinuousClock.Instant)
@@ -181,14 +183,37 @@
 
         // MARK: Publishing
 
-        func publish(_ message: OutletMessage, to topic: String) async -> OutletAnswer {
-            if let answer = enter() { return answer }
+        /// A message as the broker gets it.
+        struct Publication {
+            let topic: String
+            let bytes: [UInt8]
+            var isRetained = false
+            var properties: [(name: String, value: String)] = []
+            /// What it is, for errors: `The record 1/2`.
+            let title: String
+            /// What the topics begin with that the user must be allowed to write.
+            let prefix: String
+        }
+
+        /// What has become of a message that was to be sent.
+        enum Sent {
+            /// It was not sent.
+            case not(OutletAnswer)
+            /// It is on its way, under libmosquitto's number.
+            case under(Int32, prefix: String)
+        }
+
+        func publish(_ message: Publication) async -> OutletAnswer { await answer(to: send(message)) }
+
+        /// Sends a message, after those that were sent before.
+        func send(_ message: Publication) -> Sent {
+            if let answer = enter() { return .not(answer) }
             var properties: OpaquePointer?
             defer { mosquitto_property_free_all(&properties) }
-            for (name, value) in [(MQTTOutlet.keyProperty, message.key)] + message.fields.map({ ($0.name, $0.value) }) {
+            for (name, value) in message.properties {
                 let status = mosquitto_property_add_string_pair(
                     &properties, Int32(MQTT_PROP_USER_PROPERTY.rawValue), name, value)
-                guard status == MOSQ_ERR_SUCCESS.rawValue else { return leave(status, message.key) }
+                guard status == MOSQ_ERR_SUCCESS.rawValue else { return .not(leave(status, message.title)) }
             }
             var number: Int32 = 0
             let made = properties
@@ -196,21 +221,40 @@
                 guard let pointer = handle?.pointer else { return MOSQ_ERR_NO_CONN.rawValue }
                 guard let count = Int32(exactly: message.bytes.count) else { return MOSQ_ERR_PAYLOAD_SIZE.rawValue }
                 return message.bytes.withUnsafeBytes {
-                    mosquitto_publish_v5(pointer, &number, topic, count, $0.baseAddress, 1, false, made)
+                    mosquitto_publish_v5(
+                        pointer, &number, message.topic, count, $0.baseAddress, 1, message.isRetained, made)
                 }
             }
             // A message that is queued while the connection goes is sent when there is another one.
             guard status == MOSQ_ERR_SUCCESS.rawValue || (status == MOSQ_ERR_NO_CONN.rawValue && number != 0) else {
-                return leave(status, message.key)
+                return .not(leave(status, message.title))
             }
-            return await withCheckedContinuation { continuation in
-                let answer = state.withLock { [number] state -> OutletAnswer? in
+            return .under(number, prefix: message.prefix)
+        }
+
+        /// Waits for the broker's answer.
+        func answer(to sent: Sent) async -> OutletAnswer {
+            let (number, prefix): (Int32, String)
+            switch sent {
+            case .not(let answer): return answer
+            case .under(let sent, let place): (number, prefix) = (sent, place)
+            }
+            let reason = await reason(of: number)
+            switch reason {
+            case .success(let reason): return answer(reason, prefix)
+            case .failure(let error): return .unanswered(error)
+            }
+        }
+
+        private func reason(of number: Int32) async -> Reason {
+            await withCheckedContinuation { continuation in
+                let answer = state.withLock { state -> Reason? in
                     if let reason = state.early.removeValue(forKey: number) {
                         state.inFlight -= 1
-                        return self.answer(reason)
+                        return .success(reason)
                     }
                     // libmosquitto took it before it was closed, and may have sent it.
-                    if case .closed = state.phase { return .unanswered(Self.closed) }
+                    if case .closed = state.phase { return .failure(Self.closed) }
                     state.pending[number] = .waiting(continuation, until: .now + configuration.timeout)
                     return nil
                 }
@@ -245,9 +289,9 @@
         }
 
         /// Takes a message back that libmosquitto has not taken.
-        private func leave(_ status: Int32, _ key: String) -> OutletAnswer {
+        private func leave(_ status: Int32, _ title: String) -> OutletAnswer {
             state.withLock { $0.inFlight -= 1 }
-            let what = "The record \(key) cannot be published (\(Self.words(status)))."
+            let what = "\(title) cannot be published (\(Self.words(status)))."
             switch mosq_err_t(status) {
             case MOSQ_ERR_OVERSIZE_PACKET, MOSQ_ERR_PAYLOAD_SIZE:
                 return .refused(FerryError(.messageTooLarge, "\(what) Raise the broker's max_packet_size."))
@@ -268,17 +312,17 @@
                 guard case .waiting(let continuation, _) = pending else { return nil }
                 return continuation
             }
-            waiting?.resume(returning: answer(reason))
+            waiting?.resume(returning: .success(reason))
         }
 
         /// What a reason code of a PUBACK means (MQTT 5.0, 3.4.2.1).
-        private func answer(_ reason: Int32) -> OutletAnswer {
+        private func answer(_ reason: Int32, _ prefix: String) -> OutletAnswer {
             guard reason >= 0x80 else { return .taken(isDuplicate: false) }
             let words = mosquitto_reason_string(reason).map { String(cString: $0) } ?? "reason \(reason)"
             let what = "The MQTT broker at \(configuration.publicAddress) does not take a message (\(words))."
             switch reason {
             case 0x87:
-                return .refused(FerryError(.mqttRefused, "\(what) Let the user write below \(configuration.prefix)/."))
+                return .refused(FerryError(.mqttRefused, "\(what) Let the user write below \(prefix)/."))
             case 0x90, 0x95, 0x99: return .refused(FerryError(.mqttFailed, "\(what) The broker's log says more."))
             case 0x97: return .full(FerryError(.mqttFailed, "\(what) Raise the broker's quota."))
             default: return .unanswered(FerryError(.mqttFailed, "\(what) It is tried again."))
@@ -301,7 +345,7 @@
                 .timedOut,
                 "The MQTT broker at \(configuration.publicAddress) has not answered within \(configuration.timeout). It is tried again."
             )
-            for continuation in late { continuation.resume(returning: .unanswered(error)) }
+            for continuation in late { continuation.resume(returning: .failure(error)) }
         }
 
         // MARK: Ending
@@ -318,7 +362,7 @@
                 return (late, state.sweeper)
             }
             sweeper?.cancel()
-            for continuation in late { continuation.resume(returning: .unanswered(Self.closed)) }
+            for continuation in late { continuation.resume(returning: .failure(Self.closed)) }
             // Its thread is waited for.
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async { [self] in

@@ -39,6 +39,8 @@
         public var timeout = Duration.seconds(10)
         /// The most messages without an answer, those included whose time is over. Default 256.
         public var maximumInFlight = 256
+        /// What Home Assistant is told of the records; nil for nothing.
+        public var homeAssistant: HomeAssistant?
 
         /// Reads an address.
         ///
@@ -129,6 +131,7 @@
             guard (certificateFile == nil) == (keyFile == nil) else {
                 throw refuse("A client certificate needs certificateFile and keyFile; one of them is missing.")
             }
+            try homeAssistant?.check()
         }
     }
 #endif

@@ -1,6 +1,7 @@
 #if MQTT
     public import Ferry
     public import FerryFleet
+    import Synchronization
 
     /// The outlet to an MQTT broker: messages of quality of service 1 to `prefix/sender/stream`.
     ///
@@ -11,9 +12,50 @@
         /// The user property with a record's key.
         public static let keyProperty = "Ferry-Record"
 
-        private let client: MQTTClient
+        /// Whether the broker keeps descriptions of sensors.
+        private enum Permission {
+            case unknown
+            /// The first one is on its way.
+            case asked
+            case given
+            /// Nothing is described any more: mosquitto 2.0 ends the connection at each refusal.
+            case refused
+        }
 
-        private init(_ client: MQTTClient) { self.client = client }
+        private struct Described {
+            var permission = Permission.unknown
+            /// In which connection: a broker that was connected to again may have lost what it kept.
+            var connection: UInt64 = 0
+            var lanes: Set<OutletMessage.Lane> = []
+
+            /// More are described once more.
+            static let maximumLanes = 10_000
+
+            /// How a lane is to be described now; it counts as described from then on.
+            mutating func begin(_ lane: OutletMessage.Lane, in connection: UInt64) -> Permission? {
+                if connection != self.connection || lanes.count >= Self.maximumLanes {
+                    self.connection = connection
+                    lanes = []
+                }
+                switch permission {
+                case .asked, .refused: return nil
+                case .unknown:
+                    permission = .asked
+                    lanes.insert(lane)
+                    return .unknown
+                case .given: return lanes.insert(lane).inserted ? .given : nil
+                }
+            }
+        }
+
+        private let client: MQTTClient
+        private let described = Mutex(Described())
+        private let tellRefusal: @Sendable (FerryError) -> Void
+
+        private init(_ client: MQTTClient, _ tellRefusal: @escaping @Sendable (FerryError) -> Void) {
+            self.client = client
+            self.tellRefusal = tellRefusal
+        }
 
         deinit {
             let client = client
@@ -22,8 +64,12 @@
 
         /// Connects.
         ///
+        /// - Parameter tellRefusal: called once when the broker refuses to keep what Home Assistant is told
+        ///   (``MQTTConfiguration/homeAssistant``). Nothing is told any more then; records are published all the same. It must not block.
         /// - Throws: `mqttNoServer`, `mqttRefused`, `mqttInsecure`, `timedOut`, `invalidConfiguration`, `mqttFailed`.
-        public static func open(_ configuration: MQTTConfiguration) async throws(FerryError) -> MQTTOutlet {
+        public static func open(
+            _ configuration: MQTTConfiguration, tellRefusal: @escaping @Sendable (FerryError) -> Void = { _ in }
+        ) async throws(FerryError) -> MQTTOutlet {
             try configuration.check()
             let client = try MQTTClient(configuration)
             do throws(FerryError) { try await client.connect() } catch {
@@ -31,7 +77,7 @@
                 Task { await client.close() }
                 throw error
             }
-            return MQTTOutlet(client)
+            return MQTTOutlet(client, tellRefusal)
         }
 
         /// Whether there is a connection now.
@@ -47,7 +93,57 @@
 
         /// Publishes a message, and waits for the broker's acknowledgement.
         public func publish(_ message: OutletMessage) async -> OutletAnswer {
-            await client.publish(message, to: topic(message.lane))
+            if let answer = await describe(message.lane) { return answer }
+            return await client.publish(
+                MQTTClient.Publication(
+                    topic: topic(message.lane), bytes: message.bytes,
+                    properties: [(Self.keyProperty, message.key)] + message.fields.map { ($0.name, $0.value) },
+                    title: "The record \(message.key)", prefix: client.configuration.prefix))
+        }
+
+        /// Tells Home Assistant of a lane's sensors, before the lane's first record in this connection. The broker's answer is waited for
+        /// until it has taken one; later what was not taken is told again with the lane's next record.
+        ///
+        /// - Returns: why the record cannot be published either.
+        private func describe(_ lane: OutletMessage.Lane) async -> OutletAnswer? {
+            guard let home = client.configuration.homeAssistant,
+                home.sensors.contains(where: { $0.stream == lane.stream })
+            else { return nil }
+            let connection = client.connections
+            guard let permission = described.withLock({ $0.begin(lane, in: connection) }) else { return nil }
+            var messages = home.descriptions(of: lane, at: topic(lane)).map { description in
+                MQTTClient.Publication(
+                    topic: description.topic, bytes: description.payload, isRetained: true,
+                    title: "The description of a sensor", prefix: home.prefix)
+            }[...]
+            if case .unknown = permission, let first = messages.popFirst() {
+                let answer = await client.publish(first)
+                heard(answer, of: lane)
+                guard case .taken = answer else {
+                    if case .refused = answer { return nil }
+                    return answer
+                }
+            }
+            let sent = messages.map { client.send($0) }
+            Task { [self] in for sent in sent { heard(await client.answer(to: sent), of: lane) } }
+            return nil
+        }
+
+        private func heard(_ answer: OutletAnswer, of lane: OutletMessage.Lane) {
+            let refusal = described.withLock { described -> FerryError? in
+                switch (answer, described.permission) {
+                case (.taken, .asked): described.permission = .given
+                case (.refused(let error), .asked), (.refused(let error), .given), (.refused(let error), .unknown):
+                    described.permission = .refused
+                    return error
+                case (.full, _), (.gone, _), (.unanswered, _):
+                    described.lanes.remove(lane)
+                    if case .asked = described.permission { described.permission = .unknown }
+                case (.taken, _), (.refused, .refused): break
+                }
+                return nil
+            }
+            if let refusal { tellRefusal(refusal) }
         }
 
         /// Disconnects. Messages without an answer are answered with `unanswered`: the broker may have them.

@@ -31,6 +31,21 @@
             #expect(text.contains("\(key) is of NATS"), "\(text)")
         }
 
+        @Test(
+            "A wrong description of sensors is told",
+            arguments: [
+                (#""sensors": [], "topic": "b""#, "'outlet.homeAssistant.topic', which means nothing"),
+                (
+                    #""sensors": [{"field": "f", "name": "n", "units": "K"}]"#,
+                    "'outlet.homeAssistant.sensors.units', which means nothing"
+                ),
+                (#""sensors": [{"field": 1, "name": "n"}]"#, "'outlet.homeAssistant.sensors.0.field' must be text"),
+            ])
+        func wrongSensors(_ settings: String, _ words: String) {
+            let text = failure(#"{"outlet": {"mqtt": "mqtt://a", "homeAssistant": {\#(settings)}}}"#)
+            #expect(text.contains(words), "\(text)")
+        }
+
         @Test("An outlet without an address is refused") func noAddress() {
             #expect(failure(#"{"outlet": {}}"#).contains("cannot be read"))
         }
@@ -54,6 +69,18 @@
                 #expect(outlet.bounds.name == "attic" && outlet.address == "mqtt://broker:1883")
                 #expect(outlet.bounds.retention == .seconds(8) && outlet.bounds.lookInterval == .seconds(2))
                 #expect(failure(#"{"outlet": {"mqtt": "broker"}}"#).contains("does not begin with mqtt://"))
+            }
+
+            @Test(
+                "What a sensor may not be is told",
+                arguments: [
+                    (#""stateClass": "mean""#, "There are: measurement, total, total_increasing"),
+                    (#""expireSeconds": 0"#, "give 1 to"), (#""deviceClass": "Temp""#, "such as temperature"),
+                ])
+            func wrongSensor(_ setting: String, _ words: String) {
+                let sensor = #"{"field": "t", "name": "Temperature", \#(setting)}"#
+                let text = failure(#"{"outlet": {"mqtt": "mqtt://a", "homeAssistant": {"sensors": [\#(sensor)]}}}"#)
+                #expect(text.contains(words), "\(text)")
             }
 
             @Test("--check says that no broker is there") func away() async throws {

@@ -40,8 +40,11 @@
         var authorities: String?
         var certificate: String?
         var key: String?
+        var homeAssistant: HomeAssistantSettings?
 
-        enum CodingKeys: String, CodingKey, CaseIterable { case mqtt, prefix, client, authorities, certificate, key }
+        enum CodingKeys: String, CodingKey, CaseIterable {
+            case mqtt, prefix, client, authorities, certificate, key, homeAssistant
+        }
 
         init(mqtt: String) { self.mqtt = mqtt }
 
@@ -54,6 +57,7 @@
                 broker.certificateFile = certificate
                 broker.keyFile = key
                 broker.timeout = answer ?? broker.timeout
+                broker.homeAssistant = try homeAssistant?.description()
                 var bounds = bounds
                 bounds.maximumInFlight = broker.maximumInFlight
                 // A broker ends the connection of a client when another one of its name comes.
@@ -61,13 +65,68 @@
                 guest.clientID += "-check"
                 return OutletDestination(
                     bounds: bounds, address: broker.publicAddress,
-                    open: { [broker] () throws(FerryError) in try await MQTTOutlet.open(broker) },
+                    open: { [broker] () throws(FerryError) in
+                        try await MQTTOutlet.open(broker) { note("ferry: \($0.message)") }
+                    },
                     openForLook: { [guest] () throws(FerryError) in try await MQTTOutlet.open(guest) })
             }
         #else
             func destination(_ bounds: OutletGateway.Configuration, answer: Duration?) throws -> OutletDestination {
                 throw CommandFailure(
                     "MQTT is not part of this build. Install libmosquitto-dev, and build with the trait MQTT.")
+            }
+        #endif
+    }
+
+    /// The object `homeAssistant` of an outlet's configuration.
+    struct HomeAssistantSettings: Codable, Equatable {
+        struct Sensor: Codable, Equatable {
+            var stream: String?
+            var field: String
+            var name: String
+            var unit: String?
+            var deviceClass: String?
+            var stateClass: String?
+            var expireSeconds: Double?
+
+            enum CodingKeys: String, CodingKey, CaseIterable {
+                case stream, field, name, unit, deviceClass, stateClass, expireSeconds
+            }
+        }
+
+        var prefix: String?
+        var sensors: [Sensor]
+
+        enum CodingKeys: String, CodingKey, CaseIterable { case prefix, sensors }
+
+        #if MQTT
+            func description() throws -> HomeAssistant {
+                let known = HomeAssistant.StateClass.allCases.map(\.rawValue)
+                var home = HomeAssistant(
+                    sensors: try sensors.map { settings in
+                        var sensor = HomeAssistant.Sensor(
+                            stream: settings.stream ?? "", field: settings.field, name: settings.name)
+                        sensor.unit = settings.unit
+                        sensor.deviceClass = settings.deviceClass
+                        sensor.stateClass = try settings.stateClass.map { text in
+                            guard let value = HomeAssistant.StateClass(rawValue: text) else {
+                                throw CommandFailure(
+                                    "The sensor \(settings.name.debugDescription) has the state class \(text.debugDescription). There are: "
+                                        + "\(known.joined(separator: ", ")).")
+                            }
+                            return value
+                        }
+                        guard settings.expireSeconds.map({ (1...31_536_000).contains($0) }) ?? true else {
+                            throw CommandFailure(
+                                "expireSeconds of the sensor \(settings.name.debugDescription) is \(settings.expireSeconds ?? 0); give 1 to "
+                                    + "31536000.")
+                        }
+                        sensor.expireAfter = settings.expireSeconds.map { .seconds($0) }
+                        return sensor
+                    })
+                home.prefix = prefix ?? home.prefix
+                do throws(FerryError) { try home.check() } catch { throw CommandFailure(error.message) }
+                return home
             }
         #endif
     }

@@ -62,28 +62,21 @@
         }
 
         static func read(_ data: Data, _ path: String) throws -> GatewaySettings {
-            let keys: [String]
-            let inside: [String]
             do {
                 guard let object = try JSONSerialization.jsonObject(with: data) as? [String: Any] else {
                     throw CommandFailure("The configuration \(path) is not one JSON object.")
                 }
-                keys = object.keys.sorted()
-                inside = (object[CodingKeys.outlet.rawValue] as? [String: Any])?.keys.sorted() ?? []
+                try refuseUnknown(object, CodingKeys.self, path)
+                let outlet = object[CodingKeys.outlet.rawValue] as? [String: Any]
+                try refuseUnknown(outlet, OutletSettings.CodingKeys.self, path, "outlet.")
+                let home = outlet?[OutletSettings.CodingKeys.homeAssistant.rawValue] as? [String: Any]
+                try refuseUnknown(home, HomeAssistantSettings.CodingKeys.self, path, "outlet.homeAssistant.")
+                for sensor in home?[HomeAssistantSettings.CodingKeys.sensors.rawValue] as? [[String: Any]] ?? [] {
+                    try refuseUnknown(
+                        sensor, HomeAssistantSettings.Sensor.CodingKeys.self, path, "outlet.homeAssistant.sensors.")
+                }
             } catch let failure as CommandFailure { throw failure } catch {
                 throw CommandFailure("The configuration \(path) is no JSON: \(FileProblem.text(error)).")
-            }
-            let known = CodingKeys.allCases.map(\.rawValue)
-            if let unknown = keys.first(where: { !known.contains($0) }) {
-                throw CommandFailure(
-                    "The configuration \(path) has '\(unknown)', which means nothing. There are: \(known.joined(separator: ", "))."
-                )
-            }
-            let ofOutlet = OutletSettings.CodingKeys.allCases.map(\.rawValue)
-            if let unknown = inside.first(where: { !ofOutlet.contains($0) }) {
-                throw CommandFailure(
-                    "The configuration \(path) has 'outlet.\(unknown)', which means nothing. There are: \(ofOutlet.joined(separator: ", "))."
-                )
             }
             do { return try JSONDecoder().decode(GatewaySettings.self, from: data) } catch DecodingError.typeMismatch(
                 let type, let context)
@@ -92,6 +85,17 @@
                     separator: ".")
                 throw CommandFailure("In the configuration \(path), '\(place)' must be \(FileProblem.name(of: type)).")
             } catch { throw CommandFailure("The configuration \(path) cannot be read: \(FileProblem.text(error)).") }
+        }
+
+        /// A key that means nothing is a typing error, or of another version.
+        private static func refuseUnknown<Key: CodingKey & CaseIterable>(
+            _ object: [String: Any]?, _ known: Key.Type, _ path: String, _ place: String = ""
+        ) throws {
+            let known = Key.allCases.map(\.stringValue)
+            guard let unknown = object?.keys.sorted().first(where: { !known.contains($0) }) else { return }
+            throw CommandFailure(
+                "The configuration \(path) has '\(place)\(unknown)', which means nothing. There are: \(known.joined(separator: ", "))."
+            )
         }
 
         func require(_ holds: Bool, _ key: String, _ value: some Any, _ range: String) throws {
