@@ -43,7 +43,7 @@ package final class Interruption: Sendable {
     }
 
     /// Hears the process's signals from now on, in place of the one that heard them before, and to the process's end.
-    package func listen() { SignalPipe.hear { [self] in take($0) } }
+    package func listen() { ProcessSignals.hear([SIGINT, SIGTERM]) { [self] in take($0) } }
 
     /// Says how the work is ended: at once if a signal has come already. It may block.
     package func ends(by end: @escaping @Sendable () -> Void) {
@@ -85,34 +85,33 @@ package final class Interruption: Sendable {
 nonisolated(unsafe) private var signalWriter: Int32 = -1
 
 /// The process's signals, one after another.
-private enum SignalPipe {
-    private struct Listener { var body: (@Sendable (Int32) -> Void)? }
-    private static let listener = Mutex(Listener())
+package enum ProcessSignals {
+    private static let listeners = Mutex<[Int32: @Sendable (Int32) -> Void]>([:])
 
-    /// Calls `body` with each signal from now on.
-    static func hear(_ body: @escaping @Sendable (Int32) -> Void) {
-        listener.withLock { $0.body = body }
-        _ = isInstalled
-    }
-
-    private static let isInstalled: Bool = {
-        let pipe = Pipe()
-        signalWriter = pipe.fileHandleForWriting.fileDescriptor
-        Thread.detachNewThread {
-            // The pipe lives as long as the thread does, which is the process's life.
-            while let byte = pipe.fileHandleForReading.readData(ofLength: 1).first {
-                listener.withLock { $0.body }?(Int32(byte))
-            }
-        }
-        // Who reads the output may go; writing says so then.
-        signal(SIGPIPE, SIG_IGN)
-        for number in [SIGINT, SIGTERM] {
+    /// Calls `body` with each of these signals from now on, in place of what heard them before. It must not block. From the first call on
+    /// a pipe whose reader has gone is an error of writing, and no signal.
+    package static func hear(_ numbers: [Int32], _ body: @escaping @Sendable (Int32) -> Void) {
+        listeners.withLock { listeners in for number in numbers { listeners[number] = body } }
+        _ = isReading
+        for number in numbers {
             signal(number) { number in
                 let (before, byte) = (errno, UInt8(truncatingIfNeeded: number))
                 withUnsafePointer(to: byte) { _ = write(signalWriter, $0, 1) }
                 errno = before
             }
         }
+    }
+
+    private static let isReading: Bool = {
+        let pipe = Pipe()
+        signalWriter = pipe.fileHandleForWriting.fileDescriptor
+        Thread.detachNewThread {
+            // The pipe lives as long as the thread does, which is the process's life.
+            while let byte = pipe.fileHandleForReading.readData(ofLength: 1).first {
+                listeners.withLock { $0[Int32(byte)] }?(Int32(byte))
+            }
+        }
+        signal(SIGPIPE, SIG_IGN)
         return true
     }()
 }

@@ -124,10 +124,18 @@
                 throw ValidationError((error as? FerryError)?.message ?? "\(error)")
             }
             if check { return try await look(plan) }
-            defer { plan.log.flush() }
-            let (result, signal) = await Interruptible.run(grace: 10) { try await plan.run { say($0) } }
-            guard signal == nil else { return say("ended; what is not published waits in \(plan.path)") }
+            let reload = GatewayReload(plan) { [self] in try readAgain() }
+            let (result, signal) = await Interruptible.run(grace: 10) { try await reload.run { say($0) } }
+            guard signal == nil else { return say("ended; what is not published waits in \(reload.plan.path)") }
             try result.get()
+        }
+
+        /// What the configuration says now.
+        private func readAgain() throws -> GatewayRun {
+            guard servers.config != nil else {
+                throw CommandFailure("There is no configuration to read again: start with --config.")
+            }
+            return try GatewayRun(try settings())
         }
 
         private func look(_ plan: GatewayRun) async throws {
