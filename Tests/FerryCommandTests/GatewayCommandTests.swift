@@ -153,7 +153,7 @@
             let store = try RecordStore.open(folder.appendingPathComponent("store").path)
             let now = ContinuousClock.now
             let gateway = try Gateway(store, Gateway.Configuration(servers: ["nats://a"], name: "g"))
-            let figures = GatewayFigures(gateway, nil, nil, at: now)
+            let figures = GatewayFigures(gateway, nil, nil, path: store.path, at: now)
             #expect(figures.answer(.health, at: now).isGood)
             #expect(figures.answer(.health, at: now + GatewayFigures.longestSilence).isGood)
             #expect(figures.answer(.health, at: now + GatewayFigures.longestSilence * 2).isGood == false)

@@ -143,7 +143,7 @@
             _ say: @escaping @Sendable (String) -> Void,
             _ collect: @escaping @Sendable () async throws -> Void
         ) async throws {
-            let figures = GatewayFigures(gateway, fleet?.keeper, downlink)
+            let figures = GatewayFigures(gateway, fleet?.keeper, downlink, path: path)
             var endpoint: GatewayEndpoint?
             if let metrics { endpoint = try await GatewayEndpoint(metrics) { figures.answer($0) } }
             if let endpoint { say("metrics are at port \(endpoint.port)") }
@@ -178,15 +178,27 @@
         private let gateway: any PublishingGateway
         private let keeper: LeaseKeeper?
         private let downlink: Downlink?
-        /// How it stood when it was looked at last, and when that was.
-        private let last: Mutex<(status: Gateway.Status, at: ContinuousClock.Instant)>
+        /// The store's.
+        private let path: String
 
-        /// - Parameter now: counts as the first look.
+        private struct Look {
+            var status = Gateway.Status()
+            var space = StoreSpace()
+            var at: ContinuousClock.Instant
+        }
+
+        /// How it stood when it was looked at last.
+        private let last: Mutex<Look>
+
+        /// - Parameters:
+        ///   - path: the store's file.
+        ///   - now: counts as the first look.
         init(
-            _ gateway: any PublishingGateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?,
+            _ gateway: any PublishingGateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?, path: String,
             at now: ContinuousClock.Instant = .now
         ) {
-            last = Mutex((Gateway.Status(), now))
+            last = Mutex(Look(at: now))
+            self.path = path
             self.gateway = gateway
             self.keeper = keeper
             self.downlink = downlink
@@ -195,7 +207,9 @@
         /// The figures of a second ago at most.
         var text: String {
             var text = MetricsText()
-            text.add(last.withLock { $0.status })
+            let look = last.withLock { $0 }
+            text.add(look.status)
+            text.add(look.space)
             if let keeper { text.add(keeper.status) }
             if let downlink { text.add(downlink.status) }
             return text.description
@@ -240,7 +254,8 @@
             var next = ContinuousClock.now
             while true {
                 let status = try await gateway.status()
-                last.withLock { $0 = (status, .now) }
+                let space = StoreSpace(at: path)
+                last.withLock { $0 = Look(status: status, space: space, at: .now) }
                 let (leases, messages) = (keeper?.status, downlink?.status)
                 for (index, trouble) in [status.trouble, leases?.trouble, messages?.trouble].enumerated() {
                     if let trouble, trouble != troubles[index] { say(trouble) }
@@ -278,6 +293,30 @@
                 messages.map { ", \($0.carried) messages carried" + ($0.isConnected ? "" : " (no downlink)") } ?? ""
             return "\(status.isConnected ? "connected" : "not connected"), \(status.published) published "
                 + "(\(status.duplicates) were there), \(status.kept) kept, \(status.waiting) in the store\(owned)\(carried)"
+        }
+    }
+
+    /// What a store's files take, and what their disk has left; 0 where the system does not tell.
+    struct StoreSpace: Sendable {
+        var bytes = 0
+        var free = 0
+
+        init() {}
+
+        init(at path: String) {
+            let files = FileManager.default
+            for end in ["", "-wal", "-shm", "-reserve"] {
+                bytes += (try? files.attributesOfItem(atPath: path + end)[.size] as? Int) ?? 0
+            }
+            free = ((try? files.attributesOfFileSystem(forPath: path))?[.systemFreeSize] as? NSNumber)?.intValue ?? 0
+        }
+    }
+
+    extension MetricsText {
+        /// What a store's space is called.
+        mutating func add(_ space: StoreSpace) {
+            add("ferry_gateway_store_bytes", .gauge, "What the store's files take.", space.bytes)
+            add("ferry_gateway_disk_free_bytes", .gauge, "What the store's disk has left.", space.free)
         }
     }
 
