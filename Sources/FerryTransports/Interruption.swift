@@ -88,8 +88,7 @@ nonisolated(unsafe) private var signalWriter: Int32 = -1
 package enum ProcessSignals {
     private static let listeners = Mutex<[Int32: @Sendable (Int32) -> Void]>([:])
 
-    /// Calls `body` with each of these signals from now on, in place of what heard them before. It must not block. From the first call on
-    /// a pipe whose reader has gone is an error of writing, and no signal.
+    /// Calls `body` with each of these signals from now on, in place of what heard them before. It must not block.
     package static func hear(_ numbers: [Int32], _ body: @escaping @Sendable (Int32) -> Void) {
         listeners.withLock { listeners in for number in numbers { listeners[number] = body } }
         _ = isReading
@@ -111,7 +110,6 @@ package enum ProcessSignals {
                 listeners.withLock { $0[Int32(byte)] }?(Int32(byte))
             }
         }
-        signal(SIGPIPE, SIG_IGN)
         return true
     }()
 }

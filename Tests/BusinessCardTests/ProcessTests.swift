@@ -131,6 +131,15 @@ import Testing
         #expect(await process.ended() == .exited(130))
     }
 
+    /// As in `business-card | head`: the system ends it, without a word.
+    @Test func aReaderThatGoesEndsItSilently() async throws {
+        let (output, errors) = (Pipe(), Pipe())
+        try output.fileHandleForReading.close()
+        let process = try Program().start([], output: .pipe(output), errors: .pipe(errors))
+        #expect(await process.ended() == .signalled(SIGPIPE))
+        #expect(errors.fileHandleForReading.readDataToEndOfFile().isEmpty)
+    }
+
     @Test func aFullDiskIsNotASuccess() async throws {
         let full = try #require(FileHandle(forWritingAtPath: "/dev/full"))
         let run = try await Program().run([], output: full)
@@ -158,8 +167,10 @@ private struct Program {
     }
 
     /// Starts the program and leaves it to the caller.
-    func start(_ arguments: [String], output: ChildProcess.Stream) throws -> ChildProcess {
-        try ChildProcess(url.path, arguments, output: output)
+    func start(
+        _ arguments: [String], output: ChildProcess.Stream, errors: ChildProcess.Stream = .inherited
+    ) throws -> ChildProcess {
+        try ChildProcess(url.path, arguments, output: output, errors: errors)
     }
 
     /// Runs the program to its end, away from the threads that tests run on.

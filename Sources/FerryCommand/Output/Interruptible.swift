@@ -1,4 +1,5 @@
 import FerryTransports
+import Foundation
 
 /// Work that Ctrl-C and SIGTERM end.
 enum Interruptible {
@@ -13,6 +14,8 @@ enum Interruptible {
         grace: Double = 3, beforeExit: @escaping @Sendable () -> Void = {},
         _ body: @escaping @Sendable () async throws -> Void
     ) async -> (result: Result<Void, any Error>, signal: Int32?) {
+        // Who reads the output may go; writing says so then.
+        signal(SIGPIPE, SIG_IGN)
         let interruption = Interruption(grace: grace, beforeExit: beforeExit)
         interruption.listen()
         let task = Task { try await body() }
