@@ -167,6 +167,10 @@ import Testing
             link.activate(ender)
             idle.append((link, ender))
         }
+        // Their visits have begun, and they have the places.
+        try await until("both are served in \(output.text)") {
+            [1, 2].allSatisfy { output.text.contains("Sending to visitor \($0)") }
+        }
         let visitor = Roles(console: Output().console())
         try await visitor.receive(over: transport("third"), reply: nil, savingTo: nil)
         try await until("one has given way") { idle.count { $0.1.hasEnded } == 1 }
