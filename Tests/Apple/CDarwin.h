@@ -9,6 +9,7 @@ typedef unsigned short in_port_t;
 typedef unsigned short mode_t;
 typedef unsigned int uid_t;
 typedef unsigned int gid_t;
+typedef int pid_t;
 typedef unsigned int nfds_t;
 typedef unsigned int sigset_t;
 typedef long ssize_t;
@@ -23,6 +24,8 @@ typedef unsigned long size_t;
 #define SHUT_WR 1
 #define SHUT_RDWR 2
 #define SOL_SOCKET 0xffff
+#define SOL_LOCAL 0
+#define LOCAL_PEERPID 0x002
 #define SO_REUSEADDR 0x0004
 #define SO_KEEPALIVE 0x0008
 #define SO_ERROR 0x1007
