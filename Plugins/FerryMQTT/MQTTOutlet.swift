@@ -64,8 +64,11 @@
 
         /// Connects.
         ///
-        /// - Parameter tellRefusal: called once when the broker refuses to keep what Home Assistant is told
-        ///   (``MQTTConfiguration/homeAssistant``). Nothing is told any more then; records are published all the same. It must not block.
+        /// - Parameters:
+        ///   - configuration: the broker, and what it is told.
+        ///   - tellRefusal: called once when the broker refuses to keep what Home Assistant is told
+        ///     (``MQTTConfiguration/homeAssistant``). Nothing is told any more then; records are published all the same. It must not
+        ///     block.
         /// - Throws: `mqttNoServer`, `mqttRefused`, `mqttInsecure`, `timedOut`, `invalidConfiguration`, `mqttFailed`.
         public static func open(
             _ configuration: MQTTConfiguration, tellRefusal: @escaping @Sendable (FerryError) -> Void = { _ in }

@@ -29,6 +29,10 @@ struct SocketConnector: Sendable {
                 case .connected(let descriptor): return try link(over: descriptor)
                 case .failed(let error): throw error
                 case .mayPass(let error): latest = error
+                case .crowded(let error):
+                    latest = error
+                    // There will be room in milliseconds, and others that wait for it do not pause.
+                    pause = .milliseconds(5)
                 }
             } catch {
                 // What the attempts before it met says more than that the time is over.
@@ -56,6 +60,8 @@ struct SocketConnector: Sendable {
         case connected(Descriptor)
         case failed(FerryError)
         case mayPass(FerryError)
+        /// A peer listens, and more connections than its queue holds want to be accepted (connect(2), `EAGAIN`).
+        case crowded(FerryError)
     }
 
     private func attempt(until deadline: Timestamp) async throws(FerryError) -> Outcome {
@@ -96,6 +102,9 @@ struct SocketConnector: Sendable {
                 FerryError(.transportUnavailable, "Cannot connect to \(address): another kind of socket listens there.")
             )
         case .timedOut: .failed(FerryError(.timedOut, "\(address) did not answer in time."))
+        case .wouldBlock:
+            .crowded(
+                FerryError(.timedOut, "Cannot connect to \(address): its queue is full of connections. Try again."))
         default:
             problem.mayPass
                 ? .mayPass(FerryError(.timedOut, "Cannot connect to \(address): \(problem.text)."))

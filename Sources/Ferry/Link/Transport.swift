@@ -46,7 +46,7 @@ public final class LinkListener: Sendable {
     ///
     /// - Parameters:
     ///   - maximumWaiting: how many links may wait to be taken; further ones are closed by the transport, which learns
-    ///     of it from ``offer(_:)``. One of a ``LinkSource`` that has more of them gives way to one of a source that has fewer.
+    ///     of it from ``offer(_:)``. Where a ``LinkSource`` has several, the oldest of the source that has the most gives way.
     ///   - acceptTimeout: how long a link may wait to be taken before it is closed.
     ///   - time: where the time comes from.
     ///   - onClose: stops the transport from listening; called once.

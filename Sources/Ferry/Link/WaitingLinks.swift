@@ -77,12 +77,12 @@ final class WaitingLinks: Sendable {
         return isTaken
     }
 
-    /// The newest link of the source that has the most, if a link of `source` may take its place: it has more than `source` would have.
+    /// The oldest link of the source that has the most, with one more of `source`; nil where no source has two.
     private static func superfluous(_ links: Deque<Waiting>, besides source: LinkSource) -> Int? {
         var counts: [LinkSource: Int] = [source: 1]
         for waiting in links { counts[waiting.source, default: 0] += 1 }
-        guard let largest = counts.values.max(), largest > counts[source, default: 1] else { return nil }
-        return links.lastIndex { counts[$0.source] == largest }
+        guard let largest = counts.values.max(), largest > 1 else { return nil }
+        return links.firstIndex { counts[$0.source] == largest }
     }
 
     private func expire(_ number: UInt64) {
