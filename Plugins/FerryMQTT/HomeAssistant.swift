@@ -48,9 +48,7 @@
 
         package func check() throws(FerryError) {
             func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
-            let levels = prefix.split(separator: "/", omittingEmptySubsequences: false)
-            guard levels.allSatisfy({ !$0.isEmpty && OutletAddress.level(String($0)) == $0 }), prefix.utf8.count < 1000
-            else {
+            guard MQTTConfiguration.canBeginTopics(prefix) else {
                 throw refuse(
                     "\(prefix.debugDescription) cannot begin Home Assistant's topics. Give its discovery prefix, such as homeassistant."
                 )

@@ -195,7 +195,7 @@
             let prefix: String
         }
 
-        /// What has become of a message that was to be sent.
+        /// The outcome of `send`.
         enum Sent {
             /// It was not sent.
             case not(OutletAnswer)

@@ -110,11 +110,16 @@
             return text
         }
 
+        /// Whether it is levels of letters, digits, `-` and `_`, with `/` between them, of fewer than 1 000 bytes.
+        static func canBeginTopics(_ prefix: String) -> Bool {
+            let levels = prefix.split(separator: "/", omittingEmptySubsequences: false)
+            return levels.allSatisfy { !$0.isEmpty && OutletAddress.level(String($0)) == $0 }
+                && prefix.utf8.count < 1000
+        }
+
         func check() throws(FerryError) {
             func refuse(_ text: String) -> FerryError { FerryError(.invalidConfiguration, text) }
-            let levels = prefix.split(separator: "/", omittingEmptySubsequences: false)
-            guard levels.allSatisfy({ !$0.isEmpty && OutletAddress.level(String($0)) == $0 }), prefix.utf8.count < 1000
-            else {
+            guard Self.canBeginTopics(prefix) else {
                 throw refuse(
                     "\(prefix.debugDescription) cannot begin topics. Use levels of letters, digits, - and _, with / between them."
                 )

@@ -104,8 +104,9 @@
                     title: "The record \(message.key)", prefix: client.configuration.prefix))
         }
 
-        /// Tells Home Assistant of a lane's sensors, before the lane's first record in this connection. The broker's answer is waited for
-        /// until it has taken one; later what was not taken is told again with the lane's next record.
+        /// Tells Home Assistant of a lane's sensors, before the lane's first record in this connection. Waits for the
+        /// broker's answer until the broker has taken one description. A later description that fails is sent again with the lane's next
+        /// record.
         ///
         /// - Returns: why the record cannot be published either.
         private func describe(_ lane: OutletMessage.Lane) async -> OutletAnswer? {
@@ -134,15 +135,14 @@
 
         private func heard(_ answer: OutletAnswer, of lane: OutletMessage.Lane) {
             let refusal = described.withLock { described -> FerryError? in
-                switch (answer, described.permission) {
-                case (.taken, .asked): described.permission = .given
-                case (.refused(let error), .asked), (.refused(let error), .given), (.refused(let error), .unknown):
-                    described.permission = .refused
-                    return error
-                case (.full, _), (.gone, _), (.unanswered, _):
+                switch answer {
+                case .taken: if described.permission == .asked { described.permission = .given }
+                case .refused(let error):
+                    defer { described.permission = .refused }
+                    return described.permission == .refused ? nil : error
+                case .full, .gone, .unanswered:
                     described.lanes.remove(lane)
-                    if case .asked = described.permission { described.permission = .unknown }
-                case (.taken, _), (.refused, .refused): break
+                    if described.permission == .asked { described.permission = .unknown }
                 }
                 return nil
             }

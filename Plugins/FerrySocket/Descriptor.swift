@@ -174,16 +174,16 @@ struct Descriptor: Sendable {
 
     /// The user and the process at the other end of a Unix socket, as the kernel tells them; nil where it does not.
     var peerCredentials: (user: UInt32, process: Int32?)? {
-        var size = socklen_t(MemoryLayout<Int32>.size)
         #if canImport(Darwin)
             var (user, group, process) = (uid_t(), gid_t(), pid_t())
+            var size = socklen_t(MemoryLayout<pid_t>.size)
             guard getpeereid(number, &user, &group) == 0 else { return nil }
             let isKnown = getsockopt(number, SOL_LOCAL, LOCAL_PEERPID, &process, &size) == 0 && process > 0
             return (user, isKnown ? process : nil)
         #else
             // Process, user and group: `struct ucred` of <sys/socket.h>. A process of another namespace is 0.
             var credentials: (Int32, UInt32, UInt32) = (0, 0, 0)
-            size *= 3
+            var size = socklen_t(MemoryLayout<(Int32, UInt32, UInt32)>.size)
             guard getsockopt(number, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0 else { return nil }
             return (credentials.1, credentials.0 > 0 ? credentials.0 : nil)
         #endif

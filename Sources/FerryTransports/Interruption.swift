@@ -5,8 +5,8 @@ import Synchronization
 /// What Ctrl-C (SIGINT) and SIGTERM do to a program: the first ends its work, a second one the process, and so does the time that
 /// the work may take to end.
 ///
-/// A handler writes the signal's number into a pipe that a thread reads. A source of Dispatch's would lose what comes while it is
-/// being made: the signal has to be ignored before.
+/// A handler writes the signal's number into a pipe that a thread reads. A Dispatch source would lose a signal that comes while
+/// the source is being made: the signal has to be ignored before.
 package final class Interruption: Sendable {
     private enum Phase {
         case working(end: (@Sendable () -> Void)?)
@@ -37,6 +37,20 @@ package final class Interruption: Sendable {
         self.leave = leave
     }
 
+    /// Runs work in a task, which the first signal cancels.
+    ///
+    /// - Returns: how it ended, and the first signal that came.
+    package static func run(
+        grace: Double = 3, beforeExit: @escaping @Sendable () -> Void = {},
+        _ body: @escaping @Sendable () async throws -> Void
+    ) async -> (result: Result<Void, any Error>, signal: Int32?) {
+        let interruption = Interruption(grace: grace, beforeExit: beforeExit)
+        interruption.listen()
+        let task = Task { try await body() }
+        interruption.ends { task.cancel() }
+        return (await task.result, interruption.signal)
+    }
+
     /// The first signal that came, if one did.
     package var signal: Int32? {
         phase.withLock { if case .ending(let number) = $0 { number } else { nil } }
@@ -63,8 +77,8 @@ package final class Interruption: Sendable {
             return (true, end)
         }
         guard isFirst else { return exitNow(number) }
-        // On threads of their own: what ends the work may wait for the very thing that hangs, and a read that waits for somebody
-        // to type cannot be called off at all.
+        // On separate threads: ending the work may wait for the very thing that hangs, and a read from the terminal cannot be
+        // cancelled.
         DispatchQueue.global().asyncAfter(deadline: .now() + grace) { self.exitNow(number) }
         if let end { Thread.detachNewThread(end) }
     }

@@ -19,7 +19,7 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
     /// What it makes.
     package let opening: Opening
 
-    /// Whether nobody but this machine can connect: a Unix socket, or an address that names the machine itself.
+    /// Whether only this machine can connect: a Unix socket, or a loopback address.
     package var isOfThisMachine: Bool {
         guard case .links = opening else { return false }
         return !leavesMachine(true)

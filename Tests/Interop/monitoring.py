@@ -43,8 +43,8 @@ def wait_for(what: str, holds, seconds: float = 120) -> None:
         try:
             if holds():
                 return print(f"monitoring: {what}", flush=True)
-        except (OSError, ValueError) as error:
-            latest = error
+        except (OSError, ValueError):
+            pass  # It has not begun to listen, or says half of an answer.
         if time.monotonic() > end:
             sys.exit(f"monitoring: not within {seconds:.0f} s: {what}. The logs are in {work}.")
         time.sleep(0.2)

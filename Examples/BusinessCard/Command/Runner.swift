@@ -8,13 +8,9 @@ import FerryTransports
 enum Runner {
     static func run(_ body: @escaping @Sendable (Console) async throws -> Void) async throws {
         let console = Console.standardOutput()
-        let interruption = Interruption(beforeExit: { console.endProgress() })
-        interruption.listen()
-        let task = Task { try await body(console) }
-        interruption.ends { task.cancel() }
-        let result = await task.result
+        let (result, signal) = await Interruption.run(beforeExit: { console.endProgress() }) { try await body(console) }
         console.endProgress()
-        if let signal = interruption.signal {
+        if let signal {
             Console.complain("interrupted")
             throw ExitCode(128 + signal)
         }

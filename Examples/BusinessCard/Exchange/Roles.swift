@@ -91,14 +91,9 @@ struct Roles: Sendable {
         visits.wait()
         // When all places are taken, the visitor that has been there longest gives way.
         let acceptor = Acceptor(AcceptingPlan.Configuration(places: places), time: time)
-        // Forgets each visit when it is over.
-        await withDiscardingTaskGroup { group in
-            for await link in listener.links {
-                acceptor.serve(link, &group) { comer in
-                    visits.begin()
-                    visits.end(wasServed: await visit(comer, card, savingTo: path))
-                }
-            }
+        await acceptor.serve(listener.links) { comer in
+            visits.begin()
+            visits.end(wasServed: await visit(comer, card, savingTo: path))
         }
         try Task.checkCancellation()
         let (served, failed) = visits.counts

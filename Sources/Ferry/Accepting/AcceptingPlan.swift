@@ -184,12 +184,8 @@ package struct AcceptingPlan: Sendable {
 
     /// The oldest link of the source that has the most of these.
     private static func oldestOfLargest(_ entries: [Comer: Entry]) -> Comer? {
-        var sources: [LinkSource: (count: Int, oldest: Int)] = [:]
-        for (comer, entry) in entries {
-            let known = sources[entry.source] ?? (0, .max)
-            sources[entry.source] = (known.count + 1, min(known.oldest, comer.number))
+        LinkSource.oldestOfLargest(entries.lazy.map { ($0.key.number, $0.value.source) }).map {
+            Comer(number: $0.number)
         }
-        let largest = sources.values.max { ($0.count, -$0.oldest) < ($1.count, -$1.oldest) }
-        return largest.map { Comer(number: $0.oldest) }
     }
 }

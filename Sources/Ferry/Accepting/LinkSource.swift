@@ -17,6 +17,21 @@ public enum LinkSource: Sendable, Hashable {
 
     /// Whose places are limited together: all processes of a user are one.
     var account: LinkSource { if case .user(let user, _) = self { .user(user) } else { self } }
+
+    /// The link that gives way when links run out: the oldest of the source that has the most, and of such sources the oldest.
+    ///
+    /// - Parameter links: the links' numbers, in the order of arrival, and their sources.
+    /// - Returns: its number, and how many links its source has; nil for no links.
+    static func oldestOfLargest(
+        _ links: some Sequence<(number: Int, source: LinkSource)>
+    ) -> (number: Int, count: Int)? {
+        var sources: [LinkSource: (number: Int, count: Int)] = [:]
+        for (number, source) in links {
+            let known = sources[source] ?? (.max, 0)
+            sources[source] = (min(known.number, number), known.count + 1)
+        }
+        return sources.values.max { ($0.count, -$0.number) < ($1.count, -$1.number) }
+    }
 }
 
 extension Link {

@@ -4,7 +4,7 @@ import Synchronization
 /// A listener's links that are not yet accepted. The listener owns them until a task takes them.
 final class WaitingLinks: Sendable {
     private struct Waiting {
-        let number: UInt64
+        let number: Int
         let link: any Link
         let source: LinkSource
         let timer: ScheduledTimer
@@ -15,9 +15,20 @@ final class WaitingLinks: Sendable {
         var links: Deque<Waiting> = []
         /// Tasks that wait for a link.
         var takers: [CheckedContinuation<(any Link)?, Never>] = []
-        var nextNumber: UInt64 = 0
+        var nextNumber = 0
         var interruption: FerryError?
         var onInterruption: (@Sendable (FerryError?) -> Void)?
+
+        /// Removes the link that gives way to a new one; nil where no source has two.
+        mutating func takeSuperfluous(besides number: Int, of source: LinkSource) -> Waiting? {
+            let all = CollectionOfOne((number, source)) + links.map { ($0.number, $0.source) }
+            guard let oldest = LinkSource.oldestOfLargest(all), oldest.count > 1 else { return nil }
+            return take(oldest.number)
+        }
+
+        mutating func take(_ number: Int) -> Waiting? {
+            links.firstIndex { $0.number == number }.map { links.remove(at: $0) }
+        }
     }
 
     private let state = Mutex(State())
@@ -54,19 +65,19 @@ final class WaitingLinks: Sendable {
     }
 
     func offer(_ link: any Link) -> Bool {
-        // What is a transport's own is asked before the lock is taken.
+        // Without the lock: the transport computes it.
         let source = link.source
         let (isTaken, taker, instead) = state.withLock {
             state -> (Bool, CheckedContinuation<(any Link)?, Never>?, Waiting?) in
             guard !state.isClosed else { return (false, nil, nil) }
             guard state.takers.isEmpty else { return (true, state.takers.removeFirst(), nil) }
-            var instead: Waiting?
-            if state.links.count >= maximum {
-                guard let index = Self.superfluous(state.links, besides: source) else { return (false, nil, nil) }
-                instead = state.links.remove(at: index)
-            }
             let number = state.nextNumber
             state.nextNumber += 1
+            var instead: Waiting?
+            if state.links.count >= maximum {
+                instead = state.takeSuperfluous(besides: number, of: source)
+                guard instead != nil else { return (false, nil, nil) }
+            }
             let timer = time.schedule(at: time.now + timeout) { [weak self] in self?.expire(number) }
             state.links.append(Waiting(number: number, link: link, source: source, timer: timer))
             return (true, nil, instead)
@@ -77,19 +88,8 @@ final class WaitingLinks: Sendable {
         return isTaken
     }
 
-    /// The oldest link of the source that has the most, with one more of `source`; nil where no source has two.
-    private static func superfluous(_ links: Deque<Waiting>, besides source: LinkSource) -> Int? {
-        var counts: [LinkSource: Int] = [source: 1]
-        for waiting in links { counts[waiting.source, default: 0] += 1 }
-        guard let largest = counts.values.max(), largest > 1 else { return nil }
-        return links.firstIndex { counts[$0.source] == largest }
-    }
-
-    private func expire(_ number: UInt64) {
-        let expired = state.withLock { state in
-            state.links.firstIndex { $0.number == number }.map { state.links.remove(at: $0) }
-        }
-        expired?.link.close()
+    private func expire(_ number: Int) {
+        state.withLock { $0.take(number) }?.link.close()
     }
 
     /// The next link; nil when listening has ended, which a task that is cancelled brings about.

@@ -9,7 +9,7 @@
     final class GatewayReload: Sendable {
         private struct State {
             var plan: GatewayRun
-            /// What is to run when the present run has ended.
+            /// The next run's plan, once SIGHUP has come.
             var next: GatewayRun?
             var cancel: (@Sendable () -> Void)?
         }

@@ -16,10 +16,6 @@ enum Interruptible {
     ) async -> (result: Result<Void, any Error>, signal: Int32?) {
         // Who reads the output may go; writing says so then.
         signal(SIGPIPE, SIG_IGN)
-        let interruption = Interruption(grace: grace, beforeExit: beforeExit)
-        interruption.listen()
-        let task = Task { try await body() }
-        interruption.ends { task.cancel() }
-        return (await task.result, interruption.signal)
+        return await Interruption.run(grace: grace, beforeExit: beforeExit, body)
     }
 }
