@@ -99,7 +99,7 @@
                 .init(stream: "air", field: "h", name: "Humidity"),
                 .init(stream: "soil", field: "w", name: "Water"),
             ])
-            // The subscriber of the tests hears what is below `out`.
+            // The tests' subscriber receives topics below `out`.
             configuration.homeAssistant?.prefix = "out/home"
             return configuration
         }

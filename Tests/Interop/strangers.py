@@ -134,7 +134,7 @@ def trouble(kind: str, mode: str, message: bytes, gateway: subprocess.Popen) -> 
             try:
                 flood(kind, mode, message)
             finally:
-                # What is to be done at the end is the parent's.
+                # The cleanup at the end is the parent's.
                 os._exit(1)
         strangers.append(pid)
     took: list[float] = []
@@ -156,7 +156,7 @@ def trouble(kind: str, mode: str, message: bytes, gateway: subprocess.Popen) -> 
     judge(f"{kind}, {mode}: an honest sender took {took[-1]:.2f} s, more than {options.within:g}", took[-1] <= options.within)
     judge(f"{kind}, {mode}: only {came} strangers came", came > options.strangers / 2 or seconds >= options.seconds)
     judge(f"{kind}, {mode}: memory grew from {early} to {late}", late.memory - early.memory < 16 << 20)
-    # The store's log grows to 4 MB before it begins again (sqlite.org/wal.html), whatever is written.
+    # The store's log grows to 4 MB before it begins again (sqlite.org/wal.html).
     judge(f"{kind}, {mode}: files grew from {early} to {late}", late.files - early.files < (4 << 20) + 2048 * len(took))
     judge(f"{kind}, {mode}: descriptors grew from {early} to {late}", late.descriptors < early.descriptors + 100)
 
@@ -164,7 +164,7 @@ def trouble(kind: str, mode: str, message: bytes, gateway: subprocess.Popen) -> 
 def run(kind: str, message: bytes) -> None:
     settings = {"name": "g", "store": f"{work}/{kind}.store", "transport": address(kind), "nats": ["nats://127.0.0.1:9"], "acceptsStrangers": True}
     (work / f"{kind}.json").write_text(json.dumps(settings))
-    # Its server is away: what comes waits on its disk.
+    # Its server is away: records stay on its disk.
     with open(work / f"{kind}.log", "wb") as log:
         gateway = subprocess.Popen([options.ferry, "gateway", "--config", work / f"{kind}.json"], stdout=log, stderr=log)
     try:
