@@ -15,7 +15,7 @@
         public static let natsWrongShape = FerryError.Code("nats.wrongShape")
         /// There is no such stream, bucket or key.
         public static let natsNotFound = FerryError.Code("nats.notFound")
-        /// A key is there already, or has another revision; or a subject's last message is not the one expected.
+        /// A key is there already, or has another revision; or a subject's or stream's last message is not the one expected.
         public static let natsConflict = FerryError.Code("nats.conflict")
         /// The server is there, but JetStream is off, or has no leader yet.
         public static let natsNotReady = FerryError.Code("nats.notReady")
@@ -61,6 +61,9 @@
             JSAccountResourcesExceededErr.rawValue, JSInsufficientResourcesErr.rawValue,
             JSMemoryResourcesExceededErr.rawValue, JSStorageResourcesExceededErr.rawValue,
         ]
+        private static let isConflict: Set<UInt32> = [
+            JSStreamWrongLastSequenceErr.rawValue, JSStreamWrongLastMsgIDErr.rawValue,
+        ]
         private static let isAway: Set<UInt32> = [
             JSClusterNotAvailErr.rawValue, JSStreamOfflineErr.rawValue, JSNotEnabledErr.rawValue,
             JSNotEnabledForAccountErr.rawValue,
@@ -79,7 +82,7 @@
                 return make(
                     .messageTooLarge, "Raise the server's max_payload and the stream's maximum size of a message.")
             }
-            if code == JSStreamWrongLastSequenceErr.rawValue || lower.contains("wrong last sequence") {
+            if Self.isConflict.contains(code) || lower.contains("wrong last sequence") {
                 return make(.natsConflict, "Somebody else has written there.")
             }
             if code == JSStreamNotFoundErr.rawValue { return make(.natsNotFound, "Create it, or check its name.") }

@@ -18,12 +18,16 @@
             /// The place in the stream of the last message that its subject has; refused with `natsConflict` where that is
             /// another one. Nil for any.
             public let predecessor: UInt64?
+            /// The name of the message that must be the last of the whole stream; refused with `natsConflict` where that is another one.
+            /// Nil for any. So several messages can be on their way whose order holds whatever becomes of each.
+            public let follows: String?
 
             /// Names a message.
-            public init(_ message: NATSMessage, id: String, predecessor: UInt64? = nil) {
+            public init(_ message: NATSMessage, id: String, predecessor: UInt64? = nil, follows: String? = nil) {
                 self.message = message
                 self.id = id
                 self.predecessor = predecessor
+                self.follows = follows
             }
         }
 
@@ -182,6 +186,9 @@
             if status == NATS_OK { status = natsMsgHeader_Set(message, "Nats-Expected-Stream", stream) }
             if status == NATS_OK, let predecessor = publication.predecessor {
                 status = natsMsgHeader_Set(message, "Nats-Expected-Last-Subject-Sequence", String(predecessor))
+            }
+            if status == NATS_OK, let follows = publication.follows {
+                status = natsMsgHeader_Set(message, "Nats-Expected-Last-Msg-Id", follows)
             }
             guard status == NATS_OK else {
                 natsMsg_Destroy(message)

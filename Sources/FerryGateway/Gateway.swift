@@ -387,7 +387,13 @@
             let (haveAllGone, room, events) = state.withLock { state in
                 var haveAllGone = true
                 state.observation?.ended(ended, in: state.plan, at: now)
-                for end in ended { if !Self.take(end, &state, at: now) { haveAllGone = false } }
+                var arrived: [Plan.Arrived] = []
+                for end in ended { if !Self.take(end, &state, at: now, &arrived) { haveAllGone = false } }
+                for record in arrived {
+                    state.retention.stored(record.item.place, in: record.item.lane, at: now)
+                    state.status.published += 1
+                    if record.isDuplicate { state.status.duplicates += 1 }
+                }
                 state.plan.order(&orders, at: now)
                 let events = state.observation?.ordered(orders, at: now)
                 guard state.wantsRoom, state.plan.hasRoom else {
@@ -402,23 +408,24 @@
             if !haveAllGone { tell.yield() }
         }
 
-        /// - Returns: whether the stream has it.
-        private static func take(_ end: NATSPublisher.Ended, _ state: inout State, at now: Timestamp) -> Bool {
+        /// - Returns: whether nothing is to be looked at or awaited because of it.
+        private static func take(
+            _ end: NATSPublisher.Ended, _ state: inout State, at now: Timestamp, _ arrived: inout [Plan.Arrived]
+        ) -> Bool {
             switch end.result {
             case .success(let receipt):
                 state.watch.answered(receipt.sequence)
                 let outcome: Plan.Outcome = receipt.isDuplicate ? .had(receipt.sequence) : .stored(receipt.sequence)
-                if let item = state.plan.ended(end.token, outcome, at: now) {
-                    state.retention.stored(item.place, in: item.lane, at: now)
-                    state.status.published += 1
-                    if receipt.isDuplicate { state.status.duplicates += 1 }
-                }
+                state.plan.ended(end.token, outcome, at: now, &arrived)
                 return true
             case .failure(let error):
                 let outcome = Plan.Outcome(error)
-                if outcome == .outOfPlace { state.wantsLook = true } else { state.status.trouble = error.message }
-                _ = state.plan.ended(end.token, outcome, at: now)
-                return false
+                let goesAtOnce = outcome == .outOfPlace && state.plan.isFollower(end.token)
+                let displaced = state.plan.displaced.count
+                state.plan.ended(end.token, outcome, at: now, &arrived)
+                if outcome != .outOfPlace { state.status.trouble = error.message }
+                if state.plan.displaced.count > displaced { state.wantsLook = true }
+                return goesAtOnce && !state.wantsLook
             }
         }
 

@@ -27,6 +27,8 @@
                             record: seen.record, sequence: receipt.sequence, isDuplicate: receipt.isDuplicate,
                             publishing: now - began, sinceRead: now - seen.read))
                 case .failure(let error):
+                    // It goes again with no more to do than that.
+                    if error.code == .natsConflict, plan.isFollower(end.token) { continue }
                     putOff.append(
                         GatewayEvent.PutOff(
                             record: seen.record, error: error.code, message: error.message,

@@ -108,6 +108,7 @@
             self.open = open
             var bounds = Plan.Bounds()
             bounds.inFlight = configuration.maximumInFlight
+            bounds.burst = 1
             var plan = Plan(bounds)
             plan.namesPlaces = false
             state = Mutex(State(plan: plan, retention: Retention(configuration.retention)))
@@ -282,9 +283,9 @@
                     state.status.trouble = error.message
                     if answer.isToRepeat { state.isAnswered = false }
                 }
-                guard let item = state.plan.ended(token, outcome, at: now),
-                    case .taken(let isDuplicate) = answer
-                else { return }
+                var arrived: [Plan.Arrived] = []
+                state.plan.ended(token, outcome, at: now, &arrived)
+                guard let item = arrived.first?.item, case .taken(let isDuplicate) = answer else { return }
                 state.isAnswered = true
                 state.retention.stored(item.place, in: item.lane, at: now)
                 state.status.published += 1

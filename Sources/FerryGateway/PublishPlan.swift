@@ -6,9 +6,9 @@
 
     /// Which record is published next: a value without I/O, clock or randomness.
     ///
-    /// A lane is one peer's stream. Of each lane one message is on its way at a time, so that nothing of the lane
-    /// overtakes a message that is refused or lost; lanes go independently. A message names the place of the one before it in its lane, so that
-    /// a server that has lost that one refuses it.
+    /// A lane is one peer's stream; lanes go independently. Of each lane one burst is on its way at a time (``BurstLength``). Its first
+    /// message names the place of the one before it in its lane, and each further one names the message before it, which must be the last
+    /// that the stream has. A server that has lost or refused a message so refuses those behind it, and nothing overtakes anything.
     struct PublishPlan<Place: Sendable>: Sendable {
         /// One object, for it is handed on several times on its way.
         final class Item: Sendable {
@@ -48,6 +48,14 @@
             /// It can never be stored as things are.
             case refused
 
+            /// Whether the stream has it.
+            var isThere: Bool {
+                switch self {
+                case .stored, .had: true
+                case .later, .outOfPlace, .refused: false
+                }
+            }
+
             /// What an error means.
             init(_ error: FerryError) {
                 self =
@@ -64,27 +72,55 @@
             var records = 16_384
             var bytes = 32 << 20
             var inFlight = 1024
+            /// How long a burst may be, and how many messages of all lanes may be on their way beside one of more than a message. 1 for
+            /// servers that do not compare what messages name.
+            var burst = 64
             var firstPause = Duration.milliseconds(100)
             var longestPause = Duration.seconds(5)
         }
 
-        private struct Lane: Sendable {
-            var waiting: Deque<Item> = []
-            var isInFlight = false
-            var predecessor: UInt64?
-            /// It waits for ``follow(_:after:)``.
-            var isDisplaced = false
-            /// How often in a row it was.
-            var displacements = 0
-            /// Not published until reading begins again; later records stay on disk.
-            var isParked = false
+        /// A record that the stream has.
+        struct Arrived: Sendable {
+            let item: Item
+            /// Whether the stream had it before.
+            let isDuplicate: Bool
+        }
 
-            mutating func add(_ item: Item) -> Bool {
-                if !isParked { waiting.append(item) }
-                return !isParked
+        private struct Flight: Sendable {
+            let token: UInt64
+            let item: Item
+            /// Whether it names the one before it in its burst.
+            let isFollower: Bool
+            /// Nil until it is answered.
+            var outcome: Outcome?
+        }
+
+        private struct Lane: Sendable {
+            enum Standing: Sendable {
+                case open
+                /// It waits for ``follow(_:after:)``.
+                case displaced
+                /// Not published until reading begins again; later records stay on disk.
+                case parked
             }
 
-            var isReady: Bool { !waiting.isEmpty && !isInFlight && !isParked && !isDisplaced }
+            var standing = Standing.open
+            var waiting: Deque<Item> = []
+            /// The burst that is on its way, from the first message on that is not known to be in the stream.
+            var flights: Deque<Flight> = []
+            var predecessor: UInt64?
+            /// How often in a row it was displaced.
+            var displacements = 0
+            /// How many messages the latest burst had.
+            var burst = 0
+
+            mutating func add(_ item: Item) -> Bool {
+                if standing != .parked { waiting.append(item) }
+                return standing != .parked
+            }
+
+            var isIdle: Bool { waiting.isEmpty && flights.isEmpty && standing != .parked }
+            var isReady: Bool { standing == .open && !waiting.isEmpty && flights.isEmpty }
             var hasBecomeReady: Bool { waiting.count == 1 && isReady }
         }
 
@@ -95,6 +131,7 @@
         private var ready: Deque<Int64> = []
         private var inFlight: [UInt64: Item] = [:]
         private var lastToken: UInt64 = 0
+        private var burst: BurstLength
         private(set) var records = 0
         private var bytes = 0
         private var failures = 0
@@ -108,7 +145,10 @@
         /// How many lanes have a message that the server never takes.
         private(set) var refusedLanes = 0
 
-        init(_ bounds: Bounds = Bounds()) { self.bounds = bounds }
+        init(_ bounds: Bounds = Bounds()) {
+            self.bounds = bounds
+            burst = BurstLength(most: bounds.burst)
+        }
 
         var hasRoom: Bool { records < bounds.records && bytes < bounds.bytes }
         var inFlightCount: Int { inFlight.count }
@@ -116,11 +156,15 @@
         /// The item in flight under a token.
         func item(_ token: UInt64) -> Item? { inFlight[token] }
 
+        /// Whether a message in flight names the one before it in its burst.
+        func isFollower(_ token: UInt64) -> Bool {
+            guard let item = inFlight[token] else { return false }
+            return lanes[item.lane]?.flights.first { $0.token == token }?.isFollower == true
+        }
+
         /// The next record of its lane.
         mutating func add(_ item: Item) {
-            if lanes.count > 65_536 {
-                lanes = lanes.filter { !$0.value.waiting.isEmpty || $0.value.isInFlight || $0.value.isParked }
-            }
+            if lanes.count > 65_536 { lanes = lanes.filter { !$0.value.isIdle } }
             guard lanes[item.lane, default: Lane()].add(item) else { return }
             records += 1
             bytes += item.message.bytes.count
@@ -135,41 +179,78 @@
                 self.pausedUntil = nil
             }
             // After a failure one message tries whether it goes again.
-            let most = failures > 0 ? 1 : bounds.inFlight
-            let count = min(most - inFlight.count, ready.count, Self.ordersAtOnce)
-            while orders.count < count, let number = ready.popFirst() {
-                guard let index = lanes.index(forKey: number), let item = lanes.values[index].waiting.popFirst() else {
-                    continue
+            let most = min(failures > 0 ? 1 : bounds.inFlight, inFlight.count + Self.ordersAtOnce - orders.count)
+            while inFlight.count < most, let number = ready.popFirst() {
+                guard let index = lanes.index(forKey: number), lanes.values[index].isReady else { continue }
+                // Many lanes keep a server busy with single messages.
+                let share = (bounds.burst - inFlight.count) / (ready.count + 1)
+                let count = max(1, min(burst.now, share, most - inFlight.count))
+                let predecessor = namesPlaces ? lanes.values[index].predecessor : nil
+                var last: Item?
+                for _ in 0..<count {
+                    guard let item = lanes.values[index].waiting.popFirst() else { break }
+                    lastToken += 1
+                    inFlight[lastToken] = item
+                    lanes.values[index].flights.append(Flight(token: lastToken, item: item, isFollower: last != nil))
+                    orders.append(
+                        Order(
+                            token: lastToken,
+                            NATSPublisher.Publication(
+                                item.message, id: item.id, predecessor: last == nil ? predecessor : nil,
+                                follows: last?.id)))
+                    last = item
                 }
-                lanes.values[index].isInFlight = true
-                lastToken += 1
-                inFlight[lastToken] = item
-                orders.append(
-                    Order(
-                        token: lastToken,
-                        NATSPublisher.Publication(
-                            item.message, id: item.id, predecessor: namesPlaces ? lanes.values[index].predecessor : nil)
-                    ))
+                lanes.values[index].burst = lanes.values[index].flights.count
             }
         }
 
         /// Notes the outcome of a message.
         ///
-        /// - Returns: the record, when the stream has it; nil also for an order of before reading began again.
-        mutating func ended(_ token: UInt64, _ outcome: Outcome, at now: Timestamp) -> Item? {
-            guard let item = inFlight.removeValue(forKey: token), let index = lanes.index(forKey: item.lane) else {
-                return nil
-            }
-            lanes.values[index].isInFlight = false
+        /// - Parameter arrived: gets the records of which it is known now that the stream has them, and what is before them in their
+        ///   lanes; nothing for an order of before reading began again.
+        mutating func ended(_ token: UInt64, _ outcome: Outcome, at now: Timestamp, _ arrived: inout [Arrived]) {
+            guard let item = inFlight.removeValue(forKey: token), let index = lanes.index(forKey: item.lane),
+                let flight = lanes.values[index].flights.firstIndex(where: { $0.token == token })
+            else { return }
+            lanes.values[index].flights[flight].outcome = outcome
             defer { if lanes.values[index].isReady { ready.append(item.lane) } }
+            while let first = lanes.values[index].flights.first, let outcome = first.outcome, outcome.isThere {
+                lanes.values[index].flights.removeFirst()
+                arrive(first.item, outcome, index, &arrived)
+                if lanes.values[index].flights.isEmpty { burst.held(lanes.values[index].burst) }
+            }
+            // What went behind a message that failed goes again behind it, whatever became of it.
+            let flights = lanes.values[index].flights
+            guard let failure = flights.first?.outcome, flights.allSatisfy({ $0.outcome != nil }) else { return }
+            lanes.values[index].flights = []
+            fail(flights, failure, index, at: now)
+        }
+
+        private mutating func arrive(
+            _ item: Item, _ outcome: Outcome, _ index: Dictionary<Int64, Lane>.Index, _ arrived: inout [Arrived]
+        ) {
+            var isDuplicate = false
             switch outcome {
-            case .stored(let sequence):
-                lanes.values[index].predecessor = sequence
-                return arrived(item, at: index)
-            case .had(let sequence):
+            case .stored(let place): lanes.values[index].predecessor = place
+            case .had(let place):
                 // Newer servers look at the place first, so that where the subject ends is not to be forgotten.
-                lanes.values[index].predecessor = lanes.values[index].predecessor.map { max($0, sequence) }
-                return arrived(item, at: index)
+                lanes.values[index].predecessor = lanes.values[index].predecessor.map { max($0, place) }
+                isDuplicate = true
+            case .later, .outOfPlace, .refused: return
+            }
+            failures = 0
+            lanes.values[index].displacements = 0
+            forget(item)
+            arrived.append(Arrived(item: item, isDuplicate: isDuplicate))
+        }
+
+        /// None of these is known to be in the stream, for the first is not.
+        private mutating func fail(
+            _ flights: Deque<Flight>, _ outcome: Outcome, _ index: Dictionary<Int64, Lane>.Index, at now: Timestamp
+        ) {
+            lanes.values[index].waiting.prepend(contentsOf: flights.map(\.item))
+            switch outcome {
+            case .stored, .had: break
             case .later:
                 // Those that were on their way together fail together, and count as one.
                 if pausedUntil == nil {
@@ -178,19 +259,17 @@
                 }
                 // The server may have it and only have failed to say so: then its subject ends with it.
                 lanes.values[index].predecessor = nil
-                lanes.values[index].waiting.prepend(item)
             case .outOfPlace:
-                lanes.values[index].waiting.prepend(item)
-                lanes.values[index].isDisplaced = true
+                guard let first = flights.first, !first.isFollower else { return burst.broke() }
+                lanes.values[index].standing = .displaced
                 lanes.values[index].displacements += 1
-                displaced[item.lane] = item.message.subject
+                displaced[first.item.lane] = first.item.message.subject
             case .refused:
                 refusedLanes += 1
-                lanes.values[index].isParked = true
-                for item in [item] + lanes.values[index].waiting { forget(item) }
+                lanes.values[index].standing = .parked
+                for item in lanes.values[index].waiting { forget(item) }
                 lanes.values[index].waiting = []
             }
-            return nil
         }
 
         /// The server was seen to have lost nothing, and its subject ends here: others have written there, or consumers have taken
@@ -199,19 +278,11 @@
         /// - Parameter last: the place of the subject's last message; 0 for none.
         mutating func follow(_ number: Int64, after last: UInt64) {
             displaced[number] = nil
-            guard var lane = lanes[number], lane.isDisplaced else { return }
-            lane.isDisplaced = false
+            guard let index = lanes.index(forKey: number), lanes.values[index].standing == .displaced else { return }
+            lanes.values[index].standing = .open
             // Where other writers change it all the time, no predecessor is expected.
-            lane.predecessor = lane.displacements > 3 ? nil : last
-            lanes[number] = lane
-            if !lane.isInFlight && !lane.waiting.isEmpty { ready.append(number) }
-        }
-
-        private mutating func arrived(_ item: Item, at index: Dictionary<Int64, Lane>.Index) -> Item {
-            failures = 0
-            lanes.values[index].displacements = 0
-            forget(item)
-            return item
+            lanes.values[index].predecessor = lanes.values[index].displacements > 3 ? nil : last
+            if lanes.values[index].isReady { ready.append(number) }
         }
 
         private mutating func forget(_ item: Item) {

@@ -21,6 +21,7 @@
 
         private func plan(_ change: (inout Plan.Bounds) -> Void = { _ in }) -> Plan {
             var bounds = Plan.Bounds()
+            bounds.burst = 1
             change(&bounds)
             var plan = Plan(bounds)
             plan.isOpen = true
@@ -287,6 +288,13 @@
             var orders: [Order] = []
             order(&orders, at: now)
             return orders
+        }
+
+        /// - Returns: the last record that is known to be in the stream now.
+        mutating func ended(_ token: UInt64, _ outcome: Outcome, at now: Timestamp) -> Item? {
+            var arrived: [Arrived] = []
+            ended(token, outcome, at: now, &arrived)
+            return arrived.last?.item
         }
     }
 #endif

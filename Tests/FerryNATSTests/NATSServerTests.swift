@@ -25,12 +25,14 @@
             try await NATSConnection.connect(configuration(server.url))
         }
 
-        private func publication(_ number: Int, after predecessor: UInt64? = nil) -> NATSPublisher.Publication {
+        private func publication(
+            _ number: Int, after predecessor: UInt64? = nil, behind follows: Int? = nil
+        ) -> NATSPublisher.Publication {
             NATSPublisher.Publication(
                 NATSMessage(
                     "ferry.records.a", headers: [NATSMessage.Header("Ferry-Peer", "ä \(number)")],
                     bytes: Array("\(number)".utf8)),
-                id: "a/\(number)", predecessor: predecessor)
+                id: "a/\(number)", predecessor: predecessor, follows: follows.map { "a/\($0)" })
         }
 
         private func code<Value>(_ body: () async throws -> Value) async -> FerryError.Code? {
@@ -91,6 +93,45 @@
             // What is there already is answered, whatever came after it, where no place is named, which newer servers look at first.
             #expect(try await publisher.publish(publication(1)).isDuplicate)
             #expect(try await publisher.publish(publication(3, after: second.sequence)).sequence == 3)
+        }
+
+        @Test func aMessageBehindAnotherThanTheStreamsLastIsRefused() async throws {
+            let server = try NATSServer()
+            try await server.start()
+            let connection = try await connect(server)
+            try await connection.open(stream)
+            let publisher = try await NATSPublisher(connection, to: "records", timeout: .unreached)
+            #expect(await code { try await publisher.publish(publication(1, behind: 7)) } == .natsConflict)
+            _ = try await publisher.publish(publication(1))
+            #expect(try await publisher.publish(publication(2, behind: 1)).sequence == 2)
+            #expect(await code { try await publisher.publish(publication(3, behind: 1)) } == .natsConflict)
+            // Of the whole stream, whatever the subject.
+            _ = try await publisher.publish(
+                NATSPublisher.Publication(NATSMessage("ferry.records.b", bytes: []), id: "b/1"))
+            #expect(await code { try await publisher.publish(publication(3, behind: 2)) } == .natsConflict)
+            #expect(try await publisher.publish(publication(3)).sequence == 4)
+            // Several are on their way, and one of them cannot be taken: none of those behind it is.
+            let orders = [publication(4, behind: 3), publication(5, after: 1, behind: 4), publication(6, behind: 5)]
+            let (ends, tell) = AsyncStream<NATSPublisher.Ended>.makeStream()
+            let waiting = Mutex(orders.enumerated().map { NATSPublisher.Order(token: UInt64($0), $1) })
+            let feeding = try await NATSPublisher(connection, to: "records", timeout: .unreached) { ended, orders in
+                for end in ended { tell.yield(end) }
+                orders += waiting.withLock { waiting in
+                    defer { waiting = [] }
+                    return waiting
+                }
+            }
+            feeding.turn()
+            var results: [UInt64: FerryError.Code?] = [:]
+            for await end in ends {
+                do throws(FerryError) {
+                    _ = try end.result.get()
+                    results.updateValue(nil, forKey: end.token)
+                } catch { results.updateValue(error.code, forKey: end.token) }
+                if results.count == 3 { break }
+            }
+            #expect(results == [0: nil, 1: .natsConflict, 2: .natsConflict])
+            await connection.close()
         }
 
         @Test func aFullStreamRefusesAndLosesNothing() async throws {

@@ -6,11 +6,15 @@
 
     /// What a gateway costs beside libnats alone, and where a record's time goes: `scripts/bench gateway` runs it.
     ///
-    ///     GatewayBench nats://127.0.0.1:4222 FOLDER RECORDS ROUNDS SAMPLES
+    ///     GatewayBench gateway nats://127.0.0.1:4222 FOLDER RECORDS ROUNDS SAMPLES
     ///
     /// What a bucket of leases bears, on one server or a cluster: `scripts/bench leases`.
     ///
     ///     GatewayBench leases SECONDS nats://127.0.0.1:4222 ...
+    ///
+    /// What one peer gets through beside ten: `scripts/bench peers`.
+    ///
+    ///     GatewayBench peers nats://127.0.0.1:4222 FOLDER RECORDS ROUNDS
     @main struct GatewayBench {
         static func main() async throws {
             let arguments = CommandLine.arguments
@@ -23,14 +27,18 @@
                     server: arguments[2], store: arguments[3], stream: arguments[4], count: count, observer: observer
                 ).run()
             }
-            let numbers = arguments.dropFirst(3).compactMap { Int($0) }
-            guard arguments.count == 6, numbers.count == 3, numbers.allSatisfy({ $0 > 0 }) else {
-                say("GatewayBench SERVER FOLDER RECORDS ROUNDS SAMPLES, or GatewayBench leases SECONDS SERVER ...")
+            let numbers = arguments.dropFirst(4).compactMap { Int($0) }
+            switch (arguments.dropFirst().first, arguments.count, numbers.count) {
+            case ("gateway", 7, 3) where numbers.allSatisfy { $0 > 0 }:
+                let (server, folder) = (arguments[2], arguments[3])
+                try await Throughput(server: server, folder: folder, count: numbers[0], rounds: numbers[1]).run()
+                try await Latency(server: server, folder: folder, count: numbers[2]).run()
+            case ("peers", 6, 2) where numbers[0] >= 10 && numbers[1] > 0:
+                try await Peers(server: arguments[2], folder: arguments[3], count: numbers[0], rounds: numbers[1]).run()
+            default:
+                say("GatewayBench gateway|peers SERVER FOLDER NUMBER..., or GatewayBench leases SECONDS SERVER ...")
                 exit(64)
             }
-            try await Throughput(server: arguments[1], folder: arguments[2], count: numbers[0], rounds: numbers[1])
-                .run()
-            try await Latency(server: arguments[1], folder: arguments[2], count: numbers[2]).run()
         }
 
         static func say(_ text: String) { _ = (text + "\n").withCString { write(1, $0, strlen($0)) } }
