@@ -67,6 +67,11 @@
             public var waiting = 0
             /// How often everything was published again.
             public var repetitions = 0
+            /// How long the oldest record has waited that the stream has not answered for, since it was read from the store: at the
+            /// begin of the gateway, and again when everything is published again. Zero when there is none.
+            public var oldest = Duration.zero
+            /// How many streams of peers wait for a record that the server can never take.
+            public var held = 0
             /// The latest obstacle.
             public var trouble: String?
 
@@ -74,7 +79,7 @@
             public init() {}
         }
 
-        private typealias Plan = PublishPlan<ArrivedRecord.Place>
+        private typealias Plan = PublishPlan<ArrivedRecord.Place, NATSMessage>
 
         private struct State {
             var plan: Plan
@@ -90,9 +95,10 @@
             var mayReadAgain = Timestamp.zero
             /// What records go to, while there is a connection.
             var publisher: NATSPublisher?
-            /// Wakes the inbox reader when the plan has room.
-            var room: AsyncStream<Void>.Continuation?
-            var wantsRoom = false
+            /// What fills the plan, while there is a connection.
+            var reader: InboxReader?
+            /// The next messages, for one turn after the other.
+            var orders: [Plan.Order] = []
             /// What the observer is to be told; nil without one.
             var observation: Observation?
         }
@@ -144,6 +150,8 @@
                 status.isConnected = state.plan.isOpen
                 status.kept = state.retention.count
                 status.waiting = waiting
+                status.oldest = state.plan.oldest.map { time.now - $0 } ?? .zero
+                status.held = state.plan.refusedLanes
                 return status
             }
         }
@@ -229,7 +237,8 @@
             let events = Task { [weak self] in
                 for await event in changes { self?.hear(event) }
             }
-            var reader: Task<Void, Never>?
+            let reader = makeReader()
+            state.withLock { $0.reader = reader }
             var news = news.makeAsyncIterator()
             var failure = Self.cancelled
             var nextLook = time.now
@@ -241,7 +250,7 @@
                     }
                     if let failure { throw failure }
                     if isLost { throw Connecting.ended }
-                    var again = reader == nil
+                    var again = !reader.isReading
                     if wantsLook || time.now >= nextLook {
                         do throws(FerryError) {
                             if try await look(connection) { again = true }
@@ -254,7 +263,15 @@
                         }
                     }
                     if mayReadAgain(at: time.now) { again = true }
-                    if again { reader = try await beginReading(reader) }
+                    if again {
+                        try await reader.begin {
+                            state.withLock { state in
+                                state.plan.beginAgain()
+                                state.retention.beginAgain()
+                                state.observation?.beginAgain()
+                            }
+                        }
+                    }
                 } catch {
                     failure = error
                     break
@@ -266,8 +283,8 @@
                 timer.cancel()
             }
             events.cancel()
-            reader?.cancel()
-            await reader?.value
+            state.withLock { $0.reader = nil }
+            await reader.end()
             observer?.observe(.disconnected(.stream, isEnding: Task.isCancelled))
             return failure
         }
@@ -334,8 +351,9 @@
             }
             guard case .mayHaveLost(let why) = finding else {
                 // Nothing was lost: what a subject ends with now is what the next one comes after.
-                for (lane, subject) in displaced {
-                    let last = try await connection.lastSequence(of: subject, in: configuration.stream.name)
+                for (lane, next) in displaced {
+                    let last = try await connection.lastSequence(
+                        of: next.message.subject, in: configuration.stream.name)
                     guard connection.isConnected, await connection.serverID() == server else { break }
                     state.withLock { $0.plan.follow(lane, after: last) }
                 }
@@ -384,9 +402,8 @@
         /// Reports results to the plan; returns the next publications.
         private func step(_ ended: [NATSPublisher.Ended], _ orders: inout [NATSPublisher.Order]) {
             let now = time.now
-            let (haveAllGone, room, events) = state.withLock { state in
+            let (haveAllGone, reader, events) = state.withLock { state in
                 var haveAllGone = true
-                state.observation?.ended(ended, in: state.plan, at: now)
                 var arrived: [Plan.Arrived] = []
                 for end in ended { if !Self.take(end, &state, at: now, &arrived) { haveAllGone = false } }
                 for record in arrived {
@@ -394,32 +411,44 @@
                     state.status.published += 1
                     if record.isDuplicate { state.status.duplicates += 1 }
                 }
-                state.plan.order(&orders, at: now)
-                let events = state.observation?.ordered(orders, at: now)
-                guard state.wantsRoom, state.plan.hasRoom else {
-                    return (haveAllGone, AsyncStream<Void>.Continuation?.none, events)
-                }
-                state.wantsRoom = false
-                return (haveAllGone, state.room, events)
+                state.orders.removeAll(keepingCapacity: true)
+                state.plan.order(&state.orders, at: now)
+                orders.append(contentsOf: state.orders.lazy.map(Self.publication))
+                let events = state.observation?.ordered(state.orders.lazy.map(\.token), at: now)
+                return (haveAllGone, state.plan.hasRoom ? state.reader : nil, events)
             }
-            room?.yield()
+            reader?.ring()
             if let observer, let events { for event in events { observer.observe(event) } }
             // A failure may require a look at the stream, or a pause.
             if !haveAllGone { tell.yield() }
+        }
+
+        private static func publication(_ order: Plan.Order) -> NATSPublisher.Order {
+            NATSPublisher.Order(
+                token: order.token,
+                NATSPublisher.Publication(
+                    order.item.message, id: order.item.id, predecessor: order.predecessor, follows: order.follows))
         }
 
         /// - Returns: whether nothing is to be looked at or awaited because of it.
         private static func take(
             _ end: NATSPublisher.Ended, _ state: inout State, at now: Timestamp, _ arrived: inout [Plan.Arrived]
         ) -> Bool {
+            let outcome: Plan.Outcome
+            switch end.result {
+            case .success(let receipt):
+                outcome = receipt.isDuplicate ? .had(receipt.sequence) : .stored(receipt.sequence)
+            case .failure(let error): outcome = Plan.Outcome(error)
+            }
+            state.observation?.ended(
+                end.token, end.result.map { .init(place: $0.sequence, isDuplicate: $0.isDuplicate) }, in: state.plan,
+                isHeld: outcome == .refused, at: now)
             switch end.result {
             case .success(let receipt):
                 state.watch.answered(receipt.sequence)
-                let outcome: Plan.Outcome = receipt.isDuplicate ? .had(receipt.sequence) : .stored(receipt.sequence)
                 state.plan.ended(end.token, outcome, at: now, &arrived)
                 return true
             case .failure(let error):
-                let outcome = Plan.Outcome(error)
                 let goesAtOnce = outcome == .outOfPlace && state.plan.isFollower(end.token)
                 let displaced = state.plan.displaced.count
                 state.plan.ended(end.token, outcome, at: now, &arrived)
@@ -431,79 +460,40 @@
 
         // MARK: Reading
 
-        private func beginReading(_ old: Task<Void, Never>?) async throws(FerryError) -> Task<Void, Never> {
-            old?.cancel()
-            await old?.value
-            let (room, makeRoom) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-            state.withLock { state in
-                state.plan.beginAgain()
-                state.retention.beginAgain()
-                state.observation?.beginAgain()
-                state.room = makeRoom
-                state.wantsRoom = false
+        private func makeReader() -> InboxReader {
+            let naming = InboxReader.Naming(gateway: configuration.name, prefix: configuration.prefix, token: token)
+            return InboxReader(
+                store, naming, time: time, observer: observer,
+                InboxReader.Work(
+                    hasRoom: { [weak self] in self?.state.withLock { $0.plan.hasRoom } ?? false },
+                    take: { [weak self] in self?.add($0) },
+                    failed: { [weak self] error in
+                        self?.state.withLock { $0.failure = error }
+                        self?.tell.yield()
+                    }))
+        }
+
+        private func add(_ entries: [InboxReader.Entry]) {
+            let items = entries.map { entry in
+                Plan.Item(
+                    lane: entry.record.place.stream, id: entry.id,
+                    message: NATSMessage(entry.names.subject, headers: entry.headers, bytes: entry.record.bytes),
+                    size: entry.record.bytes.count, place: entry.record.place, read: entry.read, seen: entry.seen)
             }
-            observer?.observe(.readingBegins)
-            try await store.readAgain()
-            return Task { await self.read(room) }
+            state.withLock { state in for item in items { state.plan.add(item) } }
+            publish()
         }
+    }
 
-        /// Fills the plan from the inbox, as it has room.
-        private func read(_ room: AsyncStream<Void>) async {
-            var failure = FerryError(.closed, "The store \(store.path) was closed.")
-            do throws(FerryError) { try await fill(room) } catch { failure = error }
-            guard !Task.isCancelled else { return }
-            state.withLock { $0.failure = failure }
-            tell.yield()
-        }
-
-        /// Until the task is cancelled or the store closed.
-        private func fill(_ room: AsyncStream<Void>) async throws(FerryError) {
-            var inbox = store.inbox.makeAsyncIterator()
-            var room = room.makeAsyncIterator()
-            var known: [Int64: StreamNames] = [:]
-            while !Task.isCancelled {
-                while !hasRoom() {
-                    guard await room.next(isolation: nil) != nil else { return }
+    extension PublishPlan.Outcome {
+        /// What an error of NATS means.
+        init(_ error: FerryError) {
+            self =
+                switch error.code {
+                case .natsConflict: .outOfPlace
+                case .messageTooLarge, .invalidConfiguration: .refused
+                default: .later
                 }
-                guard let records = try await inbox.page() else { return }
-                let now = observer == nil ? Timestamp.zero : time.now
-                var items = records.map { record in
-                    let names = names(of: record, &known)
-                    let name = names.id(record.id)
-                    let message = NATSMessage(names.subject, headers: names.headers(record.id), bytes: record.bytes)
-                    let seen = observer.map { _ in SeenRecord(record, name: name, token: names.token, at: now) }
-                    return Plan.Item(
-                        lane: record.place.stream, id: name, message: message, place: record.place, seen: seen)
-                }
-                // It hears of them before they can be published.
-                if let observer { items = observer.show(items) }
-                state.withLock { [items] state in for item in items { state.plan.add(item) } }
-                publish()
-            }
-        }
-
-        /// Those of its stream, made anew where an epoch, a peer's name or a token has changed.
-        private func names(of record: ArrivedRecord, _ known: inout [Int64: StreamNames]) -> StreamNames {
-            let token = token(record.peer)
-            if let names = known[record.place.stream],
-                names.fit(record.id, peer: record.peer, key: record.key, token: token)
-            {
-                return names
-            }
-            let names = StreamNames(
-                record.id, peer: record.peer, key: record.key, gateway: configuration.name,
-                prefix: configuration.prefix,
-                token: token)
-            if known.count >= 4_096 { known = [:] }
-            known[record.place.stream] = names
-            return names
-        }
-
-        private func hasRoom() -> Bool {
-            state.withLock { state in
-                state.wantsRoom = !state.plan.hasRoom
-                return state.plan.hasRoom
-            }
         }
     }
 #endif

@@ -107,8 +107,8 @@
         public struct Publication: Sendable, Hashable {
             /// The record.
             public let record: Record
-            /// Its place in the stream.
-            public let sequence: UInt64
+            /// Its place in the stream; nil where the server tells none, such as a broker of MQTT.
+            public let sequence: UInt64?
             /// Whether the stream had it already.
             public let isDuplicate: Bool
             /// How long the answer took.

@@ -62,7 +62,7 @@
             }
         }
 
-        private typealias Plan = PublishPlan<ArrivedRecord.Place>
+        private typealias Plan = PublishPlan<ArrivedRecord.Place, OutletMessage>
 
         private struct State {
             var plan: Plan
@@ -77,13 +77,14 @@
             var failure: FerryError?
             /// When refused records are tried again; nil where none was refused.
             var mayReadAgain: Timestamp?
-            var room: AsyncStream<Void>.Continuation?
-            var wantsRoom = false
+            /// What the observer is to be told; nil without one.
+            var observation: Observation?
         }
 
         private let store: RecordStore
         private let configuration: Configuration
         private let time: any TimeSource
+        private let observer: (any GatewayObserver)?
         private let open: @Sendable () async throws(FerryError) -> any Outlet
         private let state: Mutex<State>
         private let news: AsyncStream<Void>
@@ -95,23 +96,28 @@
         ///   - store: whose inbox it publishes; no other task reads that.
         ///   - configuration: within which bounds.
         ///   - time: the clock.
+        ///   - observer: receives events; nil for none. The headers that it gives records go as fields.
         ///   - open: opens the outlet; called again after a pause while it throws anything but `invalidConfiguration`.
         /// - Throws: `invalidConfiguration`.
         public init(
             _ store: RecordStore, _ configuration: Configuration, time: any TimeSource = SystemTime(),
+            observer: (any GatewayObserver)? = nil,
             open: @escaping @Sendable () async throws(FerryError) -> any Outlet
         ) throws(FerryError) {
             try configuration.check()
             self.store = store
             self.configuration = configuration
             self.time = time
+            self.observer = observer
             self.open = open
             var bounds = Plan.Bounds()
             bounds.inFlight = configuration.maximumInFlight
             bounds.burst = 1
             var plan = Plan(bounds)
             plan.namesPlaces = false
-            state = Mutex(State(plan: plan, retention: Retention(configuration.retention)))
+            var state = State(plan: plan, retention: Retention(configuration.retention))
+            state.observation = observer.map { _ in Observation() }
+            self.state = Mutex(state)
             (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
@@ -125,6 +131,8 @@
                 status.isConnected = state.plan.isOpen && state.isAnswered
                 status.kept = state.retention.count
                 status.waiting = waiting
+                status.oldest = state.plan.oldest.map { time.now - $0 } ?? .zero
+                status.held = state.plan.refusedLanes
                 return status
             }
         }
@@ -142,6 +150,7 @@
                     // A store that was closed says so.
                     _ = try await store.undone()
                     state.withLock { $0.status.trouble = error.message }
+                    observer?.observe(.failed(.stream, error))
                 }
                 try? await time.sleep(for: configuration.pause)
             }
@@ -161,16 +170,25 @@
                 state.isToRepeat = false
                 state.failure = nil
             }
+            observer?.observe(.connected(.stream, server: ""))
             var failure = Self.cancelled
+            let reader = makeReader()
             await withDiscardingTaskGroup { group in
-                var reader: Task<Void, Never>?
                 var news = news.makeAsyncIterator()
                 var nextLook = time.now + configuration.lookInterval
                 while !Task.isCancelled {
                     do throws(FerryError) {
                         if let failure = state.withLock({ $0.failure }) { throw failure }
                         let now = time.now
-                        if look(outlet, at: now) || reader == nil { reader = try await beginReading(reader) }
+                        if look(outlet, at: now) || !reader.isReading {
+                            try await reader.begin {
+                                state.withLock { state in
+                                    state.plan.beginAgain()
+                                    state.retention.beginAgain()
+                                    state.observation?.beginAgain()
+                                }
+                            }
+                        }
                         if now >= nextLook {
                             nextLook = now + configuration.lookInterval
                             try await release(outlet, at: now)
@@ -179,8 +197,8 @@
                         failure = error
                         break
                     }
-                    for (token, message) in orders() {
-                        group.addTask { [self] in ended(token, await outlet.publish(message)) }
+                    for order in orders(reader) {
+                        group.addTask { [self] in ended(order.token, await outlet.publish(order.item.message)) }
                     }
                     let deadline = state.withLock { $0.plan.nextDeadline } ?? nextLook
                     let timer = time.schedule(at: min(nextLook, deadline)) { [tell] in tell.yield() }
@@ -188,11 +206,11 @@
                     timer.cancel()
                 }
                 state.withLock { $0.plan.isOpen = false }
-                reader?.cancel()
-                await reader?.value
+                await reader.end()
                 // Closing answers the messages in flight.
                 await outlet.close()
             }
+            observer?.observe(.disconnected(.stream, isEnding: Task.isCancelled))
             return failure
         }
 
@@ -201,40 +219,50 @@
         /// - Returns: whether reading is to begin again now.
         private func look(_ outlet: any Outlet, at now: Timestamp) -> Bool {
             let connections = outlet.connections
-            return state.withLock { state in
+            let (mayRead, isRepeated) = look(connections, at: now)
+            if isRepeated { observer?.observe(.repeats(because: "the server was connected to again")) }
+            return mayRead
+        }
+
+        /// - Returns: whether reading is to begin again now, and whether that is because everything is published again.
+        private func look(_ connections: UInt64, at now: Timestamp) -> (mayRead: Bool, isRepeated: Bool) {
+            state.withLock { state in
                 if connections != state.connections {
                     state.connections = connections
                     state.isToRepeat = true
                 }
                 if state.isToRepeat {
-                    guard state.plan.inFlightCount == 0 else { return false }
+                    guard state.plan.inFlightCount == 0 else { return (false, false) }
                     state.isToRepeat = false
                     state.status.repetitions += 1
-                    return true
+                    return (true, true)
                 }
                 // After a message that was refused, a minute later; kept records are read once more with it.
-                guard state.plan.refusedLanes > 0 else { return false }
+                guard state.plan.refusedLanes > 0 else { return (false, false) }
                 guard let moment = state.mayReadAgain else {
                     state.mayReadAgain = now + .seconds(60)
-                    return false
+                    return (false, false)
                 }
-                guard now >= moment, state.plan.inFlightCount == 0 else { return false }
+                guard now >= moment, state.plan.inFlightCount == 0 else { return (false, false) }
                 state.mayReadAgain = nil
-                return true
+                return (true, false)
             }
         }
 
         /// Removes from the inbox records that were acknowledged long ago, by a server to which the connection has lasted since.
         private func release(_ outlet: any Outlet, at now: Timestamp) async throws(FerryError) {
             let connections = outlet.connections
-            let places = state.withLock { state -> [ArrivedRecord.Place] in
-                guard !state.isToRepeat, connections == state.connections, state.isAnswered else { return [] }
-                return state.retention.steady(at: now)
+            let (places, released) = state.withLock { state -> ([ArrivedRecord.Place], Int) in
+                guard !state.isToRepeat, connections == state.connections, state.isAnswered else { return ([], 0) }
+                let kept = state.retention.count
+                let places = state.retention.steady(at: now)
+                return (places, kept - state.retention.count)
             }
             guard !places.isEmpty else { return }
             do throws(FerryError) {
                 try await store.done(through: places)
                 state.withLock { $0.retention.left() }
+                observer?.observe(.looked(released: released))
             } catch {
                 // Later, when the disk has room.
                 guard error.code == .diskFull else { throw error }
@@ -245,44 +273,39 @@
         // MARK: Publishing
 
         /// The messages to publish now.
-        private func orders() -> [(UInt64, OutletMessage)] {
+        private func orders(_ reader: InboxReader) -> [Plan.Order] {
             let now = time.now
-            let (orders, room) = state.withLock {
-                state -> ([(UInt64, OutletMessage)], AsyncStream<Void>.Continuation?) in
-                guard !state.isToRepeat else { return ([], nil) }
+            let (orders, hasRoom, events) = state.withLock { state -> ([Plan.Order], Bool, [GatewayEvent]?) in
+                guard !state.isToRepeat else { return ([], false, nil) }
                 var orders: [Plan.Order] = []
-                var all: [(UInt64, OutletMessage)] = []
+                var count: Int
                 repeat {
-                    orders = []
-                    state.plan.order(&orders, at: now)
-                    for order in orders {
-                        guard let item = state.plan.item(order.token), let lane = item.outletLane else { continue }
-                        let fields = item.message.headers.map { OutletMessage.Field($0.name, $0.value) }
-                        all.append(
-                            (order.token, OutletMessage(lane, key: item.id, fields: fields, bytes: item.message.bytes)))
-                    }
-                } while !orders.isEmpty
-                guard state.wantsRoom, state.plan.hasRoom else { return (all, nil) }
-                state.wantsRoom = false
-                return (all, state.room)
+                    count = orders.count
+                    var more: [Plan.Order] = []
+                    state.plan.order(&more, at: now)
+                    orders += more
+                } while orders.count > count
+                return (orders, state.plan.hasRoom, state.observation?.ordered(orders.lazy.map(\.token), at: now))
             }
-            room?.yield()
+            if hasRoom { reader.ring() }
+            if let observer, let events { for event in events { observer.observe(event) } }
             return orders
         }
 
         private func ended(_ token: UInt64, _ answer: OutletAnswer) {
             let now = time.now
             state.withLock { state in
-                let outcome: Plan.Outcome
-                switch answer {
-                case .taken: outcome = .stored(0)
-                case .full, .gone, .unanswered: outcome = .later
-                case .refused: outcome = .refused
-                }
+                let (outcome, result): (Plan.Outcome, Result<Observation.Receipt, FerryError>) =
+                    switch answer {
+                    case .taken(let isDuplicate): (.stored(0), .success(.init(isDuplicate: isDuplicate)))
+                    case .full(let error), .gone(let error), .unanswered(let error): (.later, .failure(error))
+                    case .refused(let error): (.refused, .failure(error))
+                    }
                 if let error = answer.error {
                     state.status.trouble = error.message
                     if answer.isToRepeat { state.isAnswered = false }
                 }
+                state.observation?.ended(token, result, in: state.plan, isHeld: outcome == .refused, at: now)
                 var arrived: [Plan.Arrived] = []
                 state.plan.ended(token, outcome, at: now, &arrived)
                 guard let item = arrived.first?.item, case .taken(let isDuplicate) = answer else { return }
@@ -296,65 +319,28 @@
 
         // MARK: Reading
 
-        private func beginReading(_ old: Task<Void, Never>?) async throws(FerryError) -> Task<Void, Never> {
-            old?.cancel()
-            await old?.value
-            let (room, makeRoom) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-            state.withLock { state in
-                state.plan.beginAgain()
-                state.retention.beginAgain()
-                state.room = makeRoom
-                state.wantsRoom = false
-            }
-            try await store.readAgain()
-            return Task { await self.read(room) }
+        private func makeReader() -> InboxReader {
+            InboxReader(
+                store, InboxReader.Naming(gateway: configuration.name, prefix: ""), time: time, observer: observer,
+                InboxReader.Work(
+                    hasRoom: { [weak self] in self?.state.withLock { $0.plan.hasRoom } ?? false },
+                    take: { [weak self] in self?.add($0) },
+                    failed: { [weak self] error in
+                        self?.state.withLock { $0.failure = error }
+                        self?.tell.yield()
+                    }))
         }
 
-        /// Fills the plan from the inbox, as it has room.
-        private func read(_ room: AsyncStream<Void>) async {
-            var failure = FerryError(.closed, "The store \(store.path) was closed.")
-            do throws(FerryError) { try await fill(room) } catch { failure = error }
-            guard !Task.isCancelled else { return }
-            state.withLock { $0.failure = failure }
+        private func add(_ entries: [InboxReader.Entry]) {
+            let items = entries.map { entry in
+                let fields = entry.headers.map { OutletMessage.Field($0.name, $0.value) }
+                return Plan.Item(
+                    lane: entry.record.place.stream, id: entry.id,
+                    message: OutletMessage(entry.names.lane, key: entry.id, fields: fields, bytes: entry.record.bytes),
+                    size: entry.record.bytes.count, place: entry.record.place, read: entry.read, seen: entry.seen)
+            }
+            state.withLock { state in for item in items { state.plan.add(item) } }
             tell.yield()
-        }
-
-        private func fill(_ room: AsyncStream<Void>) async throws(FerryError) {
-            var inbox = store.inbox.makeAsyncIterator()
-            var room = room.makeAsyncIterator()
-            while !Task.isCancelled {
-                while !hasRoom() {
-                    guard await room.next(isolation: nil) != nil else { return }
-                }
-                guard let records = try await inbox.page() else { return }
-                var known: [Int64: StreamNames] = [:]
-                let items = records.map { record in
-                    let names: StreamNames
-                    if let old = known[record.place.stream],
-                        old.fit(record.id, peer: record.peer, key: record.key, token: nil)
-                    {
-                        names = old
-                    } else {
-                        names = StreamNames(
-                            record.id, peer: record.peer, key: record.key, gateway: configuration.name, prefix: "",
-                            token: nil)
-                        known[record.place.stream] = names
-                    }
-                    return Plan.Item(
-                        lane: record.place.stream, id: names.id(record.id),
-                        message: NATSMessage(names.subject, headers: names.headers(record.id), bytes: record.bytes),
-                        place: record.place, outletLane: names.lane)
-                }
-                state.withLock { state in for item in items { state.plan.add(item) } }
-                tell.yield()
-            }
-        }
-
-        private func hasRoom() -> Bool {
-            state.withLock { state in
-                state.wantsRoom = !state.plan.hasRoom
-                return state.plan.hasRoom
-            }
         }
     }
 #endif

@@ -1,40 +1,49 @@
 #if NATS && Records
     import DequeModule
     import Ferry
-    import FerryFleet
-    import FerryNATS
 
     /// Which record is published next: a value without I/O, clock or randomness.
     ///
     /// A lane is one peer's stream; lanes go independently. Of each lane one burst is on its way at a time (``BurstLength``). Its first
     /// message names the place of the one before it in its lane, and each further one names the message before it, which must be the last
     /// that the stream has. A server that has lost or refused a message so refuses those behind it, and nothing overtakes anything.
-    struct PublishPlan<Place: Sendable>: Sendable {
+    struct PublishPlan<Place: Sendable, Message: Sendable>: Sendable {
         /// One object, for it is handed on several times on its way.
         final class Item: Sendable {
             let lane: Int64
             let id: String
-            let message: NATSMessage
+            let message: Message
+            /// The record's size in bytes.
+            let size: Int
             let place: Place
+            /// When it was read.
+            let read: Timestamp
             /// What an observer is told of it; nil without one.
-            let seen: SeenRecord?
-            /// The lane's name, for outlets; nil where the message has its subject.
-            let outletLane: OutletMessage.Lane?
+            let seen: GatewayEvent.Record?
 
             init(
-                lane: Int64, id: String, message: NATSMessage, place: Place, seen: SeenRecord? = nil,
-                outletLane: OutletMessage.Lane? = nil
+                lane: Int64, id: String, message: Message, size: Int, place: Place, read: Timestamp,
+                seen: GatewayEvent.Record? = nil
             ) {
-                self.outletLane = outletLane
                 self.lane = lane
                 self.id = id
                 self.message = message
+                self.size = size
                 self.place = place
+                self.read = read
                 self.seen = seen
             }
         }
 
-        typealias Order = NATSPublisher.Order
+        /// A message to publish, under its token, and what must be true for the server to take it.
+        struct Order: Sendable {
+            let token: UInt64
+            let item: Item
+            /// The place of the last message of its lane; nil for any.
+            let predecessor: UInt64?
+            /// The name of the last message of the stream; nil for any.
+            let follows: String?
+        }
 
         enum Outcome: Sendable, Hashable {
             /// The stream has it, at this place.
@@ -54,16 +63,6 @@
                 case .stored, .had: true
                 case .later, .outOfPlace, .refused: false
                 }
-            }
-
-            /// What an error means.
-            init(_ error: FerryError) {
-                self =
-                    switch error.code {
-                    case .natsConflict: .outOfPlace
-                    case .messageTooLarge, .invalidConfiguration: .refused
-                    default: .later
-                    }
             }
         }
 
@@ -96,12 +95,12 @@
         }
 
         private struct Lane: Sendable {
-            enum Standing: Sendable {
+            enum Standing: Sendable, Hashable {
                 case open
                 /// It waits for ``follow(_:after:)``.
                 case displaced
-                /// Not published until reading begins again; later records stay on disk.
-                case parked
+                /// Not published until reading begins again, for a record that was read then can never be stored; later ones stay on disk.
+                case parked(since: Timestamp)
             }
 
             var standing = Standing.open
@@ -115,11 +114,16 @@
             var burst = 0
 
             mutating func add(_ item: Item) -> Bool {
-                if standing != .parked { waiting.append(item) }
-                return standing != .parked
+                if case .parked = standing { return false }
+                waiting.append(item)
+                return true
             }
 
-            var isIdle: Bool { waiting.isEmpty && flights.isEmpty && standing != .parked }
+            var oldest: Timestamp? {
+                if case .parked(let since) = standing { return since }
+                return (flights.first?.item ?? waiting.first)?.read
+            }
+            var isIdle: Bool { oldest == nil }
             var isReady: Bool { standing == .open && !waiting.isEmpty && flights.isEmpty }
             var hasBecomeReady: Bool { waiting.count == 1 && isReady }
         }
@@ -140,8 +144,8 @@
         var isOpen = false
         /// Whether messages name the place of the one before: not where consumers take messages out as they read.
         var namesPlaces = true
-        /// Lanes whose last message was not the expected one, and their subjects: each waits for ``follow(_:after:)``.
-        private(set) var displaced: [Int64: String] = [:]
+        /// Lanes whose last message was not the expected one, and the next of each: they wait for ``follow(_:after:)``.
+        private(set) var displaced: [Int64: Item] = [:]
         /// How many lanes have a message that the server never takes.
         private(set) var refusedLanes = 0
 
@@ -152,6 +156,9 @@
 
         var hasRoom: Bool { records < bounds.records && bytes < bounds.bytes }
         var inFlightCount: Int { inFlight.count }
+
+        /// When the oldest record was read that is not known to be in the stream; nil when all that were read are.
+        var oldest: Timestamp? { lanes.values.lazy.compactMap(\.oldest).min() }
 
         /// The item in flight under a token.
         func item(_ token: UInt64) -> Item? { inFlight[token] }
@@ -167,7 +174,7 @@
             if lanes.count > 65_536 { lanes = lanes.filter { !$0.value.isIdle } }
             guard lanes[item.lane, default: Lane()].add(item) else { return }
             records += 1
-            bytes += item.message.bytes.count
+            bytes += item.size
             if lanes[item.lane]?.hasBecomeReady == true { ready.append(item.lane) }
         }
 
@@ -194,10 +201,8 @@
                     lanes.values[index].flights.append(Flight(token: lastToken, item: item, isFollower: last != nil))
                     orders.append(
                         Order(
-                            token: lastToken,
-                            NATSPublisher.Publication(
-                                item.message, id: item.id, predecessor: last == nil ? predecessor : nil,
-                                follows: last?.id)))
+                            token: lastToken, item: item, predecessor: last == nil ? predecessor : nil,
+                            follows: last?.id))
                     last = item
                 }
                 lanes.values[index].burst = lanes.values[index].flights.count
@@ -263,10 +268,10 @@
                 guard let first = flights.first, !first.isFollower else { return burst.broke() }
                 lanes.values[index].standing = .displaced
                 lanes.values[index].displacements += 1
-                displaced[first.item.lane] = first.item.message.subject
+                displaced[first.item.lane] = first.item
             case .refused:
                 refusedLanes += 1
-                lanes.values[index].standing = .parked
+                lanes.values[index].standing = .parked(since: flights.first?.item.read ?? now)
                 for item in lanes.values[index].waiting { forget(item) }
                 lanes.values[index].waiting = []
             }
@@ -287,7 +292,7 @@
 
         private mutating func forget(_ item: Item) {
             records -= 1
-            bytes -= item.message.bytes.count
+            bytes -= item.size
         }
 
         /// Reading begins again: records that are not done come once more.

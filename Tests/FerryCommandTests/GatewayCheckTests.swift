@@ -72,6 +72,13 @@
             #expect(error.map { "\($0)" }?.contains("slots is \(slots); give 1 to 10000") == true)
         }
 
+        @Test("Too little room for a peer, or too much", arguments: [0, 65_535, 1 << 40 + 1])
+        func peerBytes(_ bytes: Int) throws {
+            let settings = try GatewaySettings.read(Data(#"{"peerBytes": \#(bytes)}"#.utf8), "gateway.json")
+            let error = #expect(throws: (any Error).self) { try settings.bytesOfAPeer() }
+            #expect(error.map { "\($0)" }?.contains("peerBytes is \(bytes); give 65536 to 2^40") == true)
+        }
+
         @Test("Wrong credentials") func credentials() async throws {
             let server = try NATSServer("authorization { user: ada, password: secret, timeout: 3600 }")
             try await server.start()

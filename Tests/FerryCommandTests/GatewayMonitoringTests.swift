@@ -16,6 +16,7 @@
             var text = MetricsText()
             text.add(Gateway.Status())
             text.add(StoreSpace())
+            text.add(GatewayLatencies())
             text.add(Downlink.Status())
             text.add(LeaseKeeper.Status())
             return Set(text.description.matches(of: #/# TYPE ([a-z_]+) /#).map { String($0.1) })
@@ -23,7 +24,8 @@
 
         private func named(in file: String) throws -> Set<String> {
             let text = try String(contentsOf: Self.folder.appending(path: file), encoding: .utf8)
-            return Set(text.matches(of: #/\bferry_[a-z_]+/#).map { String($0.0) })
+            // A histogram's buckets, sum and count go by its name.
+            return Set(text.matches(of: #/\b(ferry_[a-z_]+?)(_bucket|_sum|_count)?\b/#).map { String($0.1) })
         }
 
         @Test("They name figures that there are", arguments: ["alerts.yml", "alerts-test.yml", "board.json"])

@@ -1,6 +1,5 @@
 #if NATS && Records
     import Ferry
-    import FerryNATS
     import FerryTesting
     import TestSupport
     import Testing
@@ -9,7 +8,7 @@
 
     /// Several messages of one lane on their way at once.
     @Suite(.tags(.records)) struct BurstTests {
-        private typealias Plan = PublishPlan<Int>
+        private typealias Plan = PublishPlan<Int, String>
         private let start = Timestamp.zero
 
         private func plan(lanes: Int64 = 1, each count: Int, burst: Int = 64) -> Plan {
@@ -22,14 +21,14 @@
         }
 
         private func item(_ lane: Int64, _ number: Int) -> Plan.Item {
-            Plan.Item(lane: lane, id: "\(lane)/\(number)", message: NATSMessage("a.\(lane)", bytes: [0]), place: number)
+            Plan.Item(
+                lane: lane, id: "\(lane)/\(number)", message: "a.\(lane)", size: 1, place: number, read: start)
         }
 
         private func shapes(_ orders: [Plan.Order]) -> [String] {
             orders.map { order in
-                let publication = order.publication
-                let place = publication.predecessor.map { " after \($0)" } ?? ""
-                return publication.id + place + (publication.follows.map { " behind \($0)" } ?? "")
+                let place = order.predecessor.map { " after \($0)" } ?? ""
+                return order.item.id + place + (order.follows.map { " behind \($0)" } ?? "")
             }
         }
 
@@ -94,7 +93,7 @@
             _ = plan.ended(second[0].token, .outOfPlace, at: start)
             #expect(plan.displaced.isEmpty)
             _ = plan.ended(second[1].token, .outOfPlace, at: start)
-            #expect(plan.displaced == [1: "a.1"] && plan.orders(at: start).isEmpty)
+            #expect(plan.displaced.mapValues(\.id) == [1: "1/3"] && plan.orders(at: start).isEmpty)
             plan.follow(1, after: 7)
             #expect(shapes(plan.orders(at: start)).first == "1/3 after 7")
         }
@@ -117,9 +116,35 @@
                 for order in few.orders(at: start) { _ = few.ended(order.token, .stored(order.token), at: start) }
             }
             let orders = few.orders(at: start)
-            let lanes = Dictionary(grouping: orders) { $0.publication.message.subject }
+            let lanes = Dictionary(grouping: orders) { $0.item.lane }
             #expect(orders.count <= 64 + 4 && lanes.count == 4)
             #expect(lanes.values.allSatisfy { $0.count >= 8 })
+        }
+
+        /// From when it was read until its answer counts; a record that can never be stored is the oldest as long as it is tried.
+        @Test func theOldestRecordIsKnown() {
+            var plan = Plan(Plan.Bounds())
+            plan.isOpen = true
+            func add(_ lane: Int64, _ number: Int, at seconds: Int) {
+                plan.add(
+                    Plan.Item(
+                        lane: lane, id: "\(lane)/\(number)", message: "", size: 1, place: number,
+                        read: start + .seconds(seconds)))
+            }
+            #expect(plan.oldest == nil)
+            add(1, 1, at: 1)
+            add(2, 1, at: 2)
+            add(1, 2, at: 3)
+            #expect(plan.oldest == start + .seconds(1))
+            let orders = plan.orders(at: start)
+            #expect(orders.map(\.item.id) == ["1/1", "1/2", "2/1"] && plan.oldest == start + .seconds(1))
+            _ = plan.ended(orders[0].token, .stored(1), at: start)
+            #expect(plan.oldest == start + .seconds(2))
+            _ = plan.ended(orders[2].token, .refused, at: start)
+            _ = plan.ended(orders[1].token, .stored(2), at: start)
+            #expect(plan.oldest == start + .seconds(2) && plan.refusedLanes == 1)
+            plan.beginAgain()
+            #expect(plan.oldest == nil)
         }
 
         @Test func burstsGrowAndShrinkAndAreTriedMoreSeldom() {
@@ -166,22 +191,22 @@
 
             mutating func write(_ subject: String, _ id: String) { messages.append((subject, id)) }
 
-            private func isInPlace(_ publication: NATSPublisher.Publication) -> Bool {
-                if let follows = publication.follows, messages.last?.id != follows { return false }
-                guard let predecessor = publication.predecessor else { return true }
-                return last(publication.message.subject) == predecessor
+            private func isInPlace(_ order: Plan.Order) -> Bool {
+                if let follows = order.follows, messages.last?.id != follows { return false }
+                guard let predecessor = order.predecessor else { return true }
+                return last(order.item.message) == predecessor
             }
 
             func last(_ subject: String) -> UInt64 {
                 UInt64((messages.lastIndex { $0.subject == subject } ?? -1) + 1)
             }
 
-            mutating func take(_ publication: NATSPublisher.Publication) -> Plan.Outcome {
-                if comparesFirst, !isInPlace(publication) { return .outOfPlace }
-                if let place = places[publication.id] { return .had(place) }
-                guard isInPlace(publication) else { return .outOfPlace }
-                write(publication.message.subject, publication.id)
-                places[publication.id] = UInt64(messages.count)
+            mutating func take(_ order: Plan.Order) -> Plan.Outcome {
+                if comparesFirst, !isInPlace(order) { return .outOfPlace }
+                if let place = places[order.item.id] { return .had(place) }
+                guard isInPlace(order) else { return .outOfPlace }
+                write(order.item.message, order.item.id)
+                places[order.item.id] = UInt64(messages.count)
                 return .stored(UInt64(messages.count))
             }
         }
@@ -207,16 +232,16 @@
                         if Int.random(in: 0..<100, using: &random) < trouble { stream.write("else", "else/\(steps)") }
                         switch Int.random(in: 0..<100, using: &random) {
                         case 0..<trouble:
-                            if .random(using: &random) { _ = stream.take(order.publication) }
+                            if .random(using: &random) { _ = stream.take(order) }
                             answers.append((order.token, .later))
-                        default: answers.append((order.token, stream.take(order.publication)))
+                        default: answers.append((order.token, stream.take(order)))
                         }
                     }
                     if let index = answers.indices.randomElement(using: &random) {
                         let answer = answers.remove(at: index)
                         plan.ended(answer.token, answer.outcome, at: now, &arrived)
                     } else {
-                        for (lane, subject) in plan.displaced { plan.follow(lane, after: stream.last(subject)) }
+                        for (lane, next) in plan.displaced { plan.follow(lane, after: stream.last(next.message)) }
                         now = max(now, plan.nextDeadline ?? now)
                     }
                 }
@@ -240,7 +265,7 @@
             while plan.records > 0, rounds < 10_000 {
                 rounds += 1
                 let orders = plan.orders(at: start)
-                for order in orders { plan.ended(order.token, stream.take(order.publication), at: start, &arrived) }
+                for order in orders { plan.ended(order.token, stream.take(order), at: start, &arrived) }
             }
             #expect(plan.records == 0 && rounds < 10_000 / 50, "\(rounds) round trips")
         }

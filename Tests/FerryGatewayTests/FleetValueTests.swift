@@ -1,9 +1,12 @@
 #if NATS && Records
+    import Ferry
     import FerryFleet
+    import FerryNATS
     import TestSupport
     import Testing
 
     @testable import FerryGateway
+    @testable import FerryRecords
 
     /// How a fleet's leases, messages and figures are written.
     @Suite(.tags(.records, .fleet), .timeLimit(.minutes(5))) struct FleetValueTests {
@@ -47,6 +50,53 @@
                     b{x="2",y="3"} -2
 
                     """)
+        }
+
+        @Test func histogramsAreInPrometheusFormat() {
+            var histogram = LatencyHistogram()
+            for duration: Duration in [.zero, .milliseconds(1), .microseconds(1001), .seconds(300), .seconds(301)] {
+                histogram.record(duration)
+            }
+            var text = MetricsText()
+            text.add("a_seconds", "Some.", histogram)
+            let lines = text.description.split(separator: "\n")
+            #expect(lines.first == "# HELP a_seconds Some." && lines.dropFirst().first == "# TYPE a_seconds histogram")
+            #expect(
+                lines.dropFirst(2).prefix(3) == [
+                    "a_seconds_bucket{le=\"0.001\"} 2", "a_seconds_bucket{le=\"0.002\"} 3",
+                    "a_seconds_bucket{le=\"0.005\"} 3",
+                ])
+            #expect(
+                lines.suffix(4) == [
+                    "a_seconds_bucket{le=\"300.0\"} 4", "a_seconds_bucket{le=\"+Inf\"} 5", "a_seconds_sum 601.002001",
+                    "a_seconds_count 5",
+                ])
+        }
+
+        @Test func latenciesAreCounted() {
+            let latencies = GatewayLatencies()
+            let record = GatewayEvent.Record(
+                id: RecordID(
+                    sender: StoreID(high: 1, low: 2), epoch: Epoch(generation: 3, nonce: 7), stream: "", sequence: 1),
+                name: "n", peer: "p", token: nil, bytes: 1)
+            latencies.observe(
+                .published([
+                    .init(
+                        record: record, sequence: nil, isDuplicate: false, publishing: .milliseconds(3),
+                        sinceRead: .seconds(2))
+                ]))
+            let full = GatewayEvent.PutOff(record: record, error: .natsStreamFull, message: "", isHeld: false)
+            latencies.observe(.putOff([full, full]))
+            latencies.observe(.visitEnded(peer: "p", .init(nil, lasting: .seconds(1))))
+            latencies.observe(.visitEnded(peer: "p", .init(FerryError(.timedOut, ""), lasting: .seconds(1))))
+            var text = MetricsText()
+            text.add(latencies)
+            for line in [
+                "ferry_gateway_publishing_seconds_sum 0.003", "ferry_gateway_read_to_published_seconds_sum 2.0",
+                "ferry_gateway_visit_seconds_count 2", "ferry_gateway_put_off_total{reason=\"nats.streamFull\"} 2",
+                "ferry_gateway_visits_total{result=\"complete\"} 1",
+                "ferry_gateway_visits_total{result=\"\(FerryError.Code.timedOut)\"} 1",
+            ] { #expect(text.description.contains(line + "\n"), "\(line)") }
         }
 
         @Test func leasesNeedAName() {

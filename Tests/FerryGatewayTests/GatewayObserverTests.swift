@@ -167,7 +167,7 @@
 
     /// What is noted for an observer, without a server.
     @Suite(.tags(.records)) struct ObservationTests {
-        private typealias Plan = Observation.Plan
+        private typealias Plan = PublishPlan<Int, String>
 
         private let store = StoreID(high: 1, low: 2)
 
@@ -186,8 +186,7 @@
                 sender: store, epoch: Epoch(generation: 3, nonce: 7), stream: "s\(number)", sequence: 1)
             let record = GatewayEvent.Record(id: id, name: id.name, peer: "p", token: nil, bytes: 1)
             return Plan.Item(
-                lane: number, id: id.name, message: NATSMessage("a", bytes: [1]),
-                place: ArrivedRecord.Place(stream: number, number: 1, peer: 1), seen: SeenRecord(record, at: read))
+                lane: number, id: id.name, message: "a", size: 1, place: 1, read: read, seen: record)
         }
 
         /// Each answer is told once, and none of before reading began again.
@@ -198,15 +197,18 @@
             func order(_ numbers: ClosedRange<Int64>, read: Timestamp, at now: Timestamp) -> [UInt64] {
                 for number in numbers { plan.add(item(number, read: read)) }
                 let orders = plan.orders(at: now)
-                #expect(observation.ordered(orders, at: now).isEmpty)
+                #expect(observation.ordered(orders.map(\.token), at: now).isEmpty)
                 return orders.map(\.token)
             }
-            func told(_ ends: [(UInt64, Result<NATSPublisher.Receipt, FerryError>)], at now: Timestamp)
+            func told(_ ends: [(UInt64, Result<Observation.Receipt, FerryError>)], at now: Timestamp)
                 -> GatewayJournal
             {
                 let journal = GatewayJournal()
-                observation.ended(
-                    ends.map { NATSPublisher.Ended(token: $0.0, result: $0.1) }, in: plan, at: now)
+                for (token, result) in ends {
+                    var isHeld = false
+                    if case .failure(let error) = result { isHeld = Plan.Outcome(error) == .refused }
+                    observation.ended(token, result, in: plan, isHeld: isHeld, at: now)
+                }
                 for event in observation.ordered([], at: now) { journal.observe(event) }
                 return journal
             }
@@ -223,7 +225,7 @@
             plan.beginAgain()
             observation.beginAgain()
             let second = order(3...4, read: start + .seconds(1), at: start + .seconds(2))
-            let stored = NATSPublisher.Receipt(sequence: 77, isDuplicate: true)
+            let stored = Observation.Receipt(place: 77, isDuplicate: true)
             let ended = told([(first[0], .success(stored)), (second[1], .success(stored))], at: start + .seconds(5))
             #expect(ended.published.map(\.record.id.stream) == ["s4"] && ended.events.count == 1)
             #expect(ended.published.map(\.publishing) == [.seconds(3)])

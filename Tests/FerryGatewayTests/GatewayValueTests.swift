@@ -10,13 +10,13 @@
 
     /// What a gateway decides, without a server.
     @Suite(.tags(.records)) struct GatewayValueTests {
-        private typealias Plan = PublishPlan<Int>
+        private typealias Plan = PublishPlan<Int, String>
         private let start = Timestamp.zero
 
         private func item(_ lane: Int64, _ number: Int, bytes: Int = 1) -> Plan.Item {
             Plan.Item(
-                lane: lane, id: "\(lane)/\(number)",
-                message: NATSMessage("a.\(lane)", bytes: [UInt8](repeating: 0, count: bytes)), place: number)
+                lane: lane, id: "\(lane)/\(number)", message: "a.\(lane)", size: bytes, place: number,
+                read: start + .seconds(number))
         }
 
         private func plan(_ change: (inout Plan.Bounds) -> Void = { _ in }) -> Plan {
@@ -28,7 +28,7 @@
             return plan
         }
 
-        private func names(_ orders: [Plan.Order]) -> [String] { orders.map(\.publication.id) }
+        private func names(_ orders: [Plan.Order]) -> [String] { orders.map(\.item.id) }
 
         /// Seen of a gateway that began beside a cluster without a leader: "The stream ferry cannot be made (Not Found)".
         @Test func whatIsNotFoundIsWaitedForWhereItIsMade() {
@@ -103,7 +103,7 @@
             let second = plan.orders(at: start)
             #expect(names(second) == ["1/2"])
             // It says what it comes after.
-            #expect(first[0].publication.predecessor == nil && second[0].publication.predecessor == 7)
+            #expect(first[0].predecessor == nil && second[0].predecessor == 7)
             #expect(plan.records == 5)
             // An answer counts once.
             #expect(plan.ended(first[0].token, .stored(7), at: start) == nil)
@@ -163,31 +163,31 @@
             for number in 1...4 { plan.add(item(1, number)) }
             _ = plan.ended(plan.orders(at: start)[0].token, .stored(5), at: start)
             let order = plan.orders(at: start)[0]
-            #expect(order.publication.predecessor == 5)
+            #expect(order.predecessor == 5)
             _ = plan.ended(order.token, .outOfPlace, at: start)
-            #expect(plan.displaced == [1: "a.1"] && plan.records == 3 && plan.orders(at: start).isEmpty)
+            #expect(plan.displaced.mapValues(\.id) == [1: "1/2"] && plan.records == 3 && plan.orders(at: start).isEmpty)
             plan.add(item(1, 5))
             #expect(plan.orders(at: start).isEmpty)
             // Consumers have taken the subject's messages out.
             plan.follow(1, after: 0)
             plan.follow(1, after: 9)
             var again = plan.orders(at: start)
-            #expect(names(again) == ["1/2"] && again[0].publication.predecessor == 0 && plan.displaced.isEmpty)
+            #expect(names(again) == ["1/2"] && again[0].predecessor == 0 && plan.displaced.isEmpty)
             #expect(plan.orders(at: start).isEmpty)
             // Somebody writes there all the time: then nothing is expected.
             for place: UInt64 in [10, 11] {
                 _ = plan.ended(again[0].token, .outOfPlace, at: start)
                 plan.follow(1, after: place)
                 again = plan.orders(at: start)
-                #expect(again.map(\.publication.predecessor) == [place])
+                #expect(again.map(\.predecessor) == [place])
             }
             _ = plan.ended(again[0].token, .outOfPlace, at: start)
             plan.follow(1, after: 12)
             again = plan.orders(at: start)
-            #expect(again.map(\.publication.predecessor) == [nil])
+            #expect(again.map(\.predecessor) == [nil])
             _ = plan.ended(again[0].token, .stored(20), at: start)
             plan.namesPlaces = false
-            #expect(plan.orders(at: start).map(\.publication.predecessor) == [nil])
+            #expect(plan.orders(at: start).map(\.predecessor) == [nil])
             plan.beginAgain()
             // Answers to what was ordered before mean nothing.
             #expect(plan.ended(again[0].token, .outOfPlace, at: start) == nil && plan.displaced.isEmpty)
@@ -200,20 +200,20 @@
             var order = plan.orders(at: start)[0]
             #expect(plan.ended(order.token, .had(5), at: start)?.place == 1)
             order = plan.orders(at: start)[0]
-            #expect(order.publication.predecessor == nil)
+            #expect(order.predecessor == nil)
             // A server that looks at the place first.
             _ = plan.ended(order.token, .outOfPlace, at: start)
             plan.follow(1, after: 9)
             order = plan.orders(at: start)[0]
-            #expect(order.publication.predecessor == 9)
+            #expect(order.predecessor == 9)
             #expect(plan.ended(order.token, .had(6), at: start)?.place == 2)
             order = plan.orders(at: start)[0]
-            #expect(order.publication.predecessor == 9)
+            #expect(order.predecessor == 9)
             #expect(plan.ended(order.token, .had(10), at: start)?.place == 3)
             order = plan.orders(at: start)[0]
-            #expect(order.publication.predecessor == 10)
+            #expect(order.predecessor == 10)
             #expect(plan.ended(order.token, .stored(11), at: start)?.place == 4)
-            #expect(plan.orders(at: start).map(\.publication.predecessor) == [11])
+            #expect(plan.orders(at: start).map(\.predecessor) == [11])
         }
 
         @Test func boundsHold() {

@@ -2,6 +2,7 @@
     import Ferry
     import FerryFleet
     import FerryGateway
+    import FerryNATS
     import FerryRecords
     import GatewayRig
     import Synchronization
@@ -139,6 +140,39 @@
             #expect(memory.numbers == wanted)
             #expect(try await gateway.status().trouble == "It is too large.")
             await end(running, setting)
+        }
+
+        @Test func anObserverHearsOfEachRecord() async throws {
+            let setting = try GatewaySetting()
+            let memory = Memory()
+            memory.state.withLock {
+                $0.answers = [.full(FerryError(.queueFull, "There is no room."))]
+                $0.refused = ["s1"]
+            }
+            let journal = GatewayJournal { [.init("x-name", $0.name)] }
+            let gateway = try OutletGateway(setting.store, Self.bounds, observer: journal) { memory }
+            let running = Task<Void, any Error> { try await gateway.run() }
+            try await setting.append(0..<30)
+            try await setting.collect()
+            try await until("the other streams") { try await gateway.status().published == 20 }
+            let status = try await gateway.status()
+            #expect(status.held == 1 && status.oldest > .zero)
+            try await until("each is told") { journal.published.count == 20 }
+            #expect(Set(journal.read.map(\.name)).count == 30)
+            #expect(
+                journal.published.allSatisfy { $0.sequence == nil && !$0.isDuplicate && $0.sinceRead >= $0.publishing })
+            #expect(Set(journal.putOff.map(\.error)) == [.queueFull, .messageTooLarge])
+            #expect(journal.putOff.filter(\.isHeld).map(\.error) == [.messageTooLarge])
+            // What it gives a record goes with it.
+            let taken = memory.state.withLock { $0.taken }
+            #expect(taken.allSatisfy { $0.fields.contains(.init("x-name", $0.key)) })
+            try await until("what was answered for has left") { journal.released == 20 }
+            memory.lose(from: 0)
+            try await until("all is published again") {
+                journal.events.contains { if case .repeats = $0 { true } else { false } }
+            }
+            await end(running, setting)
+            #expect(journal.servers(.stream) == [""])
         }
 
         @Test func anOutletThatCannotBeOpenedIsOpenedLater() async throws {

@@ -38,7 +38,8 @@
             case .published(let publications):
                 guard logger.logLevel <= .trace else { return }
                 for one in publications {
-                    let more: Logger.Metadata = ["place": "\(one.sequence)", "took": "\(one.publishing)"]
+                    var more: Logger.Metadata = ["took": "\(one.publishing)"]
+                    if let place = one.sequence { more["place"] = "\(place)" }
                     logger.trace(
                         one.isDuplicate ? "The stream had the record already." : "The stream has the record.",
                         metadata: metadata(one.record, more))

@@ -50,7 +50,7 @@
                 for publication in publications {
                     guard let span = take(publication.record.name) else { continue }
                     span.updateAttributes { attributes in
-                        attributes["ferry.place"] = Int64(clamping: publication.sequence)
+                        if let place = publication.sequence { attributes["ferry.place"] = Int64(clamping: place) }
                         attributes["ferry.duplicate"] = publication.isDuplicate
                     }
                     span.end()

@@ -117,25 +117,26 @@
 
         private func serve() async throws {
             let settings = try settings()
+            let notifier = ServiceNotifier()
             let plan: GatewayRun
-            do { plan = try GatewayRun(settings) } catch {
+            do { plan = try GatewayRun(settings, notifier) } catch {
                 // What stands in a file is no wrong usage.
                 guard servers.config == nil else { throw error }
                 throw ValidationError((error as? FerryError)?.message ?? "\(error)")
             }
             if check { return try await look(plan) }
-            let reload = GatewayReload(plan) { [self] in try readAgain() }
+            let reload = GatewayReload(plan, notifier) { [self] in try readAgain(notifier) }
             let (result, signal) = await Interruptible.run(grace: 10) { try await reload.run { say($0) } }
             guard signal == nil else { return say("ended; what is not published waits in \(reload.plan.path)") }
             try result.get()
         }
 
         /// What the configuration says now.
-        private func readAgain() throws -> GatewayRun {
+        private func readAgain(_ notifier: ServiceNotifier) throws -> GatewayRun {
             guard servers.config != nil else {
                 throw CommandFailure("There is no configuration to read again: start with --config.")
             }
-            return try GatewayRun(try settings())
+            return try GatewayRun(try settings(), notifier)
         }
 
         private func look(_ plan: GatewayRun) async throws {

@@ -11,7 +11,7 @@
     /// What a gateway logs on standard error; nothing without `--log-level`.
     struct GatewayLog: Sendable {
         /// Who is told what happens.
-        let observer: (any GatewayObserver)?
+        private(set) var observer: (any GatewayObserver)?
         /// What every link to a peer is wrapped in.
         let watch: @Sendable (any Link) -> any Link
         /// Waits until all of it is written, a second at most.
@@ -47,5 +47,12 @@
                 (observer, watch, flush) = (nil, { $0 }, {})
             }
         #endif
+
+        /// The same, and another observer is told too.
+        func telling(_ other: some GatewayObserver) -> GatewayLog {
+            var all = self
+            all.observer = observer.map { GatewayObservers([$0, other]) } ?? other
+            return all
+        }
     }
 #endif

@@ -15,11 +15,15 @@
         }
 
         private let state: Mutex<State>
+        private let notifier: ServiceNotifier
         private let readAgain: @Sendable () throws -> GatewayRun
 
-        /// - Parameter readAgain: what the configuration says when it is called.
-        init(_ plan: GatewayRun, readAgain: @escaping @Sendable () throws -> GatewayRun) {
+        /// - Parameters:
+        ///   - notifier: tells the service manager.
+        ///   - readAgain: what the configuration says when it is called.
+        init(_ plan: GatewayRun, _ notifier: ServiceNotifier, readAgain: @escaping @Sendable () throws -> GatewayRun) {
             state = Mutex(State(plan: plan))
+            self.notifier = notifier
             self.readAgain = readAgain
         }
 
@@ -51,7 +55,10 @@
                     (state.plan, state.next, state.cancel) = (next, nil, nil)
                     return true
                 }
-                guard goesOn, !Task.isCancelled else { return try result.get() }
+                guard goesOn, !Task.isCancelled else {
+                    notifier.ends()
+                    return try result.get()
+                }
             }
         }
 
@@ -62,6 +69,7 @@
                 return note("ferry: Nothing is changed. \(reason)")
             }
             say("the configuration was read again")
+            notifier.reloads()
             let cancel = state.withLock { state in
                 state.next = next
                 return state.cancel

@@ -22,8 +22,13 @@
         private let metrics: String?
         private let trust: TrustRequest
         let log: GatewayLog
+        /// What counts for the figures; nil without them.
+        private let latencies: GatewayLatencies?
+        private let notifier: ServiceNotifier
 
-        init(_ settings: GatewaySettings) throws {
+        /// - Parameter notifier: tells the service manager.
+        init(_ settings: GatewaySettings, _ notifier: ServiceNotifier = ServiceNotifier()) throws {
+            self.notifier = notifier
             func parse(_ text: String) throws -> NamedTransport {
                 do { return try TransferOptions.parse(text) } catch { throw CommandFailure("\(error)") }
             }
@@ -43,14 +48,16 @@
             self.path = path
             var store = RecordStore.Configuration()
             store.largestRecord = settings.largestRecord ?? 1_000_000
-            store.inboxCapacity = 64 << 20
+            store.inboxCapacity = try settings.bytesOfAPeer() ?? 64 << 20
             store.acceptsStrangers = settings.takesStrangers(over: transport)
             self.store = store
             slots = try settings.peersAtOnce() ?? 32
             rounds = try settings.rounds()
             metrics = settings.metrics
+            latencies = metrics.map { _ in GatewayLatencies() }
             trust = try settings.trust()
-            log = try GatewayLog(settings.logLevel, gateway: destination.name)
+            let log = try GatewayLog(settings.logLevel, gateway: destination.name)
+            self.log = latencies.map { log.telling($0) } ?? log
         }
 
         /// Until the task is cancelled.
@@ -134,7 +141,7 @@
         private func publishing(_ store: RecordStore) throws(FerryError) -> any PublishingGateway {
             switch destination {
             case .nats(let configuration): try Gateway(store, configuration, observer: log.observer)
-            case .outlet(let outlet): try OutletGateway(store, outlet.bounds, open: outlet.open)
+            case .outlet(let outlet): try OutletGateway(store, outlet.bounds, observer: log.observer, open: outlet.open)
             }
         }
 
@@ -143,7 +150,7 @@
             _ say: @escaping @Sendable (String) -> Void,
             _ collect: @escaping @Sendable () async throws -> Void
         ) async throws {
-            let figures = GatewayFigures(gateway, fleet?.keeper, downlink, path: path)
+            let figures = GatewayFigures(gateway, fleet?.keeper, downlink, latencies, path: path)
             var endpoint: GatewayEndpoint?
             if let metrics { endpoint = try await GatewayEndpoint(metrics) { figures.answer($0) } }
             if let endpoint { say("metrics are at port \(endpoint.port)") }
@@ -152,7 +159,7 @@
                 group.addTask { try await gateway.run() }
                 group.addTask { try await collect() }
                 if let downlink { group.addTask { try await downlink.run() } }
-                group.addTask { try await figures.keep(interval, say) }
+                group.addTask { try await figures.keep(interval, notifier, say) }
                 if fleet != nil { group.addTask { try await figures.report() } }
                 defer { group.cancelAll() }
                 try await group.next()
@@ -178,6 +185,7 @@
         private let gateway: any PublishingGateway
         private let keeper: LeaseKeeper?
         private let downlink: Downlink?
+        private let latencies: GatewayLatencies?
         /// The store's.
         private let path: String
 
@@ -194,7 +202,8 @@
         ///   - path: the store's file.
         ///   - now: counts as the first look.
         init(
-            _ gateway: any PublishingGateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?, path: String,
+            _ gateway: any PublishingGateway, _ keeper: LeaseKeeper?, _ downlink: Downlink?,
+            _ latencies: GatewayLatencies? = nil, path: String,
             at now: ContinuousClock.Instant = .now
         ) {
             last = Mutex(Look(at: now))
@@ -202,6 +211,7 @@
             self.gateway = gateway
             self.keeper = keeper
             self.downlink = downlink
+            self.latencies = latencies
         }
 
         /// The figures of a second ago at most.
@@ -210,6 +220,7 @@
             let look = last.withLock { $0 }
             text.add(look.status)
             text.add(look.space)
+            if let latencies { text.add(latencies) }
             if let keeper { text.add(keeper.status) }
             if let downlink { text.add(downlink.status) }
             return text.description
@@ -248,8 +259,8 @@
             return obstacles
         }
 
-        /// Looks every second, and says a line now and then.
-        func keep(_ interval: Duration, _ say: @Sendable (String) -> Void) async throws {
+        /// Looks every second, says a line now and then, and tells the service manager each time.
+        func keep(_ interval: Duration, _ notifier: ServiceNotifier, _ say: @Sendable (String) -> Void) async throws {
             var troubles: [String?] = [nil, nil, nil]
             var next = ContinuousClock.now
             while true {
@@ -261,9 +272,11 @@
                     if let trouble, trouble != troubles[index] { say(trouble) }
                     troubles[index] = trouble
                 }
+                let line = Self.line(status, leases, messages)
+                notifier.works(line)
                 if ContinuousClock.now >= next {
                     next = .now + interval
-                    say(Self.line(status, leases, messages))
+                    say(line)
                 }
                 try await Task.sleep(for: min(interval, .seconds(1)))
             }

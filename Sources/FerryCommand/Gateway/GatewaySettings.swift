@@ -26,6 +26,7 @@
         var answerSeconds: Double?
         var statusSeconds: Double?
         var slots: Int?
+        var peerBytes: Int?
         var largestRecord: Int?
         var downlink: String?
         var downlinkPrefix: String?
@@ -47,7 +48,7 @@
         private enum CodingKeys: String, CodingKey, CaseIterable {
             case transport, store, nats, outlet, credentials, authorities, certificate, key, name, stream, prefix,
                 createStream
-            case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, largestRecord
+            case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, peerBytes, largestRecord
             case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, allow,
                 acceptsStrangers, metrics, logLevel, sealed, plain, identity, trusted
         }
@@ -238,6 +239,14 @@
         func peersAtOnce() throws -> Int? {
             if let slots { try require((1...10_000).contains(slots), "slots", slots, "1 to 10000") }
             return slots
+        }
+
+        /// How many bytes of records one peer may have in the store; nil where it is not said.
+        func bytesOfAPeer() throws -> Int? {
+            if let peerBytes {
+                try require((1 << 16...1 << 40).contains(peerBytes), "peerBytes", peerBytes, "65536 to 2^40")
+            }
+            return peerBytes
         }
 
         /// How peers of a fleet are visited.

@@ -7,6 +7,8 @@
             case counter
             /// It goes up and down.
             case gauge
+            /// How many values are as large as each bound at most.
+            case histogram
         }
 
         /// The text, which ends with a line feed.
@@ -28,9 +30,12 @@
             description += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
             for (labels, value) in values {
                 let labels = labels.map { "\($0)=\"\(Self.escaped($1))\"" }.joined(separator: ",")
-                description += name + (labels.isEmpty ? "" : "{\(labels)}") + " \(value)\n"
+                let end = kind == .histogram ? "_bucket" : ""
+                description += name + end + (labels.isEmpty ? "" : "{\(labels)}") + " \(value)\n"
             }
         }
+
+        mutating func add(line: String) { description += line + "\n" }
 
         /// Adds a figure without labels.
         public mutating func add(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
@@ -62,6 +67,13 @@
             add("ferry_gateway_repetitions_total", .counter, "How often all was published again.", status.repetitions)
             add("ferry_gateway_kept_records", .gauge, "Records that are kept though the stream has them.", status.kept)
             add("ferry_gateway_store_records", .gauge, "Records in the store, those included.", status.waiting)
+            add(
+                "ferry_gateway_oldest_record_seconds", .gauge,
+                "How long the oldest record has waited that the stream has not answered for.",
+                Int(status.oldest.components.seconds))
+            add(
+                "ferry_gateway_held_streams", .gauge, "Streams of peers with a record that can never be taken.",
+                status.held)
         }
 
         /// What the figures of messages for peers are called.
