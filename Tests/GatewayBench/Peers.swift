@@ -16,7 +16,7 @@
         private struct Rates {
             var whole: [Double] = []
             var stored: [Double] = []
-            /// Seconds from the begin of a gateway until the stream has answered for a record, to 5 ms.
+            /// Seconds from opening the store until the stream has answered for a record, to 5 ms.
             var starts: [Double] = []
         }
 
@@ -32,16 +32,17 @@
                     let records = Array(repeating: GatewayBench.record, count: count / peers)
                     for peer in pair.peers { try await peer.append(contentsOf: records, to: "gateway", stream: "s") }
                     // The second time the stream is new, and everything is still in the gateway's store.
-                    let whole = try await publish(pair, name + "-whole", peers * records.count, connection) {
+                    let total = peers * records.count
+                    let whole = try await publish({ pair.store }, name + "-whole", total, connection) {
                         try await pair.exchanging($0)
                     }
+                    await pair.close()
                     rates[peers]?.whole.append(whole.rate)
-                    let stored = try await publish(pair, name + "-stored", peers * records.count, connection) {
-                        try await $0()
-                    }
+                    // The stream is new, and everything is still in the gateway's store, which is opened again.
+                    let open = { try RecordStore.open(pair.path, configuration: Pair.configuration) }
+                    let stored = try await publish(open, name + "-stored", total, connection) { try await $0() }
                     rates[peers]?.stored.append(stored.rate)
                     rates[peers]?.starts.append(stored.start)
-                    await pair.close()
                 }
             }
             await connection.close()
@@ -58,15 +59,16 @@
                     + "(\(Int(1000 * starts[0])) to \(Int(1000 * starts[rounds - 1])))")
         }
 
-        /// From the begin of a gateway, with what the peers do meanwhile, until the stream has answered for all.
+        /// From the begin of a gateway, with what the peers do meanwhile, until the stream has answered for all. Closes the store.
         private func publish(
-            _ pair: Pair, _ stream: String, _ total: Int, _ connection: NATSConnection,
+            _ open: () throws -> RecordStore, _ stream: String, _ total: Int, _ connection: NATSConnection,
             during work: (() async throws -> Void) async throws -> Void
         ) async throws -> (rate: Double, start: Double) {
-            let gateway = try Gateway(
-                pair.store, Gateway.Configuration(servers: [server], name: "bench", stream: stream, prefix: stream))
-            let running = Task { try? await gateway.run() }
             let begin = ContinuousClock.now
+            let store = try open()
+            let gateway = try Gateway(
+                store, Gateway.Configuration(servers: [server], name: "bench", stream: stream, prefix: stream))
+            let running = Task { try? await gateway.run() }
             var start = 0.0
             let rate = try await GatewayBench.rate(of: total) {
                 try await work {
@@ -80,6 +82,7 @@
             }
             running.cancel()
             _ = await running.value
+            await store.close()
             let state = try await connection.state(of: stream)
             guard state.messages == UInt64(total) else {
                 throw Failure(text: "stream \(stream) has \(state.messages) messages of \(total)")
