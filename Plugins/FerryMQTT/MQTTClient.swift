@@ -6,7 +6,10 @@
     import Glibc
     import Synchronization
 
-    /// A client of libmosquitto's, which has a thread of its own and connects again by itself.
+    /// A client of libmosquitto's, on a thread of its own, which connects again until it is closed.
+    ///
+    /// libmosquitto's own thread ends for good after some errors of a connection (`mosquitto_loop_forever(3)`), such as that of a broker
+    /// whose memory is full.
     final class MQTTClient: Sendable {
         /// The reason code of a PUBACK, or why there is none.
         private typealias Reason = Result<Int32, FerryError>
@@ -43,13 +46,15 @@
         /// libmosquitto's client, which may be called from any thread until it is destroyed.
         private struct Handle: @unchecked Sendable { let pointer: OpaquePointer }
 
-        private struct Context: @unchecked Sendable { let client: Unmanaged<MQTTClient> }
-
         let configuration: MQTTConfiguration
-        private let context = Mutex<Context?>(nil)
         private let state = Mutex(State())
-        /// `nil` when it was destroyed. Publishing and closing exclude each other.
+        /// `nil` when it was destroyed, which the thread does where there is one. Publishing and destroying exclude each other.
         private let handle: Mutex<Handle?>
+        /// Has the thread as a member.
+        private let thread = DispatchGroup()
+        /// Ends the pause before the next attempt to connect.
+        private let wake = DispatchSemaphore(value: 0)
+        private static let pauses: ClosedRange<Int> = 1...8
         private static let initialized: Int32 = mosquitto_lib_init()
 
         init(_ configuration: MQTTConfiguration) throws(FerryError) {
@@ -60,7 +65,7 @@
             handle = Mutex(Handle(pointer: pointer))
             mosquitto_int_option(pointer, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5)
             mosquitto_int_option(pointer, MOSQ_OPT_TCP_NODELAY, 1)
-            mosquitto_reconnect_delay_set(pointer, 1, 8, true)
+            mosquitto_threaded_set(pointer, true)
             if let user = configuration.user {
                 try Self.require(
                     mosquitto_username_pw_set(pointer, user, configuration.password), "The user cannot be set")
@@ -115,10 +120,8 @@
         private func begin() {
             let status = handle.withLock { handle -> Int32 in
                 guard let pointer = handle?.pointer else { return MOSQ_ERR_NO_CONN.rawValue }
-                // The thread of libmosquitto keeps the client until `destroy()` has joined it.
-                let context = Unmanaged.passRetained(self)
-                self.context.withLock { $0 = Context(client: context) }
-                mosquitto_user_data_set(pointer, context.toOpaque())
+                // Callbacks come on the thread, which keeps the client, and while it is closed.
+                mosquitto_user_data_set(pointer, Unmanaged.passUnretained(self).toOpaque())
                 mosquitto_connect_v5_callback_set(pointer) { _, context, reason, _, _ in
                     MQTTClient.from(context)?.heardConnection(reason)
                 }
@@ -130,8 +133,9 @@
                 }
                 let status = mosquitto_connect_bind_v5(
                     pointer, configuration.host, Int32(configuration.port), 15, nil, nil)
-                guard status == MOSQ_ERR_SUCCESS.rawValue else { return status }
-                return mosquitto_loop_start(pointer)
+                guard status == MOSQ_ERR_SUCCESS.rawValue, let handle else { return status }
+                DispatchQueue(label: "ferry.mqtt").async(group: thread) { [self] in loop(handle) }
+                return status
             }
             guard status != MOSQ_ERR_SUCCESS.rawValue else { return }
             let what =
@@ -143,6 +147,30 @@
                         ? FerryError(
                             .mqttInsecure, "\(what) Name the file of the authority that signed its certificate.")
                         : FerryError(.mqttNoServer, "\(what) Check that a broker runs there, and the address.")))
+        }
+
+        private var isClosed: Bool {
+            state.withLock { if case .closed = $0.phase { true } else { false } }
+        }
+
+        /// Serves the connection and makes it anew, until it is closed.
+        private func loop(_ handle: Handle) {
+            var pause = Self.pauses.lowerBound
+            while !isClosed {
+                guard mosquitto_loop(handle.pointer, 1000, 1) != MOSQ_ERR_SUCCESS.rawValue else {
+                    if isConnected { pause = Self.pauses.lowerBound }
+                    continue
+                }
+                heardLoss()
+                // Each other one a moment later than the others of a broker that comes back.
+                let moment = DispatchTimeInterval.milliseconds(1000 * pause + Int.random(in: 0..<500))
+                guard !isClosed, wake.wait(timeout: .now() + moment) == .timedOut else { continue }
+                pause = min(2 * pause, Self.pauses.upperBound)
+                _ = mosquitto_reconnect(handle.pointer)
+            }
+            // A connection that came just now is not wanted any more.
+            mosquitto_disconnect(handle.pointer)
+            destroy()
         }
 
         private static func from(_ context: UnsafeMutableRawPointer?) -> MQTTClient? {
@@ -363,10 +391,15 @@
             }
             sweeper?.cancel()
             for continuation in late { continuation.resume(returning: .failure(Self.closed)) }
-            // Its thread is waited for.
+            let patience = DispatchTime.now() + (configuration.timeout / .seconds(1))
+            // Its thread is waited for, unless it is connecting to a host that does not answer.
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async { [self] in
-                    destroy()
+                    wake.signal()
+                    handle.withLock { handle in
+                        if let handle { mosquitto_disconnect(handle.pointer) }
+                    }
+                    if thread.wait(timeout: patience) == .success { destroy() }
                     continuation.resume()
                 }
             }
@@ -377,15 +410,7 @@
                 defer { handle = nil }
                 return handle
             }
-            guard let old else { return }
-            mosquitto_disconnect(old.pointer)
-            mosquitto_loop_stop(old.pointer, true)
-            mosquitto_destroy(old.pointer)
-            let context = context.withLock { context in
-                defer { context = nil }
-                return context
-            }
-            context?.client.release()
+            if let old { mosquitto_destroy(old.pointer) }
         }
 
         deinit { destroy() }
