@@ -157,6 +157,8 @@ def check_command(where, text):
 OBSTACLES = [(r'(hci|bluez)\b|ferry capture', 'needs a Bluetooth adapter'), (r'--nats|/run/ferry', 'needs a nats-server'),
              (r'\.\.\.', 'is an outline'),
              (r'tcp:(?!127\.|localhost)', 'needs another machine'), (r'^(make|scripts/\w+|swift)\b', 'builds for minutes')]
+# Pages whose lines are run together elsewhere.
+RUN_ELSEWHERE = {'Documentation/Operations.md': 'is run by scripts/check operations'}
 # What makes a line end soon.
 SHORTENED = {'scan': '--seconds 1', 'watch': '--count 1'}
 # What lines take for granted.
@@ -208,7 +210,8 @@ def run_page(page, lines):
         if together and not joins:
             run_lines(f'{page}:{together[0][0]}', [text for _, text in together])
             together = []
-        obstacle = next((why for pattern, why in OBSTACLES if re.search(pattern, text)), None)
+        obstacle = text and (
+            RUN_ELSEWHERE.get(str(page)) or next((why for pattern, why in OBSTACLES if re.search(pattern, text)), None))
         if obstacle:
             was_read.setdefault(obstacle, []).append(f'{page}:{number}')
         elif re.search(r'(^|\| )(ferry|business-card) ', text):
