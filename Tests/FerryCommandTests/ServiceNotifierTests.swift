@@ -52,6 +52,8 @@
             let notifier = ServiceNotifier(
                 ["NOTIFY_SOCKET": manager.address, "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "7"], process: 7)
             let now = Timestamp.zero
+            notifier.waits("The disk\nis full.")
+            #expect(manager.messages() == ["STATUS=The disk is full.\nEXTEND_TIMEOUT_USEC=60000000"])
             notifier.works("one", at: now)
             #expect(manager.messages() == ["READY=1\nWATCHDOG=1\nSTATUS=one"])
             notifier.works("one", at: now + .seconds(9))

@@ -94,6 +94,7 @@
                     guard error.code == .diskFull else { throw error }
                     if !isTold { say(error.message) }
                     isTold = true
+                    notifier.waits(error.message)
                 }
                 try await Task.sleep(for: .seconds(5))
             }

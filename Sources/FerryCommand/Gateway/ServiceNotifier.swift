@@ -53,6 +53,15 @@
             if !lines.isEmpty { send(lines.joined(separator: "\n")) }
         }
 
+        /// It cannot begin yet: the manager waits for a minute more.
+        ///
+        /// - Parameter reason: a line for `systemctl status`.
+        func waits(_ reason: String) {
+            let line = reason.replacing("\n", with: " ")
+            state.withLock { $0.lastStatus = line }
+            send("STATUS=\(line)\nEXTEND_TIMEOUT_USEC=60000000")
+        }
+
         /// It reads its configuration again, and says ``works(_:at:)`` when it has.
         func reloads() {
             state.withLock { $0 = State() }
