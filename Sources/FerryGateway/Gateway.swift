@@ -79,19 +79,16 @@
             public init() {}
         }
 
-        private typealias Plan = PublishPlan<ArrivedRecord.Place, NATSMessage>
+        private typealias Work = Publishing<NATSMessage>
+        private typealias Plan = Work.Plan
 
         private struct State {
-            var plan: Plan
-            var retention: Retention<ArrivedRecord.Place>
+            var work: Work
             var watch = NATSServerWatch()
-            var status = Status()
             var wantsLook = true
             var isLost = false
             /// Why acknowledged records may be gone though the server is the same: the stream had another shape when it was looked at.
             var loss: String?
-            /// Why reading the inbox has ended.
-            var failure: FerryError?
             var mayReadAgain = Timestamp.zero
             /// What records go to, while there is a connection.
             var publisher: NATSPublisher?
@@ -99,8 +96,6 @@
             var reader: InboxReader?
             /// The next messages, for one turn after the other.
             var orders: [Plan.Order] = []
-            /// What the observer is to be told; nil without one.
-            var observation: Observation?
         }
 
         private let store: RecordStore
@@ -134,9 +129,8 @@
             self.observer = observer
             var bounds = Plan.Bounds()
             bounds.inFlight = configuration.maximumInFlight
-            var state = State(plan: Plan(bounds), retention: Retention(configuration.retention))
-            state.observation = observer.map { _ in Observation() }
-            self.state = Mutex(state)
+            state = Mutex(
+                State(work: Work(bounds, keeping: configuration.retention, isObserved: observer != nil)))
             (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
@@ -146,13 +140,7 @@
         public func status() async throws(FerryError) -> Status {
             let waiting = try await store.undone()
             return state.withLock { state in
-                var status = state.status
-                status.isConnected = state.plan.isOpen
-                status.kept = state.retention.count
-                status.waiting = waiting
-                status.oldest = state.plan.oldest.map { time.now - $0 } ?? .zero
-                status.held = state.plan.refusedLanes
-                return status
+                state.work.status(waiting: waiting, isConnected: state.work.plan.isOpen, at: time.now)
             }
         }
 
@@ -206,7 +194,7 @@
                 observer?.observe(.connected(.stream, server: await connection.serverID()))
                 let failure = await serve(connection)
                 state.withLock { state in
-                    state.plan.isOpen = false
+                    state.work.plan.isOpen = false
                     state.publisher = nil
                 }
                 throw failure
@@ -214,7 +202,7 @@
                 if error.code == .storeFailed { throw error }
                 // A store that was closed says so.
                 _ = try await store.undone()
-                state.withLock { $0.status.trouble = error.message }
+                state.withLock { $0.work.status.trouble = error.message }
                 observer?.observe(.failed(.stream, error))
             }
             throw Self.cancelled
@@ -231,7 +219,7 @@
             state.withLock { state in
                 state.wantsLook = true
                 state.isLost = false
-                state.failure = nil
+                state.work.failure = nil
             }
             let changes = connection.events()
             let events = Task { [weak self] in
@@ -246,7 +234,7 @@
                 do throws(FerryError) {
                     let (wantsLook, isLost, failure) = state.withLock { state in
                         defer { state.wantsLook = false }
-                        return (state.wantsLook, state.isLost, state.failure)
+                        return (state.wantsLook, state.isLost, state.work.failure)
                     }
                     if let failure { throw failure }
                     if isLost { throw Connecting.ended }
@@ -257,7 +245,7 @@
                             nextLook = time.now + configuration.lookInterval
                         } catch {
                             guard error.code != .closed, error.code != .storeFailed else { throw error }
-                            state.withLock { $0.status.trouble = error.message }
+                            state.withLock { $0.work.status.trouble = error.message }
                             observer?.observe(.lookFailed(error))
                             nextLook = time.now + .seconds(1)
                         }
@@ -265,11 +253,7 @@
                     if mayReadAgain(at: time.now) { again = true }
                     if again {
                         try await reader.begin {
-                            state.withLock { state in
-                                state.plan.beginAgain()
-                                state.retention.beginAgain()
-                                state.observation?.beginAgain()
-                            }
+                            state.withLock { $0.work.beginAgain() }
                         }
                     }
                 } catch {
@@ -277,7 +261,7 @@
                     break
                 }
                 publish()
-                let deadline = state.withLock { $0.plan.nextDeadline }
+                let deadline = state.withLock { $0.work.plan.nextDeadline }
                 let timer = time.schedule(at: min(nextLook, deadline ?? nextLook)) { [tell] in tell.yield() }
                 _ = await news.next(isolation: nil)
                 timer.cancel()
@@ -292,7 +276,7 @@
         /// After a message that was refused, each minute.
         private func mayReadAgain(at now: Timestamp) -> Bool {
             state.withLock { state in
-                guard state.plan.refusedLanes > 0, now >= state.mayReadAgain else { return false }
+                guard state.work.plan.refusedLanes > 0, now >= state.mayReadAgain else { return false }
                 state.mayReadAgain = now + .seconds(60)
                 return true
             }
@@ -302,13 +286,13 @@
             state.withLock { state in
                 switch event {
                 case .disconnected:
-                    state.plan.isOpen = false
-                    state.status.trouble = "The connection to NATS is lost; records wait on disk."
+                    state.work.plan.isOpen = false
+                    state.work.status.trouble = "The connection to NATS is lost; records wait on disk."
                 case .reconnected: state.wantsLook = true
                 case .closed(let reason):
-                    state.plan.isOpen = false
+                    state.work.plan.isOpen = false
                     state.isLost = true
-                    if !reason.isEmpty { state.status.trouble = "The connection to NATS has ended: \(reason)." }
+                    if !reason.isEmpty { state.work.status.trouble = "The connection to NATS has ended: \(reason)." }
                 }
             }
             switch event {
@@ -324,13 +308,13 @@
         /// - Returns: whether everything is to be published again.
         private func look(_ connection: NATSConnection) async throws(FerryError) -> Bool {
             guard connection.isConnected else {
-                state.withLock { $0.plan.isOpen = false }
+                state.withLock { $0.work.plan.isOpen = false }
                 return false
             }
             // The answer covers the records that were acknowledged before the question.
             let now = time.now
             let server = await connection.serverID()
-            let (displaced, answered) = state.withLock { ($0.plan.displaced, $0.watch.lastAnswered) }
+            let (displaced, answered) = state.withLock { ($0.work.plan.displaced, $0.watch.lastAnswered) }
             let found = try await openStream(connection)
             guard connection.isConnected, await connection.serverID() == server else {
                 state.withLock { $0.wantsLook = true }
@@ -342,12 +326,12 @@
                 var finding = state.watch.look(server, found, answered: answered)
                 if let loss = state.loss { finding = .mayHaveLost(loss) }
                 state.loss = nil
-                state.plan.namesPlaces = !found.removesWhatIsRead
+                state.work.plan.namesPlaces = !found.removesWhatIsRead
                 guard finding == .steady else { return (finding, [], 0) }
-                state.plan.isOpen = true
-                let kept = state.retention.count
-                let places = state.retention.steady(at: now)
-                return (finding, places, kept - state.retention.count)
+                state.work.plan.isOpen = true
+                let kept = state.work.retention.count
+                let places = state.work.retention.steady(at: now)
+                return (finding, places, kept - state.work.retention.count)
             }
             guard case .mayHaveLost(let why) = finding else {
                 // Nothing was lost: what a subject ends with now is what the next one comes after.
@@ -355,18 +339,18 @@
                     let last = try await connection.lastSequence(
                         of: next.message.subject, in: configuration.stream.name)
                     guard connection.isConnected, await connection.serverID() == server else { break }
-                    state.withLock { $0.plan.follow(lane, after: last) }
+                    state.withLock { $0.work.plan.follow(lane, after: last) }
                 }
                 // Last, for it fails while the disk is full.
                 try await store.done(through: places)
-                state.withLock { $0.retention.left() }
+                state.withLock { $0.work.retention.left() }
                 observer?.observe(.looked(released: released))
                 return false
             }
             state.withLock { state in
-                state.plan.isOpen = true
-                state.status.repetitions += 1
-                state.status.trouble = "Everything that is kept is published again, for \(why)."
+                state.work.plan.isOpen = true
+                state.work.status.repetitions += 1
+                state.work.status.trouble = "Everything that is kept is published again, for \(why)."
             }
             observer?.observe(.repeats(because: why))
             return true
@@ -386,7 +370,7 @@
                     }
                 if let loss {
                     state.withLock { state in
-                        state.plan.isOpen = false
+                        state.work.plan.isOpen = false
                         state.loss = loss
                     }
                 }
@@ -404,18 +388,11 @@
             let now = time.now
             let (haveAllGone, reader, events) = state.withLock { state in
                 var haveAllGone = true
-                var arrived: [Plan.Arrived] = []
-                for end in ended { if !Self.take(end, &state, at: now, &arrived) { haveAllGone = false } }
-                for record in arrived {
-                    state.retention.stored(record.item.place, in: record.item.lane, at: now)
-                    state.status.published += 1
-                    if record.isDuplicate { state.status.duplicates += 1 }
-                }
+                for end in ended { if !Self.take(end, &state, at: now) { haveAllGone = false } }
                 state.orders.removeAll(keepingCapacity: true)
-                state.plan.order(&state.orders, at: now)
+                let events = state.work.order(&state.orders, at: now)
                 orders.append(contentsOf: state.orders.lazy.map(Self.publication))
-                let events = state.observation?.ordered(state.orders.lazy.map(\.token), at: now)
-                return (haveAllGone, state.plan.hasRoom ? state.reader : nil, events)
+                return (haveAllGone, state.work.plan.hasRoom ? state.reader : nil, events)
             }
             reader?.ring()
             if let observer, let events { for event in events { observer.observe(event) } }
@@ -431,29 +408,21 @@
         }
 
         /// - Returns: whether nothing is to be looked at or awaited because of it.
-        private static func take(
-            _ end: NATSPublisher.Ended, _ state: inout State, at now: Timestamp, _ arrived: inout [Plan.Arrived]
-        ) -> Bool {
-            let outcome: Plan.Outcome
-            switch end.result {
-            case .success(let receipt):
-                outcome = receipt.isDuplicate ? .had(receipt.sequence) : .stored(receipt.sequence)
-            case .failure(let error): outcome = Plan.Outcome(error)
-            }
-            state.observation?.ended(
-                end.token, end.result.map { .init(place: $0.sequence, isDuplicate: $0.isDuplicate) }, in: state.plan,
-                isHeld: outcome == .refused, at: now)
+        private static func take(_ end: NATSPublisher.Ended, _ state: inout State, at now: Timestamp) -> Bool {
             switch end.result {
             case .success(let receipt):
                 state.watch.answered(receipt.sequence)
-                state.plan.ended(end.token, outcome, at: now, &arrived)
+                state.work.ended(
+                    end.token, receipt.isDuplicate ? .had(receipt.sequence) : .stored(receipt.sequence),
+                    .success(.init(place: receipt.sequence, isDuplicate: receipt.isDuplicate)), at: now)
                 return true
             case .failure(let error):
-                let goesAtOnce = outcome == .outOfPlace && state.plan.isFollower(end.token)
-                let displaced = state.plan.displaced.count
-                state.plan.ended(end.token, outcome, at: now, &arrived)
-                if outcome != .outOfPlace { state.status.trouble = error.message }
-                if state.plan.displaced.count > displaced { state.wantsLook = true }
+                let outcome = Plan.Outcome(error)
+                let goesAtOnce = outcome == .outOfPlace && state.work.plan.isFollower(end.token)
+                let displaced = state.work.plan.displaced.count
+                state.work.ended(end.token, outcome, .failure(error), at: now)
+                if outcome != .outOfPlace { state.work.status.trouble = error.message }
+                if state.work.plan.displaced.count > displaced { state.wantsLook = true }
                 return goesAtOnce && !state.wantsLook
             }
         }
@@ -462,25 +431,26 @@
 
         private func makeReader() -> InboxReader {
             let naming = InboxReader.Naming(gateway: configuration.name, prefix: configuration.prefix, token: token)
-            return InboxReader(
-                store, naming, time: time, observer: observer,
-                InboxReader.Work(
-                    hasRoom: { [weak self] in self?.state.withLock { $0.plan.hasRoom } ?? false },
-                    take: { [weak self] in self?.add($0) },
-                    failed: { [weak self] error in
-                        self?.state.withLock { $0.failure = error }
-                        self?.tell.yield()
-                    }))
+            return InboxReader(store, naming, time: time, observer: observer, for: self)
+        }
+    }
+
+    extension Gateway: InboxReader.Owner {
+        var hasRoom: Bool { state.withLock { $0.work.plan.hasRoom } }
+
+        func readingFailed(_ error: FerryError) {
+            state.withLock { $0.work.failure = error }
+            tell.yield()
         }
 
-        private func add(_ entries: [InboxReader.Entry]) {
+        func add(_ entries: [InboxReader.Entry]) {
             let items = entries.map { entry in
                 Plan.Item(
                     lane: entry.record.place.stream, id: entry.id,
                     message: NATSMessage(entry.names.subject, headers: entry.headers, bytes: entry.record.bytes),
                     size: entry.record.bytes.count, place: entry.record.place, read: entry.read, seen: entry.seen)
             }
-            state.withLock { state in for item in items { state.plan.add(item) } }
+            state.withLock { state in for item in items { state.work.plan.add(item) } }
             publish()
         }
     }

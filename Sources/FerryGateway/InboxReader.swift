@@ -34,14 +34,27 @@
             }
         }
 
-        /// What it does for whom.
-        struct Work: Sendable {
+        /// Whom it reads for.
+        protocol Owner: AnyObject, Sendable {
             /// Whether there is room for more records.
-            let hasRoom: @Sendable () -> Bool
+            var hasRoom: Bool { get }
             /// Takes the next records.
-            let take: @Sendable ([Entry]) -> Void
+            func add(_ entries: [Entry])
             /// Reading has ended by itself.
+            func readingFailed(_ error: FerryError)
+        }
+
+        /// The same, not kept alive.
+        private struct Work: Sendable {
+            let hasRoom: @Sendable () -> Bool
+            let take: @Sendable ([Entry]) -> Void
             let failed: @Sendable (FerryError) -> Void
+
+            init(_ owner: some Owner) {
+                hasRoom = { [weak owner] in owner?.hasRoom ?? false }
+                take = { [weak owner] in owner?.add($0) }
+                failed = { [weak owner] in owner?.readingFailed($0) }
+            }
         }
 
         private enum State: Sendable {
@@ -58,13 +71,14 @@
         private let state = Mutex(State.idle)
 
         init(
-            _ store: RecordStore, _ naming: Naming, time: any TimeSource, observer: (any GatewayObserver)?, _ work: Work
+            _ store: RecordStore, _ naming: Naming, time: any TimeSource, observer: (any GatewayObserver)?,
+            for owner: some Owner
         ) {
             self.store = store
             self.naming = naming
             self.time = time
             self.observer = observer
-            self.work = work
+            work = Work(owner)
         }
 
         /// Whether reading has begun.

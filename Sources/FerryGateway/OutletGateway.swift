@@ -62,23 +62,19 @@
             }
         }
 
-        private typealias Plan = PublishPlan<ArrivedRecord.Place, OutletMessage>
+        private typealias Work = Publishing<OutletMessage>
+        private typealias Plan = Work.Plan
 
         private struct State {
-            var plan: Plan
-            var retention: Retention<ArrivedRecord.Place>
-            var status = Gateway.Status()
+            var work: Work
             /// Which of the outlet's connections answers are from.
             var connections: UInt64 = 0
             /// Another connection was made: answers to the messages in flight are awaited, then all records are published again.
             var isToRepeat = false
             /// Whether the last answer was the server's.
             var isAnswered = false
-            var failure: FerryError?
             /// When refused records are tried again; nil where none was refused.
             var mayReadAgain: Timestamp?
-            /// What the observer is to be told; nil without one.
-            var observation: Observation?
         }
 
         private let store: RecordStore
@@ -113,11 +109,9 @@
             var bounds = Plan.Bounds()
             bounds.inFlight = configuration.maximumInFlight
             bounds.burst = 1
-            var plan = Plan(bounds)
-            plan.namesPlaces = false
-            var state = State(plan: plan, retention: Retention(configuration.retention))
-            state.observation = observer.map { _ in Observation() }
-            self.state = Mutex(state)
+            var work = Work(bounds, keeping: configuration.retention, isObserved: observer != nil)
+            work.plan.namesPlaces = false
+            state = Mutex(State(work: work))
             (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
@@ -127,13 +121,8 @@
         public func status() async throws(FerryError) -> Gateway.Status {
             let waiting = try await store.undone()
             return state.withLock { state in
-                var status = state.status
-                status.isConnected = state.plan.isOpen && state.isAnswered
-                status.kept = state.retention.count
-                status.waiting = waiting
-                status.oldest = state.plan.oldest.map { time.now - $0 } ?? .zero
-                status.held = state.plan.refusedLanes
-                return status
+                state.work.status(
+                    waiting: waiting, isConnected: state.work.plan.isOpen && state.isAnswered, at: time.now)
             }
         }
 
@@ -149,7 +138,7 @@
                     if error.code == .invalidConfiguration || error.code == .storeFailed { throw error }
                     // A store that was closed says so.
                     _ = try await store.undone()
-                    state.withLock { $0.status.trouble = error.message }
+                    state.withLock { $0.work.status.trouble = error.message }
                     observer?.observe(.failed(.stream, error))
                 }
                 try? await time.sleep(for: configuration.pause)
@@ -164,11 +153,11 @@
         /// - Returns: why it ended.
         private func serve(_ outlet: any Outlet) async -> FerryError {
             state.withLock { state in
-                state.plan.isOpen = true
+                state.work.plan.isOpen = true
                 state.isAnswered = true
                 state.connections = outlet.connections
                 state.isToRepeat = false
-                state.failure = nil
+                state.work.failure = nil
             }
             observer?.observe(.connected(.stream, server: ""))
             var failure = Self.cancelled
@@ -178,15 +167,11 @@
                 var nextLook = time.now + configuration.lookInterval
                 while !Task.isCancelled {
                     do throws(FerryError) {
-                        if let failure = state.withLock({ $0.failure }) { throw failure }
+                        if let failure = state.withLock({ $0.work.failure }) { throw failure }
                         let now = time.now
                         if look(outlet, at: now) || !reader.isReading {
                             try await reader.begin {
-                                state.withLock { state in
-                                    state.plan.beginAgain()
-                                    state.retention.beginAgain()
-                                    state.observation?.beginAgain()
-                                }
+                                state.withLock { $0.work.beginAgain() }
                             }
                         }
                         if now >= nextLook {
@@ -200,12 +185,12 @@
                     for order in orders(reader) {
                         group.addTask { [self] in ended(order.token, await outlet.publish(order.item.message)) }
                     }
-                    let deadline = state.withLock { $0.plan.nextDeadline } ?? nextLook
+                    let deadline = state.withLock { $0.work.plan.nextDeadline } ?? nextLook
                     let timer = time.schedule(at: min(nextLook, deadline)) { [tell] in tell.yield() }
                     _ = await news.next(isolation: nil)
                     timer.cancel()
                 }
-                state.withLock { $0.plan.isOpen = false }
+                state.withLock { $0.work.plan.isOpen = false }
                 await reader.end()
                 // Closing answers the messages in flight.
                 await outlet.close()
@@ -232,18 +217,18 @@
                     state.isToRepeat = true
                 }
                 if state.isToRepeat {
-                    guard state.plan.inFlightCount == 0 else { return (false, false) }
+                    guard state.work.plan.inFlightCount == 0 else { return (false, false) }
                     state.isToRepeat = false
-                    state.status.repetitions += 1
+                    state.work.status.repetitions += 1
                     return (true, true)
                 }
                 // After a message that was refused, a minute later; kept records are read once more with it.
-                guard state.plan.refusedLanes > 0 else { return (false, false) }
+                guard state.work.plan.refusedLanes > 0 else { return (false, false) }
                 guard let moment = state.mayReadAgain else {
                     state.mayReadAgain = now + .seconds(60)
                     return (false, false)
                 }
-                guard now >= moment, state.plan.inFlightCount == 0 else { return (false, false) }
+                guard now >= moment, state.work.plan.inFlightCount == 0 else { return (false, false) }
                 state.mayReadAgain = nil
                 return (true, false)
             }
@@ -254,19 +239,19 @@
             let connections = outlet.connections
             let (places, released) = state.withLock { state -> ([ArrivedRecord.Place], Int) in
                 guard !state.isToRepeat, connections == state.connections, state.isAnswered else { return ([], 0) }
-                let kept = state.retention.count
-                let places = state.retention.steady(at: now)
-                return (places, kept - state.retention.count)
+                let kept = state.work.retention.count
+                let places = state.work.retention.steady(at: now)
+                return (places, kept - state.work.retention.count)
             }
             guard !places.isEmpty else { return }
             do throws(FerryError) {
                 try await store.done(through: places)
-                state.withLock { $0.retention.left() }
+                state.withLock { $0.work.retention.left() }
                 observer?.observe(.looked(released: released))
             } catch {
                 // Later, when the disk has room.
                 guard error.code == .diskFull else { throw error }
-                state.withLock { $0.status.trouble = error.message }
+                state.withLock { $0.work.status.trouble = error.message }
             }
         }
 
@@ -278,14 +263,14 @@
             let (orders, hasRoom, events) = state.withLock { state -> ([Plan.Order], Bool, [GatewayEvent]?) in
                 guard !state.isToRepeat else { return ([], false, nil) }
                 var orders: [Plan.Order] = []
-                var count: Int
+                var events: [GatewayEvent]?
+                var more: [Plan.Order]
                 repeat {
-                    count = orders.count
-                    var more: [Plan.Order] = []
-                    state.plan.order(&more, at: now)
+                    more = []
+                    events = state.work.order(&more, at: now).map { (events ?? []) + $0 }
                     orders += more
-                } while orders.count > count
-                return (orders, state.plan.hasRoom, state.observation?.ordered(orders.lazy.map(\.token), at: now))
+                } while !more.isEmpty
+                return (orders, state.work.plan.hasRoom, events)
             }
             if hasRoom { reader.ring() }
             if let observer, let events { for event in events { observer.observe(event) } }
@@ -297,22 +282,16 @@
             state.withLock { state in
                 let (outcome, result): (Plan.Outcome, Result<Observation.Receipt, FerryError>) =
                     switch answer {
-                    case .taken(let isDuplicate): (.stored(0), .success(.init(isDuplicate: isDuplicate)))
+                    case .taken(let isDuplicate):
+                        (isDuplicate ? .had(0) : .stored(0), .success(.init(isDuplicate: isDuplicate)))
                     case .full(let error), .gone(let error), .unanswered(let error): (.later, .failure(error))
                     case .refused(let error): (.refused, .failure(error))
                     }
                 if let error = answer.error {
-                    state.status.trouble = error.message
+                    state.work.status.trouble = error.message
                     if answer.isToRepeat { state.isAnswered = false }
                 }
-                state.observation?.ended(token, result, in: state.plan, isHeld: outcome == .refused, at: now)
-                var arrived: [Plan.Arrived] = []
-                state.plan.ended(token, outcome, at: now, &arrived)
-                guard let item = arrived.first?.item, case .taken(let isDuplicate) = answer else { return }
-                state.isAnswered = true
-                state.retention.stored(item.place, in: item.lane, at: now)
-                state.status.published += 1
-                if isDuplicate { state.status.duplicates += 1 }
+                if state.work.ended(token, outcome, result, at: now) { state.isAnswered = true }
             }
             tell.yield()
         }
@@ -322,16 +301,19 @@
         private func makeReader() -> InboxReader {
             InboxReader(
                 store, InboxReader.Naming(gateway: configuration.name, prefix: ""), time: time, observer: observer,
-                InboxReader.Work(
-                    hasRoom: { [weak self] in self?.state.withLock { $0.plan.hasRoom } ?? false },
-                    take: { [weak self] in self?.add($0) },
-                    failed: { [weak self] error in
-                        self?.state.withLock { $0.failure = error }
-                        self?.tell.yield()
-                    }))
+                for: self)
+        }
+    }
+
+    extension OutletGateway: InboxReader.Owner {
+        var hasRoom: Bool { state.withLock { $0.work.plan.hasRoom } }
+
+        func readingFailed(_ error: FerryError) {
+            state.withLock { $0.work.failure = error }
+            tell.yield()
         }
 
-        private func add(_ entries: [InboxReader.Entry]) {
+        func add(_ entries: [InboxReader.Entry]) {
             let items = entries.map { entry in
                 let fields = entry.headers.map { OutletMessage.Field($0.name, $0.value) }
                 return Plan.Item(
@@ -339,7 +321,7 @@
                     message: OutletMessage(entry.names.lane, key: entry.id, fields: fields, bytes: entry.record.bytes),
                     size: entry.record.bytes.count, place: entry.record.place, read: entry.read, seen: entry.seen)
             }
-            state.withLock { state in for item in items { state.plan.add(item) } }
+            state.withLock { state in for item in items { state.work.plan.add(item) } }
             tell.yield()
         }
     }
