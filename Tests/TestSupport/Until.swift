@@ -8,7 +8,12 @@ let patience = ProcessInfo.processInfo.environment["FERRY_PATIENCE"].flatMap(Int
 package struct NotYet: Error, CustomStringConvertible {
     package let description: String
 
-    package init(_ description: String) { self.description = description }
+    /// Says it on standard error besides: what a test throws after its time limit is not reported, and the log would have only the
+    /// test's name.
+    package init(_ description: String) {
+        self.description = description
+        FileHandle.standardError.write(Data("Waited in vain: \(description)\n".utf8))
+    }
 }
 
 /// Waits until `condition` holds, and looks again each millisecond.
