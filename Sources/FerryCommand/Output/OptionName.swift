@@ -24,14 +24,15 @@ enum OptionName {
         var command: Command
     }
 
+    /// Made once: it describes all commands.
+    private static let tool = try? JSONDecoder().decode(Tool.self, from: Data(FerryCommand._dumpHelp().utf8))
+
     /// What is wrong with the first option that is not known, or that is followed by a negative number; `nil` where there is
     /// neither.
     ///
     /// - Parameter arguments: without the program's name.
     static func problem(in arguments: [String]) -> UsageProblem? {
-        guard let tool = try? JSONDecoder().decode(Tool.self, from: Data(FerryCommand._dumpHelp().utf8)) else {
-            return nil
-        }
+        guard let tool else { return nil }
         var command = tool.command
         var path = [command.commandName]
         var rest = arguments[...]
