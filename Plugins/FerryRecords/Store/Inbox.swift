@@ -118,6 +118,19 @@
             try await read { _, book in book.inbound.values.reduce(0) { $0 + $1.cost } }
         }
 
+        /// Takes a record's row away; returns whether it was there.
+        static func delete(_ record: ArrivedRecord, _ database: Database) throws -> Bool {
+            try database.cachedStatement(sql: "DELETE FROM ferry_arrived WHERE stream = ? AND number = ?").execute(
+                arguments: [record.stream, record.number])
+            return database.changesCount > 0
+        }
+
+        static func isThere(_ record: ArrivedRecord, _ database: Database) throws -> Bool {
+            let statement = try database.cachedStatement(
+                sql: "SELECT EXISTS (SELECT 1 FROM ferry_arrived WHERE stream = ? AND number = ?)")
+            return try Bool.fetchOne(statement, arguments: [record.stream, record.number]) == true
+        }
+
         func done(
             _ record: ArrivedRecord, _ body: (@Sendable (Database) throws -> Void)?
         ) async throws -> Bool {
@@ -126,10 +139,7 @@
                 var wasThere = false
                 do {
                     try database.inSavepoint {
-                        let delete = try database.cachedStatement(
-                            sql: "DELETE FROM ferry_arrived WHERE stream = ? AND number = ?")
-                        try delete.execute(arguments: [record.stream, record.number])
-                        wasThere = database.changesCount > 0
+                        wasThere = try Self.delete(record, database)
                         guard wasThere else { return .commit }
                         do { try body?(database) } catch { throw Committer.Refusal(cause: error) }
                         return .commit

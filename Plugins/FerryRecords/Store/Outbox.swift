@@ -60,17 +60,26 @@
         }
 
         /// The same, to any stream.
+        ///
+        /// - Parameters:
+        ///   - following: is called first in the same transaction; nothing is stored when it throws.
+        ///   - followedBy: writes more in the same transaction.
         func put(
             _ records: [[UInt8]], to peer: String, _ stream: String, _ priority: SendOptions.Priority, _ expires: Date?,
-            _ whenFull: WhenFull, isolation actor: isolated (any Actor)? = #isolation
+            _ whenFull: WhenFull, following: (@Sendable (Database) throws -> Void)? = nil,
+            followedBy: (@Sendable (Database, inout Book) throws -> Void)? = nil,
+            isolation actor: isolated (any Actor)? = #isolation
         ) async throws(FerryError) -> [RecordID] {
             try check(records, peer, stream)
             guard !records.isEmpty else { return [] }
             let bytes = records.reduce(0) { $0 + $1.count }
             let deadline = expires.map { Int64(clampingMilliseconds: $0) }
             let insert: @Sendable (Database, inout Book) throws -> Appended = { [id, epoch] database, book in
-                try Self.insert(
+                try following?(database)
+                let appended = try Self.insert(
                     records, bytes, to: peer, stream, priority.rawValue, deadline, store: id, epoch, database, &book)
+                try followedBy?(database, &book)
+                return appended
             }
             let number = admission.makeNumber()
             let result: Result<Appended, any Error> = await withTaskCancellationHandler {

@@ -10,6 +10,7 @@
             case opening, peer, outbound, inbound, position, waiting, arrived
             /// No table: what stands in the file of marks.
             case mark
+            case command
         }
 
         private var value: UInt32

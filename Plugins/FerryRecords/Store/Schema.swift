@@ -56,6 +56,12 @@
             ALTER TABLE ferry_peer ADD COLUMN key TEXT;
             ALTER TABLE ferry_peer ADD COLUMN met INTEGER;
             """,
+            """
+            CREATE TABLE ferry_command (
+                high INTEGER NOT NULL, low INTEGER NOT NULL, deadline INTEGER NOT NULL, state INTEGER NOT NULL,
+                checksum INTEGER, PRIMARY KEY (high, low)) WITHOUT ROWID;
+            CREATE INDEX ferry_command_deadline ON ferry_command (deadline);
+            """,
         ]
 
         /// Makes a new file a store, or brings an older one up to date; in one transaction, so that a file is never between two
