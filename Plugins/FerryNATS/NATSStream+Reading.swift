@@ -124,4 +124,31 @@
             }
         }
     }
+
+    /// Following a stream from a place on.
+    extension NATSConnection {
+        /// The messages of some subjects after a place of a stream, in the stream's order, until the task that reads is cancelled. Of
+        /// those that are not read in time the last 1 024 are kept.
+        ///
+        /// An ordered consumer of the server's: it sees that none is missing, and begins again after the last when the connection or the
+        /// server was lost. A stream with the retention `work` has none.
+        ///
+        /// - Parameters:
+        ///   - subject: with wildcards.
+        ///   - sequence: the place; 0 for all.
+        ///   - stream: the stream's name.
+        /// - Throws: `natsNotFound`, `natsNotReady`, `timedOut`, `closed`, `natsNoServer`, `natsFailed`.
+        public func messages(
+            of subject: String, after sequence: UInt64, in stream: String
+        ) async throws(FerryError) -> AsyncStream<NATSMessage> {
+            let (messages, continuation) = AsyncStream<NATSMessage>.makeStream(bufferingPolicy: .bufferingNewest(1024))
+            let subscription = try await perform { handle throws(FerryError) in
+                try NATSSubscription(handle, following: subject, after: sequence, in: stream) {
+                    for message in $0 { continuation.yield(NATSMessage(message)) }
+                }
+            }
+            continuation.onTermination = { _ in subscription.end() }
+            return messages
+        }
+    }
 #endif

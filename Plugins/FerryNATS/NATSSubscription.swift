@@ -57,16 +57,48 @@
             _ handle: NATSHandle, to subject: String, _ what: @autoclosure () -> String,
             hear: @escaping @Sendable ([OpaquePointer]) -> Void
         ) throws(FerryError) {
+            try self.init(hear, what()) { raw, closure in
+                natsConnection_Subscribe(&raw, handle.connection, subject, Self.onMessage, closure)
+            }
+        }
+
+        /// Follows subjects of a stream with an ordered consumer.
+        ///
+        /// - Parameters:
+        ///   - sequence: the place of the stream after which it begins.
+        ///   - hear: as above.
+        convenience init(
+            _ handle: NATSHandle, following subject: String, after sequence: UInt64, in stream: String,
+            hear: @escaping @Sendable ([OpaquePointer]) -> Void
+        ) throws(FerryError) {
+            try self.init(hear, "The messages of \(subject) in stream \(stream) cannot be followed") { raw, closure in
+                var code = jsErrCode(0)
+                var requests = handle.options
+                return stream.withCString { stream in
+                    var options = jsSubOptions()
+                    jsSubOptions_Init(&options)
+                    options.Stream = stream
+                    options.Ordered = true
+                    options.Config.DeliverPolicy = js_DeliverByStartSequence
+                    options.Config.OptStartSeq = sequence + 1
+                    return js_Subscribe(
+                        &raw, handle.jetStream, subject, Self.onMessage, closure, &requests, &options, &code)
+                }
+            }
+        }
+
+        private static let onMessage: natsMsgHandler = { _, subscription, message, closure in
+            guard let message, let listener: Listener = Registry.find(closure) else { return natsMsg_Destroy(message) }
+            listener.take(message, subscription)
+        }
+
+        private convenience init(
+            _ hear: @escaping @Sendable ([OpaquePointer]) -> Void, _ what: @autoclosure () -> String,
+            _ subscribe: (inout OpaquePointer?, UnsafeMutableRawPointer?) -> natsStatus
+        ) throws(FerryError) {
             var raw: OpaquePointer?
             let closure = Registry.add(Listener(hear))
-            let status = natsConnection_Subscribe(
-                &raw, handle.connection, subject,
-                { _, subscription, message, closure in
-                    guard let message, let listener: Listener = Registry.find(closure) else {
-                        return natsMsg_Destroy(message)
-                    }
-                    listener.take(message, subscription)
-                }, closure)
+            let status = subscribe(&raw, closure)
             if status != NATS_OK { Registry.remove(closure) }
             try require(status, what())
             self.init(raw, closure)
