@@ -86,6 +86,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.3.0"),
+        .package(url: "https://github.com/swiftlang/swift-subprocess", from: "1.0.0"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.5.0"),
     ],
     targets: [
         // The core: channel, the five seams, framings. No Foundation, no I/O, no Bluetooth.
@@ -227,6 +229,11 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 deque,
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
+                // Runs a peer's programs.
+                .product(name: "Subprocess", package: "swift-subprocess", condition: .when(traits: ["Records"])),
+                .product(
+                    name: "SystemPackage", package: "swift-system",
+                    condition: .when(platforms: [.linux], traits: ["Records"])),
             ] + gateway + observing(("Logging", "swift-log"))
                 // Figures over HTTP.
                 + ["NIOCore", "NIOPosix", "NIOHTTP1"].map {

@@ -15,7 +15,7 @@ import Foundation
             Pair.self, Bonds.self, Unbond.self, Bench.self,
             Advise.self,
             KeyCommand.self, TrustCommand.self, InviteCommand.self, Trace.self, Capture.self, Outbox.self, Fleet.self,
-            GatewayCommand.self, SMP.self, Serial.self, DictionaryCommand.self,
+            GatewayCommand.self, CommandsCommand.self, SMP.self, Serial.self, DictionaryCommand.self,
         ])
 
     static func main() async {

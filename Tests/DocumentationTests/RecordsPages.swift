@@ -1,4 +1,4 @@
-// What Documentation/Records.md and Documentation/Gateway.md show.
+// What Documentation/Records.md, Documentation/Gateway.md and Documentation/Commands.md show.
 
 #if Records
     import Ferry
@@ -20,6 +20,24 @@
     private func relay(_ order: [UInt8], _ store: RecordStore) async throws {
         let record = RelayedRecord(sequence: 7, time: 1_795_000_000_000_000_000, bytes: order)
         try await store.relay([record], from: "orders", stream: "press", to: "press-7")
+    }
+
+    private func answer(_ store: RecordStore, _ setBrightness: @escaping @Sendable ([UInt8]) async throws -> Void)
+        async throws
+    {
+        let desk = CommandDesk(
+            store,
+            [
+                "restart": .once { _ in Array("restarting".utf8) },
+                "brightness": .repeatable { command in
+                    try await setBrightness(command.body)
+                    return []
+                },
+            ])
+        for try await record in store.inbox {
+            if try await desk.take(record) { continue }
+            try await record.done()  // a record of the app's own
+        }
     }
 
     private func serve(_ store: RecordStore, over transport: any Transport) async throws {
@@ -49,6 +67,14 @@
         let orders = try await NATSPublisher(connection, to: "ferry-down")
         let message = NATSMessage("ferry.commands.press-7.orders", bytes: Array("stop".utf8))
         _ = try await orders.publish(NATSPublisher.Publication(message, id: "order-4711"))
+    }
+
+    private func restart() async throws {
+        let configuration = PeerCommands.Configuration(servers: ["nats://localhost:4222"])
+        let answer = try await PeerCommands.with(configuration) { commands throws(FerryError) in
+            try await commands.call("restart", of: "press-7", within: .seconds(30))
+        }
+        print(answer.outcome, answer.text)
     }
 
     private func publish(_ store: RecordStore) async throws {

@@ -17,17 +17,19 @@
         let isFleet: Bool
         /// Where what the other side sends is written to; nil to leave it in the store.
         let inbox: String?
+        /// Runs the commands that come; nil where they are records like others.
+        let desk: CommandDesk?
         let report: TransferReport
         private let isInputOver = Shared(false)
         private let time = SystemTime()
 
         init(
             _ store: RecordStore, to peer: String, stream: String, asLines: Bool, _ options: TransferOptions,
-            listens: Bool, isFleet: Bool, inbox: String?, _ report: TransferReport
+            listens: Bool, isFleet: Bool, inbox: String?, desk: CommandDesk? = nil, _ report: TransferReport
         ) {
             (self.store, self.peer, self.stream, self.asLines) = (store, peer, stream, asLines)
             (self.options, self.listens, self.isFleet, self.report) = (options, listens, isFleet, report)
-            self.inbox = inbox
+            (self.inbox, self.desk) = (inbox, desk)
         }
 
         /// A value that two tasks look at.
@@ -49,7 +51,9 @@
             do { output = try SystemFile.forAppending(inbox) } catch {
                 throw Refusal("'\(inbox.forTerminal)' cannot be written: \(error)")
             }
-            try await RecordPrinter(store: store, output: output, isJSON: options.json).run { try await sendAll(paths) }
+            try await RecordPrinter(store: store, output: output, isJSON: options.json, desk: desk).run {
+                try await sendAll(paths)
+            }
         }
 
         private func sendAll(_ paths: [String]) async throws {
@@ -297,6 +301,8 @@
         let store: RecordStore
         let output: SystemFile
         let isJSON: Bool
+        /// Runs the records that are commands; nil where they are printed.
+        var desk: CommandDesk?
 
         /// A record for programs. `id` is the same when it is printed again.
         private struct Line: Encodable {
@@ -334,6 +340,12 @@
                 var lines: [UInt8] = []
                 var last: [Int64: ArrivedRecord.Place] = [:]
                 for record in page {
+                    if let desk, CommandDesk.isCommand(record) {
+                        // What came before it is printed before it runs.
+                        try await flush(&lines, &last)
+                        _ = try await desk.take(record)
+                        continue
+                    }
                     if isJSON {
                         lines += try encoder.encode(line(of: record))
                     } else {
@@ -342,10 +354,16 @@
                     lines.append(UInt8(ascii: "\n"))
                     last[record.place.stream] = record.place
                 }
-                let text = lines
-                try await SystemFile.run { try output.write(text[...]) }
-                try await store.done(through: Array(last.values))
+                try await flush(&lines, &last)
             }
+        }
+
+        private func flush(_ lines: inout [UInt8], _ last: inout [Int64: ArrivedRecord.Place]) async throws {
+            guard !last.isEmpty else { return }
+            let text = lines
+            try await SystemFile.run { try output.write(text[...]) }
+            try await store.done(through: Array(last.values))
+            (lines, last) = ([], [:])
         }
 
         private func line(of record: ArrivedRecord) -> Line {
@@ -445,10 +463,21 @@
                     }
                     try await RecordsSender(
                         store, to: peer, stream: stream ?? "", asLines: lines, options, listens: listen, isFleet: fleet,
-                        inbox: inbox, report
+                        inbox: inbox, desk: try desk(store), report
                     ).run(paths)
                 }
             }
+        }
+
+        /// - Returns: what runs commands; nil without `--commands` and `--files`.
+        private func desk(_ store: RecordStore) throws -> CommandDesk? {
+            guard commands != nil || files != nil else { return nil }
+            let programs = try commands.map { try CommandFolder($0) }
+            if let files, (try? SystemFile.opened(files).stamp().kind) != S_IFDIR {
+                throw CommandFailure("'\(files)' is no folder. Make it, or name another.")
+            }
+            let drop = files.map { FileDrop($0).handlers } ?? [:]
+            return CommandDesk(store) { drop[$0] ?? programs?.handler($0) }
         }
     }
 

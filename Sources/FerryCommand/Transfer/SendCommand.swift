@@ -60,11 +60,30 @@ struct Send: AsyncParsableCommand {
             valueName: "file"))
     var inbox: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "With --inbox: run commands that come, each a program in this folder; see ferry command.",
+            valueName: "folder"))
+    var commands: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "With --inbox: take files that come into this folder; see ferry command.", valueName: "folder"))
+    var files: String?
+
     @Flag(help: "Wait to be connected to, and do not connect.")
     var listen = false
 
     func validate() throws {
         if listen && options.trust.code != nil { throw ValidationError(TransferOptions.codeOfListener) }
+        if commands != nil || files != nil, inbox == nil {
+            throw ValidationError("--commands and --files go with --store and --inbox.")
+        }
+        if commands != nil || files != nil, !options.provesPeer(listens: listen) {
+            throw ValidationError(
+                "Over \(options.transport) a stranger in the gateway's place could have commands run. Add --sealed, and trust the "
+                    + "gateway's key with ferry trust.")
+        }
         guard store == nil else { return }
         guard TransferName.parts(name) != nil else {
             throw ValidationError(

@@ -105,6 +105,12 @@ struct TransferOptions: ParsableArguments {
         try TransferChannel(over: try logged(link), framing: protected(over: link), chunkSize: chunk)
     }
 
+    /// Whether the other side proves who it is: by its key, or at a Unix socket by the rights of the socket's file.
+    func provesPeer(listens: Bool) -> Bool {
+        let isFile = transport.description.hasPrefix("unix:") && !transport.description.hasPrefix("unix:@")
+        return isFile || trust.request(program: "ferry").isSealed(transport.leavesMachine(listens))
+    }
+
     /// The framing that was chosen, sealed where the link's transport says so.
     func protected(over link: any Link) -> any Framing { ProtectedTransport.framing(framing.framing, over: link) }
 

@@ -32,7 +32,7 @@ package struct TrustRequest: Sendable {
     /// Whether a channel is sealed: where it was asked for, and wherever bytes leave the machine over a network.
     ///
     /// - Parameter leavesMachine: whether they do.
-    func isSealed(_ leavesMachine: Bool) -> Bool { !isPlain && (demandsSeal || leavesMachine) }
+    package func isSealed(_ leavesMachine: Bool) -> Bool { !isPlain && (demandsSeal || leavesMachine) }
 
     #if !Seal
         /// The error where a seal is needed and keys are missing.
