@@ -32,7 +32,9 @@ class Stopped(Exception):
 
 
 class Run:
-    def __init__(self, tier, environment=None, folder='.build-results'):
+    def __init__(self, tier, environment=None, folder='.build-results', overlaps=False):
+        """With `overlaps` steps that compute run beside those that wait for other programs: for steps that no load makes fail."""
+        self.overlaps = overlaps
         self.folder = os.path.join(root, folder, tier)
         self.environment = {**os.environ, **(environment or {}), 'SWIFT_DETERMINISTIC_HASHING': '1'}
         self.outcomes = []
@@ -115,10 +117,14 @@ class Run:
                     return outcome
                 time.sleep(0.1)
 
-    def beside(self, pairs, most=2):
-        """Runs steps that compute, some at a time; what each says is shown when it has ended."""
-        pairs, running = list(pairs), []
-        while pairs or running:
+    def beside(self, pairs, serial=(), most=2):
+        """Runs steps that compute, some at a time, and beside them those of `serial`, one after another; what each says is shown when
+        it has ended."""
+        pairs, serial, running, first = list(pairs), list(serial), [], None
+        while pairs or serial or running:
+            if serial and first not in running:
+                first = self.begin(*serial.pop(0))
+                running.append(first)
             while pairs and len(running) < most:
                 running.append(self.begin(*pairs.pop(0)))
             for one in list(running):
@@ -132,8 +138,9 @@ class Run:
             time.sleep(0.1)
 
     def all(self, pairs):
-        """Runs steps, each with its size: builds first, then one after another, then side by side those that may be. At last those
-        that failed and may be tried again, once and alone. One that is stopped counts as failed, and no other step begins."""
+        """Runs steps, each with its size: builds first, then one after another, then side by side those that may be; with `overlaps` those
+        that may be beside the others. At last those that failed and may be tried again, once and alone. One that is stopped counts
+        as failed, and no other step begins."""
         try:
             self.in_order(list(pairs))
         except (Stopped, KeyboardInterrupt) as stop:
@@ -147,17 +154,22 @@ class Run:
                 self.outcomes.append(Outcome(running.step, running.size, 130, time.monotonic() - running.began, 0, records.Counts(failed=1)))
 
     def in_order(self, pairs):
-        for step, size in pairs:
-            if step.build and len(pairs) > 1:
-                self.alone(step, size, builds=True, place=f'{step.name}-build')
-        for step, size in pairs:
-            if not step.beside:
-                self.outcomes.append(self.alone(step, size))
-                if step.name == 'build':
-                    if self.outcomes[-1].failed:
-                        return
-                    self.environment['FERRY_IS_BUILT'] = '1'
-        self.beside((step, size) for step, size in pairs if step.beside)
+        beside = [(step, size) for step, size in pairs if step.beside]
+        serial = [(step, size) for step, size in pairs if not step.beside]
+        if self.overlaps:
+            beside.sort(key=lambda pair: -pair[0].expected(pair[1]))
+        else:
+            for step, size in pairs:
+                if step.build and len(pairs) > 1:
+                    self.alone(step, size, builds=True, place=f'{step.name}-build')
+        while serial and (not self.overlaps or serial[0][0].name == 'build'):
+            step, size = serial.pop(0)
+            self.outcomes.append(self.alone(step, size))
+            if step.name == 'build':
+                if self.outcomes[-1].failed:
+                    return
+                self.environment['FERRY_IS_BUILT'] = '1'
+        self.beside(beside, serial)
         for place, outcome in enumerate(self.outcomes):
             if outcome.failed and outcome.step.again:
                 seen = ' '.join(records.why(self.log(outcome.step.name), most=3))
