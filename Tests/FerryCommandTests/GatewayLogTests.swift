@@ -17,16 +17,29 @@
             @Test("A line says when, how grave, what, and about what") func line() {
                 let metadata: Logger.Metadata = ["peer": "press 7", "gateway": "g1", "reason": "", "mark": "a=\"b\""]
                 #expect(
-                    LogLines.line(noon, .warning, "The stream is full.", metadata)
+                    LogFormat.text.line(noon, .warning, "The stream is full.", metadata)
                         == #"2026-11-24T12:00:00.250Z warning: The stream is full. gateway=g1 mark="a=\"b\"" peer="press 7" reason="""#
                         + "\n")
             }
 
             @Test("A peer's name makes no line of its own") func forged() {
                 let forged = "x\n2026-11-24T12:00:00.250Z error: All is lost\u{1B}[2J"
-                let line = LogLines.line(noon, .info, forged, ["peer": "\(forged)"])
+                let line = LogFormat.text.line(noon, .info, forged, ["peer": "\(forged)"])
                 #expect(line.unicodeScalars.count { $0.properties.generalCategory == .control } == 1)
                 #expect(line.hasSuffix("\n") && line.hasPrefix("2026-11-24T12:00:00.250Z info: x\\n2026"))
+            }
+
+            @Test("A line of JSON is one object, whatever names are in it") func json() throws {
+                let forged = "x\"}\n{\"level\":\"error\"\u{1B}"
+                let line = LogFormat.json.line(noon, .info, forged, ["peer": "\(forged)", "records": "20"])
+                #expect(line.unicodeScalars.count { $0.properties.generalCategory == .control } == 1 && line.hasSuffix("\n"))
+                let object = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
+                #expect(object["time"] as? String == "2026-11-24T12:00:00.250Z" && object["level"] as? String == "info")
+                #expect(object["message"] as? String == forged)
+                #expect(object["metadata"] as? [String: String] == ["peer": forged, "records": "20"])
+                let dropped = LogFormat.json.dropped(5, noon)
+                let told = try #require(JSONSerialization.jsonObject(with: Data(dropped.utf8)) as? [String: Any])
+                #expect((told["message"] as? String)?.hasPrefix("5 lines") == true && told["level"] as? String == "warning")
             }
 
             @Test("What nobody reads is left out, and said, and nobody waits") func full() async throws {
@@ -63,6 +76,13 @@
                         "\(error)" == "There is no level 'loud' of logs. There are: trace, debug, info, notice, "
                             + "warning, error, critical.")
                 }
+            }
+
+            @Test("A format that there is not is refused") func format() {
+                do {
+                    _ = try GatewayLog("info", "xml", gateway: "g1")
+                    Issue.record("there is no such format")
+                } catch { #expect("\(error)" == "There is no format 'xml' of logs. There are text and json.") }
             }
 
             @Test("Lines are on standard error, and the others where they were", .enabled(if: NATSServer.isHere))

@@ -73,6 +73,8 @@
                 "Log what happens on standard error, from this level on: trace, debug, info, notice, warning, error (trait Observability).",
                 valueName: "level"))
         var logLevel: String?
+        @Option(help: ArgumentHelp("How lines of the log are written: text, or json for programs.", valueName: "format"))
+        var logFormat: String?
         @OptionGroup(title: "Trust") var trust: TrustOptions
         @Flag(help: "Look whether everything is as it must be, change nothing, and end.") var check = false
 
@@ -108,6 +110,7 @@
             settings.allow = allow ?? settings.allow
             settings.metrics = metrics ?? settings.metrics
             settings.logLevel = logLevel ?? settings.logLevel
+            settings.logFormat = logFormat ?? settings.logFormat
             if trust.sealed { (settings.sealed, settings.plain) = (true, false) }
             if trust.plain { (settings.sealed, settings.plain) = (false, true) }
             settings.identity = trust.identity ?? settings.identity

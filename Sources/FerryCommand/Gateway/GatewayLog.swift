@@ -20,8 +20,14 @@
         #if Observability
             /// - Parameters:
             ///   - level: `trace`, `debug`, `info`, `notice`, `warning`, `error` or `critical`; nil for nothing.
+            ///   - format: `text` or `json`; nil for text.
             ///   - gateway: the gateway's name.
-            init(_ level: String?, gateway: String, _ writer: LineWriter = LineWriter()) throws {
+            init(_ level: String?, _ format: String? = nil, gateway: String) throws {
+                let formats = LogFormat.allCases.map(\.rawValue).joined(separator: " and ")
+                guard let format = format.map(LogFormat.init(rawValue:)) ?? .text else {
+                    throw CommandFailure("There is no format '\(format ?? "")' of logs. There are \(formats).")
+                }
+                let writer = LineWriter(format: format)
                 guard let level else {
                     (observer, watch, flush) = (nil, { $0 }, {})
                     return
@@ -38,7 +44,7 @@
                 flush = { writer.flush() }
             }
         #else
-            init(_ level: String?, gateway: String) throws {
+            init(_ level: String?, _ format: String? = nil, gateway: String) throws {
                 guard level == nil else {
                     throw CommandFailure(
                         "Logs are not part of this build. Build with the trait Observability: swift run --traits "

@@ -56,7 +56,7 @@
             metrics = settings.metrics
             latencies = metrics.map { _ in GatewayLatencies() }
             trust = try settings.trust()
-            let log = try GatewayLog(settings.logLevel, gateway: destination.name)
+            let log = try GatewayLog(settings.logLevel, settings.logFormat, gateway: destination.name)
             self.log = latencies.map { log.telling($0) } ?? log
         }
 

@@ -40,6 +40,7 @@
         var acceptsStrangers: Bool?
         var metrics: String?
         var logLevel: String?
+        var logFormat: String?
         var sealed: Bool?
         var plain: Bool?
         var identity: String?
@@ -50,7 +51,7 @@
                 createStream
             case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, peerBytes, largestRecord
             case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, allow,
-                acceptsStrangers, metrics, logLevel, sealed, plain, identity, trusted
+                acceptsStrangers, metrics, logLevel, logFormat, sealed, plain, identity, trusted
         }
 
         /// Reads a file.
