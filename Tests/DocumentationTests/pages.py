@@ -160,7 +160,7 @@ OBSTACLES = [(r'(hci|bluez)\b|ferry capture', 'needs a Bluetooth adapter'), (r'-
 # Pages whose lines are run together elsewhere.
 RUN_ELSEWHERE = {'Documentation/Operations.md': 'is run by scripts/check operations'}
 # What makes a line end soon.
-SHORTENED = {'scan': '--seconds 1', 'watch': '--count 1'}
+SHORTENED = {'scan': '--seconds 1', 'watch': '--count 1', 'advise': '--seconds 1', 'bench': '--seconds 1'}
 # What lines take for granted.
 SURROUNDINGS = """
 mkdir photos; head -c 100000 /dev/urandom > photos/one.jpg; echo two > photos/two.jpg
@@ -178,7 +178,7 @@ def run_lines(where, texts):
         for text in texts:
             text = re.sub(r'\s#\s.*$', '', text).strip().replace('/tmp/ferry', f'{folder}/s')
             for name, option in SHORTENED.items():
-                if re.match(rf'ferry {name}\b', text):
+                if re.match(rf'ferry {name}\b', text) and option.split()[0] not in text:
                     text += f' {option}'
             # Of many points to measure, the first.
             text = re.sub(r'(?<= )([\w.]+)(,[\w.]+)+', r'\1', text) if text.startswith('ferry bench') else text

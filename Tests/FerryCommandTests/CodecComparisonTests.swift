@@ -113,7 +113,7 @@ struct CodecComparisonTests {
             $FERRY dictionary train --lines records -o again --size 256 --json | grep -c '"withDictionary"'; cmp made again; echo "same $?"
             $FERRY dictionary show made | head -3 | tr '\n' ' '; $FERRY dictionary show made --json | grep -c checksum
             python3 -c 'import zlib, sys; print("crc %08x" % zlib.crc32(open("made", "rb").read()))'
-            $FERRY advise --records records --dictionary made --peer ios | grep -c 'Protocol Buffers\|dictionary [0-9a-f]\{8\}:'
+            $FERRY advise --records records --dictionary made --peer ios --seconds 1 | grep -c 'Protocol Buffers\|dictionary [0-9a-f]\{8\}:'
             $FERRY bench --records readings --batch 5 --mtu 185 --seconds 1 --json | grep -c '"recordsPerSecond"'
             $FERRY bench --records readings --csv; echo "csv $?"
             $FERRY bench --batch 5; echo "batch $?"

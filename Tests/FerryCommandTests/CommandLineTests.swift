@@ -33,6 +33,7 @@ import Testing
         ("advise --message-size 100 --phy LE2M", "1M, 2M, coded-S2, coded-S8"),
         ("advise --message-size 100 --data-length 20", "27 to 251"),
         ("advise --message-size 100 --error-rate nan", "0 to 1"),
+        ("advise --message-size 100 --seconds 0", "0.1 to 86400"),
         ("advise --message-size 100 --direction read", "notify, write"),
         ("advise --message-size 100 --controller foo", "Choose from: ideal, ios"),
         ("advise --message-size 100 extra", "Unexpected argument 'extra'"),

@@ -103,8 +103,8 @@ import Testing
     @Test("Advice that cannot be kept fails, and a peer that is not known is named") func advise() async throws {
         let output = try await ProgramShell.run(
             """
-            $FERRY advise --message-size 2000 --peer ios --within 500 > /dev/null; echo "kept $?"
-            $FERRY advise --message-size 2000 --peer ios --within 20; echo "missed $?"
+            $FERRY advise --message-size 2000 --peer ios --within 500 --seconds 2 > /dev/null; echo "kept $?"
+            $FERRY advise --message-size 2000 --peer ios --within 20 --seconds 2; echo "missed $?"
             $FERRY advise --message-size 2000 --peer toaster; echo "peer $?"
             $FERRY --version; echo "version $?"
             """)
@@ -131,15 +131,15 @@ import Testing
         let output = try await ProgramShell.run(
             """
             printf '> ff\\n' > log
-            for command in 'advise --message-size 100 --peer ios' 'bench --mtu 185' 'fleet simulate --gateways 2 --peers 9 --minutes 1' \
+            for command in 'advise --message-size 100 --peer ios --seconds 1' 'bench --mtu 185' 'fleet simulate --gateways 2 --peers 9 --minutes 1' \
                 'scan --transport loopback --seconds 0.2' 'trace log'; do
                 $FERRY $command > /dev/full 2> errors; echo "$? ${command%% *}"; grep -c 'Standard output cannot be written to' errors
             done
             # As on a terminal, where lines are written one by one and nothing is left to write in the end.
-            for command in 'advise --message-size 100 --peer ios' 'fleet simulate --gateways 2 --peers 9 --minutes 1'; do
+            for command in 'advise --message-size 100 --peer ios --seconds 1' 'fleet simulate --gateways 2 --peers 9 --minutes 1'; do
                 stdbuf -oL $FERRY $command > /dev/full 2> errors; echo "$? lines"; cat errors
             done
-            $FERRY advise --message-size 100 --peer ios >&- 2> errors; echo "closed $?"
+            $FERRY advise --message-size 100 --peer ios --seconds 1 >&- 2> errors; echo "closed $?"
             """)
         #expect(
             output.split(separator: "\n") == [

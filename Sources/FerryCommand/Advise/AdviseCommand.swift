@@ -61,6 +61,13 @@ struct Advise: AsyncParsableCommand {
             valueName: "ms"))
     var within: Double?
 
+    @Option(
+        name: .long,
+        help: ArgumentHelp(
+            "Simulated time for each choice: less is quicker and less exact. (default: 20, and 10 for --records)",
+            valueName: "seconds"))
+    var seconds: Double?
+
     @Option(name: .long, help: "Seed of damage and pauses.")
     var seed: UInt64 = 1
 
@@ -123,7 +130,7 @@ struct Advise: AsyncParsableCommand {
         var base = BenchSettings(
             attMTU: device.attMTU, interval: 30, phy: phy, dataLength: dataLength, isEncrypted: true, framing: .length,
             compression: .none, messageSize: 1, queueDepth: 8, direction: way, centrals: 1, packetErrorRate: errorRate,
-            profile: device.profile, seconds: 10, seed: seed)
+            profile: device.profile, seconds: seconds ?? 10, seed: seed)
         guard !device.intervals.isEmpty else {
             throw FerryError(.invalidConfiguration, "The sweep is empty: --interval names no value. Give at least one.")
         }
@@ -131,7 +138,9 @@ struct Advise: AsyncParsableCommand {
             base.interval = interval
             try base.validate()
         }
-        return Adviser(sizes: try sizes(records), peer: device, base: base, deadline: within)
+        var adviser = Adviser(sizes: try sizes(records), peer: device, base: base, deadline: within)
+        adviser.seconds = seconds ?? adviser.seconds
+        return adviser
     }
 
     private func sizes(_ records: RecordSet?) throws(FerryError) -> MessageSizes {
