@@ -80,7 +80,7 @@ class Turns(unittest.TestCase):
             self.assertEqual(ran, {step.name for step in steps.of('landing', 'turn')})
 
     def test_the_longest_landing_ends_in_twenty_five_minutes(self):
-        """One whose change selects every step. What computes runs beside what waits, and each takes somewhat longer so."""
+        """A landing whose change selects every step. Steps that compute run beside those that wait, and each takes longer so."""
         before = sum(step.expected('full') for step in steps.of('test'))
         for turn in range(steps.turns):
             full = {step.name for step in steps.in_turn(turn)}
