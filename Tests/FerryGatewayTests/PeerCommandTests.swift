@@ -177,7 +177,7 @@
             try await PeerCommands.with(configuration) { commands throws(FerryError) in
                 do throws(FerryError) {
                     _ = try await commands.call("say", of: "ada:1", within: .milliseconds(20))
-                    Issue.record("nobody was there to answer")
+                    Issue.record("the peer was away, and it has answered")
                 } catch {
                     #expect(error.code == .timedOut && error.fate == .mayHaveArrived, "\(error)")
                 }
@@ -218,7 +218,7 @@
                 try await forge(nil, forged)
                 try await forge("ada%3A1", [1, 2, 3])
                 try await forge("ada%3A1", CommandAnswer(.random(), .done, time: 0, []).encoded)
-                // It cannot be told from the peer's own, for the gateway's subject is what is trusted.
+                // The caller trusts the gateways' stream: it cannot tell this one from the peer's own.
                 try await forge("ada%3A1", CommandAnswer(sent.id, .failed, time: 0, Array("own".utf8)).encoded)
                 let answer = try await commands.answer(to: sent)
                 #expect(answer.outcome == .failed && answer.text == "own")

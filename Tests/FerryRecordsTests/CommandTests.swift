@@ -96,7 +96,7 @@
 
         // MARK: The decision
 
-        /// All pairs of what is remembered and what the peer has.
+        /// All pairs of the store's memory and the peer's handlers.
         @Test func eachCaseHasOneStep() {
             typealias Row = (CommandMemory, CommandHandler.Mode?, isOver: Bool, hasRoom: Bool, CommandStep)
             let rows: [Row] = [
@@ -111,7 +111,7 @@
             for row in rows { #expect(CommandStep(row.0, row.1, isOver: row.2, hasRoom: row.3) == row.4, "\(row)") }
             for isOver in [true, false] {
                 for hasRoom in [true, false] {
-                    // What was begun has neither expired nor is it begun again, unless that does no harm.
+                    // A command that was begun has not expired, and is begun again only where that does no harm.
                     #expect(CommandStep(.begun, .once, isOver: isOver, hasRoom: hasRoom) == .answer(.interrupted))
                     #expect(CommandStep(.begun, nil, isOver: isOver, hasRoom: hasRoom) == .answer(.interrupted))
                     #expect(CommandStep(.begun, .repeatable, isOver: isOver, hasRoom: hasRoom) == .run)
@@ -192,7 +192,7 @@
             #expect(found[0].body == bytes("a!") && found[1].text == "There is no power.")
             #expect(found.allSatisfy { $0.time == 1_800_000_000_000 })
             #expect(try await store.undone() == 0)
-            // What is no command is left alone; what is in its stream and is none is told of, and goes.
+            // A record of another stream stays; one of the commands' stream that is no command is dropped with a notice.
             try await store.committerArrival(bytes("own"), 1, stream: "orders")
             let own = try await next(store)
             let wasCommand = try await desk.take(own)

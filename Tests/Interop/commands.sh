@@ -65,7 +65,7 @@ printf '#!/bin/sh\necho "there is no power" >&2\nexit 3\n' >"$work/run/fail"
 printf 'no program\n' >"$work/run/readme"
 chmod +x "$work/run/note" "$work/run/fail"
 mkfifo "$work/input"
-# Open for as long as this runs, whoever reads it.
+# Held open, so that the peer's input never ends.
 exec 9<>"$work/input"
 start server
 peer=$(key "$work/peer")

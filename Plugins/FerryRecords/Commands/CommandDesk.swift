@@ -10,7 +10,7 @@
     ///         try await record.done()
     ///     }
     ///
-    /// The answer and the command's leaving the inbox are one transaction, so that a command has one answer whatever is killed.
+    /// The answer and the command's leaving the inbox are one transaction, so that a command has one answer even when the peer is killed.
     public struct CommandDesk: Sendable {
         /// Finds the handler of a command; nil where there is none of that name.
         public typealias Lookup = @Sendable (_ name: String) -> CommandHandler?

@@ -18,7 +18,7 @@
         /// Drop it: it has its answer.
         case drop
 
-        /// Decides by what is remembered.
+        /// Decides by the store's memory of the command.
         ///
         /// - Parameters:
         ///   - memory: what the store remembers of the command.

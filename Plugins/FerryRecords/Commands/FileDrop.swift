@@ -33,7 +33,7 @@
                 _ body: @escaping @Sendable (FileDrop, RemoteCommand) throws(FerryError) -> FileProgress
             ) -> CommandHandler {
                 .repeatable { command in
-                    // Where waiting for the disk holds nobody up.
+                    // The disk may be slow, and threads of Swift's concurrency must not wait for it.
                     try await withCheckedThrowingContinuation { continuation in
                         DispatchQueue.global().async {
                             continuation.resume(with: Result { try body(self, command).encoded })
@@ -122,7 +122,7 @@
             return FileProgress(held: end, isComplete: false)
         }
 
-        /// Gives a complete part the file's name. A part that is not what was sent is removed, so that it is sent again.
+        /// Gives a complete part the file's name. A part with another checksum is removed, so that the sender begins again.
         private func end(_ file: OfferedFile) throws(FerryError) -> FileProgress {
             // It may be done already, where the answer was not stored.
             if try hasArrived(file) { return FileProgress(held: file.size, isComplete: true) }

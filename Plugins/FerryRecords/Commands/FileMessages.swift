@@ -10,7 +10,7 @@
         public let name: String
         /// Its size in bytes.
         public let size: UInt64
-        /// The CRC-32C of its bytes (RFC 3720, B.4). It finds accidents; a file from a stranger needs a signature of its own.
+        /// The CRC-32C of its bytes (RFC 3720, B.4). It finds accidents; a file from a stranger needs a signature besides.
         public let checksum: UInt32
 
         /// Names a file.
@@ -85,7 +85,7 @@
             return head + bytes
         }
 
-        /// - Throws: `misbehavingPeer` for what is no piece, and for one that reaches beyond the file's end.
+        /// - Throws: `misbehavingPeer` for bytes that are no piece, and for a piece that reaches beyond the file's end.
         init(decoding body: [UInt8]) throws(FerryError) {
             var reader = MessageReader(body)
             reader.kind = "piece of a file"
@@ -101,7 +101,7 @@
 
     /// How much of a file a peer has: the body of its answers. The first bytes (8), and whether the file is complete (1).
     package struct FileProgress: Sendable, Hashable {
-        /// The first so many bytes are on the peer's disk.
+        /// How many of the first bytes are on the peer's disk.
         package let held: UInt64
         /// Whether the file has its name.
         package let isComplete: Bool

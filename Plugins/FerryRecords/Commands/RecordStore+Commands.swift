@@ -47,7 +47,7 @@
                     if try Self.delete(record, database) {
                         try book.remove(1, record.storedBytes, fromInbound: record.stream)
                     }
-                    // What was never begun is not remembered: a second one has a second answer, which its caller does not await.
+                    // A command that was never begun is not remembered: its duplicate gets an answer too, and the caller takes the first.
                     if try Self.memory(of: command.id, database) == .begun {
                         try Self.remember(command, .answered, database)
                     }

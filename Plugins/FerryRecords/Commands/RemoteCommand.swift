@@ -117,7 +117,7 @@
         /// How many more bytes an answer has than its body.
         public static let overhead = 26
 
-        /// What became of a command.
+        /// The outcome of a command.
         public enum Outcome: UInt8, Sendable, Hashable, CaseIterable {
             /// It was done; the body is its result.
             case done = 0
@@ -136,7 +136,7 @@
 
         /// The command's identifier.
         public let id: CommandID
-        /// What became of the command.
+        /// The command's outcome.
         public let outcome: Outcome
         /// When the peer answered, in milliseconds since 1970 by its own clock: one that is wrong shows here.
         public let time: Int64

@@ -16,7 +16,7 @@
                 ferry command call press-7 restart                                          # runs the peer's run/restart
                 ferry command file press-7 firmware.bin                                     # becomes the peer's new/firmware.bin
 
-                A command runs at most once and has one answer, whatever is killed or lost on the way.
+                A command runs at most once and has one answer, also when a part of the way is killed or a link is lost.
                 """,
             subcommands: [Call.self, File.self])
 
@@ -62,7 +62,7 @@
             @OptionGroup var way: Way
             @Argument(help: "The peer's name at the gateway, or its public key.") var peer: String
             @Argument(help: "The command's name: a program in the peer's folder of commands.") var name: String
-            @Argument(help: "What goes with it, as text; - is standard input.") var body: String?
+            @Argument(help: "The command's body, as text; - is standard input.") var body: String?
             @Option(help: ArgumentHelp("The peer begins it within this time, or not at all.", valueName: "seconds"))
             var within = 60.0
 

@@ -21,7 +21,7 @@
 
         private let folder: String
 
-        /// - Throws: ``CommandFailure`` for what is no folder.
+        /// - Throws: ``CommandFailure`` when `folder` is no folder.
         init(_ folder: String) throws {
             var isFolder: ObjCBool = false
             guard FileManager.default.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {

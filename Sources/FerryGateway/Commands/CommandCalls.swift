@@ -47,8 +47,8 @@
         /// Forgets a command.
         func forget(_ id: CommandID) { end(id) }
 
-        /// Takes an answer that has come up. One to a command that was not sent from here, or to another peer's, is nothing: anybody who
-        /// may publish records can write one.
+        /// Takes an answer. Ignores one to a command that was not sent from here, or from another peer than the command's: a user who
+        /// may publish records can write any.
         func take(_ answer: CommandAnswer, from peer: String) {
             let waiting = entries.withLock { entries -> CheckedContinuation<CommandAnswer?, Never>? in
                 guard let entry = entries[answer.id], entry.peer == peer else { return nil }

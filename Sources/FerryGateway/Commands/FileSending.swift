@@ -20,7 +20,7 @@
         let size: UInt64
         let pieceSize: Int
         let window: Int
-        /// The first so many bytes are on the peer's disk.
+        /// How many of the first bytes are on the peer's disk.
         private(set) var held: UInt64
         private var next: UInt64
         private var outstanding = 0
@@ -50,7 +50,7 @@
         /// A piece has its answer.
         ///
         /// - Parameter held: what the peer has of the file.
-        /// - Throws: `misbehavingPeer` when the peer keeps having less than what was sent.
+        /// - Throws: `misbehavingPeer` when the peer keeps having less than was sent.
         mutating func answered(held: UInt64) throws(FerryError) {
             outstanding -= 1
             self.held = min(held, size)

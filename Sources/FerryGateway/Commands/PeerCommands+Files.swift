@@ -15,8 +15,8 @@
         ///   - progress: receives how many bytes are on the peer's disk, each time that there are more.
         ///   - read: returns `count` bytes of the file from an offset on.
         /// - Throws: `timedOut` when the peer has not answered in time; `requestFailed` with the peer's reason; `misbehavingPeer` when it
-        ///   keeps having less than what was sent; as ``send(_:_:to:within:)``; what `read` throws. What has arrived stays, and the
-        ///   same call goes on with it.
+        ///   keeps having less than was sent; as ``send(_:_:to:within:)``; the errors of `read`. The peer keeps its part, and the
+        ///   same call resumes.
         public func bring(
             _ file: OfferedFile, to peer: String, within limit: Duration,
             progress: @Sendable (UInt64) -> Void = { _ in },

@@ -101,7 +101,7 @@
         ///
         /// - Parameters:
         ///   - name: 1 to 64 ASCII letters, digits, dots, hyphens and underscores; the first is no dot.
-        ///   - body: what goes with it.
+        ///   - body: the command's body.
         ///   - peer: the peer's name at the gateways.
         ///   - limit: when the peer begins it at the latest; up to 30 days.
         /// - Returns: the answer, whatever the command's outcome.
@@ -118,7 +118,7 @@
         ///
         /// - Parameters:
         ///   - name: 1 to 64 ASCII letters, digits, dots, hyphens and underscores; the first is no dot.
-        ///   - body: what goes with it.
+        ///   - body: the command's body.
         ///   - peer: the peer's name at the gateways.
         ///   - limit: when the peer begins it at the latest; up to 30 days.
         /// - Throws: `invalidConfiguration` for names and limits out of range; `messageTooLarge`, `natsRefused`, `cancelled`; after the
