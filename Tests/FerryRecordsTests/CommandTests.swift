@@ -358,6 +358,9 @@
             // Its answer was lost, and it is asked again.
             #expect(try await end().isComplete)
             #expect(try await offer() == .init(held: 1000, isComplete: true))
+            // A piece that was published twice comes after the end: it begins no part.
+            #expect(try await piece(0..<300) == .init(held: 1000, isComplete: true))
+            #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == ["a.bin"])
         }
 
         @Test func aPartThatIsDamagedIsSentAgainAndAnOlderOneGoes() async throws {

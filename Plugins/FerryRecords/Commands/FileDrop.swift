@@ -102,7 +102,10 @@
             guard file.size <= largestFile else {
                 throw failure(file, "has \(file.size) bytes, and at most \(largestFile) are taken.")
             }
-            let held = try size(of: Self.part(of: file)) ?? 0
+            let part = try size(of: Self.part(of: file))
+            // A piece that was published twice may come after the file's end, and would begin a part anew.
+            if part == nil, try hasArrived(file) { return FileProgress(held: file.size, isComplete: true) }
+            let held = part ?? 0
             let end = piece.offset + UInt64(piece.bytes.count)
             guard piece.offset <= held, end > held else { return FileProgress(held: held, isComplete: false) }
             try withPart(of: file, O_WRONLY | O_CREAT) { (descriptor) throws(FerryError) in
