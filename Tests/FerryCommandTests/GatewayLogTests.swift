@@ -32,14 +32,17 @@
             @Test("A line of JSON is one object, whatever names are in it") func json() throws {
                 let forged = "x\"}\n{\"level\":\"error\"\u{1B}"
                 let line = LogFormat.json.line(noon, .info, forged, ["peer": "\(forged)", "records": "20"])
-                #expect(line.unicodeScalars.count { $0.properties.generalCategory == .control } == 1 && line.hasSuffix("\n"))
+                #expect(
+                    line.unicodeScalars.count { $0.properties.generalCategory == .control } == 1 && line.hasSuffix("\n")
+                )
                 let object = try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
                 #expect(object["time"] as? String == "2026-11-24T12:00:00.250Z" && object["level"] as? String == "info")
                 #expect(object["message"] as? String == forged)
                 #expect(object["metadata"] as? [String: String] == ["peer": forged, "records": "20"])
                 let dropped = LogFormat.json.dropped(5, noon)
                 let told = try #require(JSONSerialization.jsonObject(with: Data(dropped.utf8)) as? [String: Any])
-                #expect((told["message"] as? String)?.hasPrefix("5 lines") == true && told["level"] as? String == "warning")
+                #expect(
+                    (told["message"] as? String)?.hasPrefix("5 lines") == true && told["level"] as? String == "warning")
             }
 
             @Test("What nobody reads is left out, and said, and nobody waits") func full() async throws {

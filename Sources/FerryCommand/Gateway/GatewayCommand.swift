@@ -73,7 +73,8 @@
                 "Log what happens on standard error, from this level on: trace, debug, info, notice, warning, error (trait Observability).",
                 valueName: "level"))
         var logLevel: String?
-        @Option(help: ArgumentHelp("How lines of the log are written: text, or json for programs.", valueName: "format"))
+        @Option(
+            help: ArgumentHelp("How lines of the log are written: text, or json for programs.", valueName: "format"))
         var logFormat: String?
         @OptionGroup(title: "Trust") var trust: TrustOptions
         @Flag(help: "Look whether everything is as it must be, change nothing, and end.") var check = false

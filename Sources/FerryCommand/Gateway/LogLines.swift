@@ -40,7 +40,8 @@
             _ date: Date, _ level: Logger.Level, _ message: String, _ metadata: Logger.Metadata
         ) -> String {
             let line = Line(
-                time: Self.time(date), level: level.rawValue, message: message, metadata: metadata.mapValues { "\($0)" })
+                time: Self.time(date), level: level.rawValue, message: message, metadata: metadata.mapValues { "\($0)" }
+            )
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
             // Texts and nothing else: there is nothing that it could refuse.
