@@ -8,24 +8,11 @@ set -euo pipefail
 ferry=$1 work=$2
 RANDOM=${3:-1}
 count=${COMMANDS:-25} size=${FILE_BYTES:-2000000}
+check=commands
+# shellcheck source=Tests/Interop/helpers.sh
+. Tests/Interop/helpers.sh
 declare -A running=()
 trap 'kill -9 "${running[@]}" 2>/dev/null || true' EXIT
-fail() {
-    echo "commands: $1" >&2
-    tail -n 20 "$work"/*.log >&2
-    exit 1
-}
-# wait_for WHAT COMMAND...: for two minutes.
-wait_for() {
-    local what=$1
-    shift
-    for _ in $(seq 1200); do
-        ! "$@" || return 0
-        sleep 0.1
-    done
-    fail "not within two minutes: $what"
-}
-key() { FERRY_HOME=$1 "$ferry" key "${@:2}" 2>/dev/null | grep -o 'ferry1[a-z0-9]*' | head -n 1; }
 
 mkdir -p "$work"/{peer,gateway,run,new}
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')

@@ -9,23 +9,10 @@ ferry=$1 work=$2 page=Documentation/Operations.md
 # The machine that there is: a link to the old one, or to the new one.
 old=$work/old new=$work/new root=$work/machine
 server='' gateway='' sent=0
+check=operations
+# shellcheck source=Tests/Interop/helpers.sh
+. Tests/Interop/helpers.sh
 trap 'kill $gateway $server 2>/dev/null || true' EXIT
-fail() {
-    echo "operations: $1" >&2
-    tail -n 20 "$work"/*.log >&2
-    exit 1
-}
-# wait_for WHAT COMMAND...: for two minutes.
-wait_for() {
-    local what=$1
-    shift
-    for _ in $(seq 1200); do
-        ! "$@" || return 0
-        sleep 0.1
-    done
-    fail "not within two minutes: $what"
-}
-
 systemctl() {
     case $* in
         'start ferry-gateway' | 'enable --now ferry-gateway')
@@ -75,7 +62,6 @@ send() { # HOME
     wait_for "$sent records in the stream" has_all
     echo "operations: the stream has $sent records"
 }
-key() { FERRY_HOME=$1 "$ferry" key "${@:2}" 2>/dev/null | grep -o 'ferry1[a-z0-9]*' | head -n 1; }
 
 mkdir -p "$old"/{var/lib,etc}/ferry "$new" "$work"/{backup,bin,peer,other}
 ln -s "$old" "$root"
