@@ -24,21 +24,11 @@
             private let running = Mutex<[Task<Void, any Error>]>([])
 
             init() async throws {
-                server = try NATSServer()
+                let rig = try GatewaySetting { $0.largestRecord = 100_000 }
+                (server, store) = (rig.server, rig.store)
+                peer = Mutex(rig.peer)
                 try await server.start()
-                var configuration = RecordStore.Configuration()
-                configuration.greeting = configuration.patience
-                configuration.largestRecord = 100_000
-                store = try RecordStore.open(
-                    server.folder.appending(path: "gateway").path(), configuration: configuration)
-                peer = Mutex(try RecordStore.open(server.folder.appending(path: "peer").path()))
-                var records = Gateway.Configuration(servers: [server.url], name: "g1", stream: "records")
-                records.servers.reconnectDelay = .milliseconds(20)
-                records.servers.connectTimeout = .unreached
-                records.servers.requestTimeout = .seconds(30)
-                records.retention = .milliseconds(500)
-                records.lookInterval = .milliseconds(50)
-                records.patience = .seconds(2)
+                var records = rig.configuration()
                 var messages = Downlink.Configuration(servers: [server.url], stream: "down")
                 messages.servers = records.servers
                 messages.servers.requestTimeout = .seconds(10)

@@ -67,8 +67,6 @@
 
     /// A piece of a file on its way to a peer: the file, the offset (8 bytes), the bytes.
     package struct FilePiece: Sendable, Hashable {
-        /// How many more bytes a piece has than its own, at most.
-        package static let overhead = 21 + OfferedFile.longestName
         let file: OfferedFile
         let offset: UInt64
         let bytes: [UInt8]

@@ -44,9 +44,7 @@
                     }
                 },
                 followedBy: { database, book in
-                    if try Self.delete(record, database) {
-                        try book.remove(1, record.storedBytes, fromInbound: record.stream)
-                    }
+                    _ = try Self.remove(record, database, &book)
                     // A command that was never begun is not remembered: its duplicate gets an answer too, and the caller takes the first.
                     if try Self.memory(of: command.id, database) == .begun {
                         try Self.remember(command, .answered, database)
@@ -61,12 +59,18 @@
         /// - Throws: `closed`, `diskFull`, `storeFailed`.
         func discard(_ record: ArrivedRecord, notice text: String? = nil) async throws(FerryError) {
             let wasThere = try await write(as: .lasting) { [self] database, book in
-                guard try Self.delete(record, database) else { return false }
-                try book.remove(1, record.storedBytes, fromInbound: record.stream)
+                guard try Self.remove(record, database, &book) else { return false }
                 if let text { try notice(text, about: record.peer, database) }
                 return true
             }
             if wasThere { watch.release(RecordsMessage.cost(of: record.storedBytes), of: record.peerNumber) }
+        }
+
+        /// Takes a record's row away, and what the book has of it; returns whether it was there.
+        private static func remove(_ record: ArrivedRecord, _ database: Database, _ book: inout Book) throws -> Bool {
+            guard try delete(record, database) else { return false }
+            try book.remove(1, record.storedBytes, fromInbound: record.stream)
+            return true
         }
 
         private func write<Value: Sendable>(

@@ -39,7 +39,7 @@
         }
 
         /// How long a command has.
-        struct Limit: ParsableArguments {
+        enum Limit {
             static let longest = 30.0 * 86_400
 
             static func check(_ seconds: Double) throws {

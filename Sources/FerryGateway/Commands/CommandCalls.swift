@@ -44,9 +44,6 @@
             }
         }
 
-        /// Forgets a command.
-        func forget(_ id: CommandID) { end(id) }
-
         /// Takes an answer. Ignores one to a command that was not sent from here, or from another peer than the command's: a user who
         /// may publish records can write any.
         func take(_ answer: CommandAnswer, from peer: String) {
@@ -71,7 +68,7 @@
         /// - Parameter deadline: when to give up.
         /// - Returns: nil after the deadline, or when the task was cancelled.
         func answer(to id: CommandID, until deadline: Timestamp, _ time: any TimeSource) async -> CommandAnswer? {
-            let timer = time.schedule(at: deadline) { self.end(id) }
+            let timer = time.schedule(at: deadline) { self.forget(id) }
             defer { timer.cancel() }
             return await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
@@ -91,11 +88,12 @@
                     if case .has(let answer) = now { continuation.resume(returning: answer) }
                 }
             } onCancel: {
-                end(id)
+                forget(id)
             }
         }
 
-        private func end(_ id: CommandID) {
+        /// Forgets a command; a caller that awaits its answer gets none.
+        func forget(_ id: CommandID) {
             let entry = entries.withLock { $0.removeValue(forKey: id) }
             if case .awaited(let waiting) = entry?.call { waiting.resume(returning: nil) }
         }
