@@ -12,8 +12,9 @@ import Testing
 
 /// `ferry bench --peer` against the services of others, rebuilt, over the simulated link in virtual time.
 @Suite("ferry bench --peer", .tags(.program, .gatt)) struct PeerBenchTests {
-    private static func parameters(_ interval: Double, _ phy: PHY) -> LinkParameters {
+    private static func parameters(_ interval: Double, _ phy: PHY, attMTU: Int = 247) -> LinkParameters {
         var parameters = LinkParameters()
+        parameters.attMTU = attMTU
         parameters.connectionInterval = .microseconds(Int64(interval * 1_000))
         parameters.supervisionTimeout = .seconds(32)
         parameters.phy = phy
@@ -24,7 +25,7 @@ import Testing
     private static func measure(
         _ kind: PeerService, _ parameters: LinkParameters, _ profile: ControllerProfile, seconds: Double = 2,
         packets: UInt32 = 0
-    ) throws -> (outcomes: [PeerBench.Outcome], byPeer: Double, isAnswered: Bool) {
+    ) throws -> (outcomes: [PeerBench.Outcome], peer: ThroughputPeer) {
         let time = VirtualTime()
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = parameters.attMTU
@@ -46,7 +47,7 @@ import Testing
                 .run(packets > 0 ? [.notify] : nil, seconds: seconds)
             // The answer may still be on its way.
             try await time.sleep(for: .seconds(1))
-            return (outcomes, peer.rate / 1_000, peer.isAnswered)
+            return (outcomes, peer)
         }
     }
 
@@ -58,35 +59,36 @@ import Testing
 
     @Test(
         "What is measured, what the peer measures of the same and what is simulated lie within 5 %",
-        arguments: PeerService.allCases, [(15.0, PHY.le1M), (50.0, PHY.le2M)])
-    func agreement(_ kind: PeerService, _ link: (interval: Double, phy: PHY)) throws {
-        let parameters = Self.parameters(link.interval, link.phy)
-        let (outcomes, byPeer, _) = try Self.measure(kind, parameters, .android)
+        arguments: PeerService.allCases, [(15.0, PHY.le1M, 247), (50.0, .le2M, 247), (30.0, .le1M, 23)])
+    func agreement(_ kind: PeerService, _ link: (interval: Double, phy: PHY, attMTU: Int)) throws {
+        let parameters = Self.parameters(link.interval, link.phy, attMTU: link.attMTU)
+        let (outcomes, peer) = try Self.measure(kind, parameters, .android)
         #expect(outcomes.map(\.direction) == kind.usual)
         for outcome in outcomes {
             let simulated = try outcome.simulated(parameters, .android)
             #expect(abs(outcome.goodput / simulated - 1) < 0.05, "\(outcome) against \(simulated)")
-            #expect(outcome.service == kind && outcome.valueLength == 244)
+            #expect(outcome.service == kind && outcome.valueLength == link.attMTU - 3)
             #expect(outcome.packetsPerEvent(parameters) == (kind == .bumble ? nil : 6), "\(outcome)")
         }
-        let write = try #require(outcomes.first)
-        if kind != .tput { #expect(abs(write.goodput / byPeer - 1) < 0.05, "\(write) against \(byPeer)") }
+        let (write, byPeer) = (try #require(outcomes.first), peer.rate / 1_000)
+        #expect(peer.unexpected == 0)
+        #expect(abs(write.goodput / byPeer - 1) < 0.05, "\(write) against \(byPeer)")
         #expect((write.byPeer != nil) == (kind == .nordic))
         if let told = write.byPeer { #expect(abs(told / byPeer - 1) < 0.01) }
     }
 
     @Test("What bumble-bench sends is measured, and its last packet answered") func sender() throws {
         let parameters = Self.parameters(30, .le2M)
-        let (outcomes, _, isAnswered) = try Self.measure(.bumble, parameters, .android, packets: 1_000)
+        let (outcomes, peer) = try Self.measure(.bumble, parameters, .android, packets: 1_000)
         let outcome = try #require(outcomes.first)
         let simulated = try outcome.simulated(parameters, .android)
-        #expect(outcome.direction == .notify && outcome.bytes == 244_000 && isAnswered)
+        #expect(outcome.direction == .notify && outcome.bytes == 244_000 && peer.isAnswered)
         #expect(abs(outcome.goodput / simulated - 1) < 0.05, "\(outcome) against \(simulated)")
     }
 
     @Test("The profile that is kept gives what was measured") func keep() throws {
         let parameters = Self.parameters(30, .le1M)
-        let (outcomes, _, _) = try Self.measure(.nordic, parameters, .cc254x)
+        let (outcomes, _) = try Self.measure(.nordic, parameters, .cc254x)
         let outcome = try #require(outcomes.first)
         let bench = settings { ($0.interval, $0.phy, $0.dataLength, $0.isEncrypted) = (30, "1M", 251, true) }
         let kept = try Bench.profile(of: "board", outcome, bench, on: "2026-01-31")
@@ -98,7 +100,7 @@ import Testing
     @Test("Advice by the profile that is kept says what was measured, when and how, and holds it in its range")
     func measuredHere() throws {
         let parameters = Self.parameters(30, .le1M)
-        let (outcomes, _, _) = try Self.measure(.nordic, parameters, .cc254x)
+        let (outcomes, _) = try Self.measure(.nordic, parameters, .cc254x)
         let outcome = try #require(outcomes.first)
         let bench = settings { ($0.interval, $0.phy, $0.dataLength, $0.isEncrypted) = (30, "1M", 251, true) }
         // As a file carries it.

@@ -18,6 +18,9 @@ final class ThroughputPeer: PeripheralRoleEvents {
         var sent: UInt32 = 0
         var isAnswered = false
         var answer: [UInt8]?
+        /// Packets of bumble-bench whose number is not the next one, or whose time goes back.
+        var unexpected = 0
+        var time: UInt32 = 0
     }
 
     private let kind: PeerService
@@ -76,9 +79,17 @@ final class ThroughputPeer: PeripheralRoleEvents {
                 (state.count, state.bytes, state.start, state.last) = (0, 0, now, now)
                 return
             }
-            state.count += 1
-            state.bytes += UInt32(bytes.count)
+            if kind == .bumble, packets == 0 {
+                let words = [2, 6].map { first in
+                    bytes.count < 10 ? nil : (0..<4).reduce(0) { $0 | UInt32(bytes[first + $1]) << (8 * UInt32($1)) }
+                }
+                if words[0] != state.count || words[1].map({ $0 < state.time }) ?? true { state.unexpected += 1 }
+                state.time = words[1] ?? 0
+            }
             state.last = now
+            // Nothing comes before what tput counts, so its first value begins the time.
+            if kind == .tput, state.count == 0 { state.start = now } else { state.bytes += UInt32(bytes.count) }
+            state.count += 1
             // The answer to the last packet that it sent.
             if kind == .bumble, packets > 0, bytes.first == 2 { state.isAnswered = true }
             if kind == .bumble, packets == 0, bytes.count >= 6, bytes[1] & 1 == 1 { state.answer = [2] + bytes[1..<6] }
@@ -136,10 +147,12 @@ final class ThroughputPeer: PeripheralRoleEvents {
     private func packet(_ number: UInt32) -> [UInt8]? {
         if number == 0 { return [0] }
         guard number <= packets else { return nil }
-        let index = (0..<4).map { UInt8(truncatingIfNeeded: (number - 1) >> (24 - 8 * UInt32($0))) }
+        let index = (0..<4).map { UInt8(truncatingIfNeeded: (number - 1) >> (8 * UInt32($0))) }
         return [1, number == packets ? 1 : 0] + index + [UInt8](repeating: 0, count: 238)
     }
 
     /// Whether the last packet that it sent was answered.
     var isAnswered: Bool { state.withLock { $0.isAnswered } }
+    /// Packets of bumble-bench that came out of order.
+    var unexpected: Int { state.withLock { $0.unexpected } }
 }

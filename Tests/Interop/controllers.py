@@ -148,7 +148,8 @@ class C(Controller):
         else: s.deliver(x, p); s.nocp(c.handle, 1)
     def nocp(s, h, n): s.send_hci_packet(hci.HCI_Number_Of_Completed_Packets_Event(connection_handles=[h], num_completed_packets=[n]))
     async def pump(s, x):
-        loop = asyncio.get_running_loop(); nxt = loop.time()
+        # Both sides' events are at the same times, so that an answer goes in the event after its question's.
+        loop, step = asyncio.get_running_loop(), x.params[0] * 0.00125; nxt = loop.time() // step * step
         while True:
             nxt += x.params[0] * 0.00125; await asyncio.sleep(max(0, nxt - loop.time()))
             n = budget = 0

@@ -10,8 +10,8 @@ enum PeerService: String, Codable, CaseIterable, Sendable {
     /// Zephyr's sample `ble_gatt_tput`, and Infineon's examples with the same service: it notifies while somebody is
     /// subscribed, and takes writes.
     case tput
-    /// `bumble-bench --mode gatt-server`: packets with a type, flags and a number, and an answer to the last one. With
-    /// `--scenario receive` it takes write requests, with `send` it notifies (bumble/apps/bench.py).
+    /// `bumble-bench --mode gatt-server`: packets with a type, flags, a number and a time, and an answer to the last one. With
+    /// `--scenario receive` it offers write requests alone, with `send` it notifies (bumble/apps/bench.py).
     case bumble
 
     /// What is to be found.
@@ -152,14 +152,18 @@ struct PeerBench: Sendable {
         guard let source = found.source else { throw FerryError(.peerNotFound, "The peer cannot answer.") }
         try await connection.setSubscription(.notify, to: source)
         try await put([0], to: found)
-        let size = max(6, valueLength)
+        let size = max(10, valueLength)
         let start = time.now
         var number: UInt32 = 0
         var isLast = false
         repeat {
-            isLast = time.now >= start + .seconds(seconds)
+            let passed = time.now - start
+            isLast = passed >= .seconds(seconds)
+            // The number, and microseconds since the first packet, which the peer takes the jitter from.
             var packet: [UInt8] = [1, isLast ? 1 : 0]
-            for shift in [24, 16, 8, 0] { packet.append(UInt8(truncatingIfNeeded: number >> UInt32(shift))) }
+            for word in [number, UInt32(truncatingIfNeeded: Int64(passed / .microseconds(1)))] {
+                for shift in [0, 8, 16, 24] as [UInt32] { packet.append(UInt8(truncatingIfNeeded: word >> shift)) }
+            }
             packet += [UInt8](repeating: 0, count: size - packet.count)
             try await put(packet, to: found)
             number += 1
@@ -193,6 +197,7 @@ struct PeerBench: Sendable {
     }
 
     private func write(_ found: Found, _ seconds: Double) async throws -> Outcome {
+        guard let source = found.source else { throw FerryError(.peerNotFound, "The peer cannot answer.") }
         let value = [UInt8](repeating: 0x55, count: valueLength)
         let start = time.now
         var count = 0
@@ -200,8 +205,8 @@ struct PeerBench: Sendable {
             try await put(value, to: found)
             count += 1
         }
-        // A request's answer comes after the writes.
-        _ = try await connection.discoverDescriptors(of: found.sink)
+        // A request's answer comes after the writes. Discoveries may be answered here, from what is known of the peer.
+        try await connection.setSubscription(nil, to: source)
         return outcome(found, .write, value.count, bytes: count * value.count, from: start)
     }
 
