@@ -67,6 +67,28 @@ import Testing
         #expect(!one.contains("What else was varied"))
     }
 
+    @Test("A sentence says settings in words, and keeps a number with its unit") func spokenSettings() {
+        let results = [result(50) { $0.messageSize = 100 }, result(60) { $0.messageSize = 2_000 }]
+        let page = ReportPage(report: BenchReport(transport: "sim", results: results)).html()
+        #expect(page.contains("messages of 2000\u{A0}bytes</span>"))
+        #expect(page.contains("<h3>By message size</h3>") && page.contains("messages of 100 or 2000\u{A0}bytes"))
+        #expect(ReportPage.reference(in: results)?.messageSize == 2_000)
+        let (one, two) = (result(50) { $0.centrals = 1 }.settings, result(50) { $0.centrals = 3 }.settings)
+        #expect(ResultTable.names(of: one, among: [one, two], without: []) == "1 central")
+        #expect(ResultTable.names(of: two, among: [one, two], without: []) == "3 centrals")
+    }
+
+    @Test(
+        "No-break spaces stand between a number and its unit, and nowhere else",
+        arguments: [
+            ("at 30 ms, MTU 247: 93 % of it", "at 30~ms, MTU~247: 93~% of it"),
+            ("LE 1M at 7.5 ms.", "LE~1M at 7.5~ms."),
+            ("no ms, LE limits", "no ms, LE limits"), (" 1  s", " 1  s"), ("", ""), ("ms", "ms"), ("a 2 b", "a 2 b"),
+        ])
+    func units(_ text: String, _ expected: String) {
+        #expect(unbroken(text) == expected.replacing("~", with: "\u{A0}"))
+    }
+
     // MARK: Lines
 
     private func chart(_ series: [LineChart.Series], ticks: [Double]? = nil) -> String {
@@ -118,13 +140,20 @@ import Testing
             TransferTimeline.Step(time: Double(number + 1), kind: step.0, depth: step.1)
         }
         let page = TimelineChart(timeline: TransferTimeline(settings: settings(), steps: steps)).html()
-        #expect(page.contains("says that it is ready again 1 times"))
+        #expect(page.contains("says that it is ready again once, and the channel goes on."))
         #expect(count("<circle", page) == 3)
         #expect(count("class=\"line s1\"", page) == 1)
         #expect(count("class=\"f2\"", page) == 1)
         #expect(page.contains("4.00 ms: delivered, 1 in the queue"))
         // The area changes where the depth does: six times, and once at its end.
         #expect(count(" V", page) == 7)
+        let refusals = { (ready: Int) in
+            (0..<ready).map { TransferTimeline.Step(time: Double($0 + 1), kind: .ready, depth: 1) }
+        }
+        func words(_ ready: Int) -> String {
+            TimelineChart(timeline: TransferTimeline(settings: settings(), steps: refusals(ready))).html()
+        }
+        #expect(words(0).contains("the link takes all of it at once.") && words(2).contains("ready again 2 times"))
         let empty = TimelineChart(timeline: TransferTimeline(settings: settings(), steps: [])).html()
         #expect(empty.contains("Nothing to show."))
     }
@@ -148,10 +177,12 @@ import Testing
         let rows = intervals.split(separator: "<tr")
         #expect(rows.count { $0.hasPrefix(" class=\"best\"") } == 1)
         #expect(rows.first { $0.hasPrefix(" class=\"best\"") }?.contains("<td>50.0</td>") == true)
-        #expect(intervals.contains("From 40 kbit/s at MTU 185, 15 ms, to 50 at MTU 185, 30 ms: 1.3 times as much."))
+        #expect(
+            intervals.contains(
+                unbroken("From 40 kbit/s at MTU 185, 15 ms, to 50 at MTU 185, 30 ms: 1.3 times as much.")))
         #expect(page([]) == "")
         let real = ReportPage(report: BenchReport(transport: "loopback", results: [result(50)])).html()
-        #expect(real.contains("1 s of real time"))
+        #expect(real.contains("1\u{A0}s of real time"))
         #expect(real.contains("Measured on the loopback radio"))
     }
 }

@@ -8,6 +8,8 @@ import Testing
 @testable import FerryCommand
 
 @Suite("Published figures and their score", .tags(.program)) struct ScoreTests {
+    private static let root = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
+
     @Test(
         "At least forty figures were measured or worked out elsewhere, each with a source, conditions and its own number"
     )
@@ -43,8 +45,7 @@ import Testing
 
     @Test("The page of methods has each figure, and the score as it is") func page() throws {
         let page = try String(
-            contentsOf: URL(filePath: #filePath).deletingLastPathComponent()
-                .appending(path: "../../Documentation/Method.md"), encoding: .utf8)
+            contentsOf: Self.root.appending(path: "Documentation/Method.md"), encoding: .utf8)
         let score = try Score()
         for summary in score.summaries { #expect(page.contains(summary.words), "\(summary.words)") }
         for row in score.rows {
@@ -54,6 +55,12 @@ import Testing
         }
         #expect(score.text().contains("not given: data length"))
         #expect(score.rows.filter { $0.kind == .complete }.count >= 20)
+        let complete = try #require(score.summary(of: .complete))
+        let readme = try String(contentsOf: Self.root.appending(path: "README.md"), encoding: .utf8)
+        #expect(
+            readme.contains(
+                "of \(complete.count) published measurements it was not fitted to, \(complete.within5Percent) within 5 % and "
+                    + "\(complete.within25Percent) within 25 %"))
     }
 
     @Test("Ranges hold the simulation and what was measured", arguments: ["ios", "android", "bluez", "nordic-s132-2m"])

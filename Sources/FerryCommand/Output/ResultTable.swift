@@ -16,7 +16,7 @@ struct ResultTable {
         let settings = settingColumns.filter { $0.text(point) != "" }
         let varied = settings.filter { column in points.contains { column.text($0) != column.text(point) } }
         return (varied.isEmpty ? Array(settings.prefix(3)) : varied)
-            .map { "\($0.heading) \($0.text(point))" }.joined(separator: ", ")
+            .map { phrase($0.heading, $0.text(point)) }.joined(separator: ", ")
     }
 
     /// The settings in which a point differs from others, but for some of them.
@@ -25,7 +25,19 @@ struct ResultTable {
             .filter { column in
                 !left.contains(column.heading) && points.contains { column.text($0) != column.text(point) }
             }
-            .map { "\($0.heading) \($0.text(point))" }.joined(separator: ", ")
+            .map { phrase($0.heading, $0.text(point)) }.joined(separator: ", ")
+    }
+
+    /// A setting's heading in a sentence.
+    static func spoken(_ heading: String) -> String { heading == "message B" ? "message size" : heading }
+
+    private static func phrase(_ heading: String, _ text: String) -> String {
+        switch heading {
+        case "message B": "messages of \(text) bytes"
+        case "queue": "a queue of \(text)"
+        case "centrals": "\(text) central\(text == "1" ? "" : "s")"
+        default: "\(heading) \(text)"
+        }
     }
 
     /// The settings that were varied, with what each point has of them.

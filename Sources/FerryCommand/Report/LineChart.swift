@@ -121,7 +121,7 @@ func text(_ value: Double) -> String { number(value, 1) }
 /// Text within HTML or an attribute.
 func escaped(_ text: String) -> String {
     var result = ""
-    for character in text {
+    for character in unbroken(text) {
         switch character {
         case "&": result += "&amp;"
         case "<": result += "&lt;"
@@ -129,6 +129,22 @@ func escaped(_ text: String) -> String {
         case "\"": result += "&quot;"
         default: result.append(character)
         }
+    }
+    return result
+}
+
+/// A number and what it counts stay on one line: no-break spaces (U+00A0) join them.
+func unbroken(_ text: String) -> String {
+    let units: Set = ["ms", "s", "%", "kbit/s", "bytes", "B"]
+    let names: Set = ["MTU", "ATT_MTU", "LE"]
+    var result = ""
+    var last = Substring()
+    for (index, word) in text.split(separator: " ", omittingEmptySubsequences: false).enumerated() {
+        let counts = last.last?.isNumber == true && units.contains(String(word.prefix { !".,;:)".contains($0) }))
+        let isNamed = names.contains(String(last)) && word.first?.isNumber == true
+        if index > 0 { result += counts || isNamed ? "\u{A0}" : " " }
+        result += word
+        last = word
     }
     return result
 }

@@ -7,12 +7,13 @@ struct ReportPage {
 
     private var results: [BenchResult] { report.results }
 
-    /// The point that stands for the sweep where a chart needs one: the usual MTU and interval, or the nearest to them.
+    /// The point that stands for the sweep where a chart needs one: the usual MTU and interval, or the nearest to them, with the
+    /// longest messages there, which fill a queue.
     static func reference(in results: [BenchResult]) -> BenchSettings? {
-        func distance(_ settings: BenchSettings) -> Double {
-            abs(Double(settings.attMTU) - 247) * 100 + abs(settings.interval - 30)
+        func order(_ settings: BenchSettings) -> (distance: Double, shortness: Int) {
+            (abs(Double(settings.attMTU) - 247) * 100 + abs(settings.interval - 30), -settings.messageSize)
         }
-        return results.map(\.settings).min { distance($0) < distance($1) }
+        return results.map(\.settings).min { order($0) < order($1) }
     }
 
     func html() -> String {
@@ -60,7 +61,8 @@ struct ReportPage {
         let what =
             directions.count > 1
             ? "notifications and writes" : reference.direction == .notify ? "notifications" : "writes without response"
-        let sizes = unique(results.map(\.settings.messageSize)).sorted().map(String.init).joined(separator: ", ")
+        let all = unique(results.map(\.settings.messageSize)).sorted().map(String.init)
+        let sizes = (all.count > 1 ? all.dropLast().joined(separator: ", ") + " or " : "") + (all.last ?? "")
         return
             "\(results.count == 1 ? "One point" : "\(results.count) combinations, each") with messages of \(sizes) bytes "
             + "sent as \(what) for \(short(reference.seconds)) s of \(report.transport == "sim" ? "simulated" : "real") time through real "
@@ -72,8 +74,8 @@ struct ReportPage {
         report.transport == "sim"
             ? "Simulated: connection events, air times, acknowledgement and retransmission follow the Core Specification; "
                 + "how many packets a controller puts into one event is the profile's, and no constant fits all "
-                + "controllers. The model reproduces published throughput figures within 3 %; see Documentation/Method.md "
-                + "for each of them, for what is not modelled, and for measuring real hardware."
+                + "controllers. ferry advise --score prints how near the model comes to each published figure, and "
+                + "Documentation/Method.md has what is not modelled, and how to measure real hardware."
             : report.transport == "loopback"
                 ? "Measured on the loopback radio in real time, paced by connection events."
                 : "Measured over HCI controllers in real time; the link's limit is the simulated link's."
@@ -179,7 +181,8 @@ struct ReportPage {
                         + "<td>\(number(result.latency.p99, 1))</td><td class=\"bar\"><i style=\"width:"
                         + "\(number(result.goodput / top * 100, 1))%\"></i></td></tr>"
                 }
-                return "<figure class=\"card\"><figcaption><h3>By \(escaped(column.heading))</h3></figcaption><table>"
+                return
+                    "<figure class=\"card\"><figcaption><h3>By \(escaped(ResultTable.spoken(column.heading)))</h3></figcaption><table>"
                     + "<thead><tr><th scope=\"col\">\(escaped(column.heading))</th><th scope=\"col\">kbit/s</th>"
                     + "<th scope=\"col\">p99 ms</th><th scope=\"col\" class=\"bar\">kbit/s beside the most</th></tr></thead><tbody>\(rows.joined())</tbody></table></figure>"
             }

@@ -13,10 +13,15 @@ struct TimelineChart {
     func html() -> String {
         let settings = timeline.settings
         let waits = timeline.steps.count { $0.kind == .ready }
+        let course =
+            switch waits {
+            case 0: "the link takes all of it at once."
+            case 1: "the link fills up, says that it is ready again once, and the channel goes on."
+            default: "the link fills up, says that it is ready again \(waits) times, and the channel goes on each time."
+            }
         let caption =
             "\(settings.messageSize) bytes at ATT_MTU \(settings.attMTU), \(short(settings.interval)) ms, "
-            + "\(settings.phy), a queue of \(settings.queueDepth): the link fills up, says that it is ready again "
-            + "\(waits) times, and the channel goes on each time."
+            + "\(settings.phy), a queue of \(settings.queueDepth): \(course)"
         return """
             <figure class="card wide"><figcaption><h3>One transfer, step by step</h3><p>\(escaped(caption))</p></figcaption>
             <div class="scroll" role="region" tabindex="0" aria-label="One transfer, step by step">\(svg())</div></figure>
