@@ -37,6 +37,26 @@ import Testing
         #expect(ProgressBar.text(31, of: 32, after: 1) == "31 of 32, about 1 s left")
     }
 
+    @Test("A line on a terminal is never wider than it", arguments: [11, 20, 39, 79, 119]) func narrow(limit: Int) {
+        for done in [0, 1, 16, 32] {
+            #expect(ProgressBar.line(done, of: 32, after: 10, limit).count <= limit)
+        }
+        #expect(TerminalWidth.line(["a file with a long name", "14 %", "44.1 MB/s"], limit).count <= limit)
+    }
+
+    @Test("What does not fit is left out whole, the bar first made shorter") func fitted() {
+        #expect(ProgressBar.line(16, of: 32, after: 10, 79) == "[" + bar(15, 15) + "] 16 of 32, about 10 s left")
+        #expect(ProgressBar.line(16, of: 32, after: 10, 39) == "[" + bar(5, 6) + "] 16 of 32, about 10 s left")
+        #expect(ProgressBar.line(16, of: 32, after: 10, 30) == "16 of 32, about 10 s left")
+        #expect(TerminalWidth.line(["big", "14 %", "8.8 MB of 60.0 MB"], 12) == "big  14 %")
+        #expect(TerminalWidth.line(["big", "14 %"], 2) == "bi")
+        #expect(TerminalWidth.line(["big", "14 %"], 9) == "big  14 %")
+    }
+
+    private func bar(_ done: Int, _ left: Int) -> String {
+        String(repeating: "#", count: done) + String(repeating: ".", count: left)
+    }
+
     @Test("The table is aligned, and says once what is the same everywhere") func table() throws {
         let lines = ResultTable(results: try results()).aligned().split(separator: "\n")
         #expect(lines.count == 6)

@@ -139,17 +139,8 @@ struct LiveScreen {
     let isShown = isatty(STDOUT_FILENO) != 0
     private var drawn = 0
 
-    private var size: (columns: Int, rows: Int) {
-        var size = winsize()
-        guard ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 10, size.ws_row > 3 else {
-            return (80, 24)
-        }
-        return (Int(size.ws_col), Int(size.ws_row))
-    }
-
-    /// Lines that are as wide as this wrap in some terminals.
-    var width: Int { size.columns - 1 }
-    var height: Int { size.rows - 1 }
+    var width: Int { TerminalWidth.limit(STDOUT_FILENO) }
+    var height: Int { TerminalWidth.size(STDOUT_FILENO).rows - 1 }
 
     mutating func draw(_ lines: [String]) throws {
         try Output.print(back + lines.map { $0 + "\u{1B}[K\n" }.joined() + "\u{1B}[J")

@@ -37,16 +37,22 @@ final class ProgressBar: Sendable {
     private func draw(_ state: inout State) {
         guard total > 0, !state.isOver else { return }
         let elapsed = start.duration(to: .now) / .seconds(1)
-        let text = Self.text(state.done, of: total, after: elapsed)
         guard isShown else {
             guard elapsed >= state.nextLine else { return }
             state.nextLine = elapsed + Self.pause
-            return write("\(text)\n")
+            return write("\(Self.text(state.done, of: total, after: elapsed))\n")
         }
-        let width = 30
-        let filled = state.done * width / total
-        let bar = String(repeating: "#", count: filled) + String(repeating: ".", count: width - filled)
-        write("\r[\(bar)] \(text)\u{1B}[K")
+        let line = Self.line(state.done, of: total, after: elapsed, TerminalWidth.limit(STDERR_FILENO))
+        write("\r\(line)\u{1B}[K")
+    }
+
+    /// What a terminal shows after so many seconds: a bar as wide as there is room, and none that shows little.
+    static func line(_ done: Int, of total: Int, after elapsed: Double, _ limit: Int) -> String {
+        let text = text(done, of: total, after: elapsed)
+        let width = min(30, limit - text.count - 3)
+        guard width >= 5 else { return String(text.prefix(limit)) }
+        let filled = done * width / total
+        return "[\(String(repeating: "#", count: filled))\(String(repeating: ".", count: width - filled))] \(text)"
     }
 
     /// What there is to say after so many seconds.

@@ -9,7 +9,7 @@ struct ReportFindings {
     private func place(_ settings: BenchSettings) -> String {
         let others = ResultTable.names(
             of: settings, among: results.map(\.settings), without: ["phy", "interval ms", "mtu"])
-        let more = others.isEmpty ? "" : ", \(others)"
+        let more = others.isEmpty ? "" : " and \(others)"
         return "LE \(settings.phy) at \(short(settings.interval)) ms with ATT_MTU \(settings.attMTU)\(more)"
     }
 

@@ -146,13 +146,7 @@ final class TransferReport: Sendable {
         if let total = state.whole, total > state.done, perSecond > 0 {
             parts.append("\(Self.time(Double(total - state.done) / perSecond)) left")
         }
-        return String(parts.joined(separator: "  ").prefix(Self.width - 1))
-    }
-
-    private static var width: Int {
-        var size = winsize()
-        guard ioctl(STDERR_FILENO, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 10 else { return 80 }
-        return Int(size.ws_col)
+        return TerminalWidth.line(parts, TerminalWidth.limit(STDERR_FILENO))
     }
 
     func done(_ item: TransferItem, _ content: TransferContent?, wasThere: Bool = false) {
