@@ -23,7 +23,7 @@ extension ZlibCompression {
         guard (2...100_000).contains(samples.count), total <= 64 << 20 else {
             throw FerryError(
                 .invalidConfiguration,
-                "A dictionary cannot be trained on \(samples.count) samples of \(total) bytes: give 2 to 100000 samples "
+                "A dictionary cannot be trained on \(samples.count) sample\(samples.count == 1 ? "" : "s") of \(total) bytes: give 2 to 100000 samples "
                     + "of at most 64 MiB together.")
         }
         let used = spread(samples, total: total)

@@ -1,3 +1,4 @@
+import ArgumentParser
 package import Ferry
 package import FerryBluetooth
 package import FerryLoopback
@@ -102,6 +103,16 @@ package struct RadioPairing: Sendable {
 }
 
 extension NamedTransport {
+    /// Refuses to connect to port 0, by which a listener has the system choose one.
+    ///
+    /// - Throws: `ValidationError`.
+    package func requireConnectable() throws {
+        guard description.hasPrefix("tcp:"), description.hasSuffix(":0") else { return }
+        throw ValidationError(
+            "\(description) has port 0, by which a listener has the system choose one. Give the port that the other side tells."
+        )
+    }
+
     /// Whether the system keeps the keys of peers, and no file of a program's.
     package var keepsBonds: Bool { description.hasPrefix("bluez") }
 }

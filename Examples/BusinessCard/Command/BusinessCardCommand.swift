@@ -62,7 +62,10 @@ struct ReceiveCommand: AsyncParsableCommand {
 
     @OptionGroup var options: CardOptions
 
-    func validate() throws { try options.requireOtherProcesses(for: "receive") }
+    func validate() throws {
+        try options.requireOtherProcesses(for: "receive")
+        try options.transport.requireConnectable()
+    }
 
     func run() async throws {
         try await Runner.run { console in

@@ -1,5 +1,6 @@
 #if Records
     public import Ferry
+    import Foundation
     import GRDB
 
     extension FerryError.Code {
@@ -54,6 +55,11 @@
                 "The disk of the store \(path) is full. Make room; what was not stored can be stored again then.",
                 cause: error)
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN:
+            var isFolder: ObjCBool = false
+            if FileManager.default.fileExists(atPath: path, isDirectory: &isFolder), isFolder.boolValue {
+                return FerryError(
+                    .storeNotWritable, "\(path) is a folder, and a store is a file. Name a file in it.", cause: error)
+            }
             return FerryError(
                 .storeNotWritable,
                 "The store \(path) cannot be opened for writing. Check that its folder exists, and that this user may write to "

@@ -43,7 +43,7 @@ struct MessageSizes {
             guard !trimmed.isEmpty, plain.count < Self.mostSamples else { continue }
             guard let size = Int(trimmed), (0...Self.largest).contains(size) else {
                 throw FerryError(
-                    .invalidConfiguration,
+                    .unreadableFile,
                     "Line \(number + 1) of '\(path)' is '\(line.prefix(40))'; each line has a message size in bytes, 0 to "
                         + "\(Self.largest).")
             }
@@ -59,6 +59,9 @@ struct MessageSizes {
             let bytes = try Self.contents(of: path)
             guard bytes.count <= Self.largest else {
                 throw FerryError(.messageTooLarge, "'\(path)' has \(bytes.count) bytes; at most \(Self.largest).")
+            }
+            guard !bytes.isEmpty else {
+                throw FerryError(.unreadableFile, "'\(path)' is empty, which shows nothing of a message.")
             }
             messages.append((path, bytes))
         }

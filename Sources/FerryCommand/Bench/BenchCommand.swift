@@ -96,6 +96,7 @@ struct Bench: AsyncParsableCommand {
     func validate() throws {
         if json && csv { throw ValidationError("Choose one of --json and --csv.") }
         if serve && connect { throw ValidationError("Choose one of --serve and --connect.") }
+        if connect, case .side(let named) = transport { try named.requireConnectable() }
         do throws(FerryError) {
             if peer != nil {
                 _ = try peerSettings()

@@ -140,7 +140,7 @@
                 do {
                     source = try SystemFile.opened(file)
                     content = try await SystemFile.run { try source.content() } ?? TransferContent()
-                } catch { throw CommandFailure("'\(file)' cannot be read: \(error)") }
+                } catch { throw CommandFailure("'\(file)' cannot be read: \(error).") }
                 let offered = try OfferedFile(
                     name ?? URL(fileURLWithPath: file).lastPathComponent, size: content.count,
                     checksum: content.checksum)

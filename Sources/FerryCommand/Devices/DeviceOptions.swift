@@ -35,7 +35,8 @@ struct DeviceOptions: ParsableArguments {
     }
 
     /// Connects to a device with this service, and says what is waited for.
-    func connect(_ layout: GATTConfiguration) async throws(FerryError) -> any Link {
+    func connect(_ layout: GATTConfiguration) async throws -> any Link {
+        try self.transport.requireConnectable()
         let transport = try open(layout, "client")
         let limit = Duration.seconds(timeout)
         let who = device.map { $0.forTerminal.debugDescription } ?? "a device"
@@ -44,10 +45,21 @@ struct DeviceOptions: ParsableArguments {
         return try await transport.connect(timeout: limit)
     }
 
-    /// Refuses a file that cannot be read, before a device is waited for. `-` is standard input.
+    /// Refuses a file that cannot be read or sent, before a device is waited for. `-` is standard input.
     static func check(_ path: String) throws {
-        guard path != "-", access(path, R_OK) != 0 else { return }
-        throw CommandFailure("The file '\(path)' cannot be read: \(SystemFile.Failure()).")
+        guard path != "-" else { return }
+        var status = stat()
+        // It is not opened: a pipe would wait for its writer, and be read once only.
+        guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
+            throw CommandFailure("The file '\(path)' cannot be read: \(SystemFile.Failure()).")
+        }
+        switch SystemFile.Stamp(status) {
+        case let stamp where stamp.kind == S_IFDIR:
+            throw CommandFailure("'\(path)' is a folder. Name a file in it.")
+        case let stamp where stamp.kind == S_IFREG && stamp.size == 0:
+            throw CommandFailure("The file '\(path)' is empty: there is nothing to send.")
+        default: break
+        }
     }
 
     /// Runs the work until it ends or a signal comes: exit status 0, 1 with the reason, 130 after Ctrl-C.
@@ -55,7 +67,7 @@ struct DeviceOptions: ParsableArguments {
         let (result, signal) = await Interruptible.run(body)
         if let signal { throw ExitCode(128 + signal) }
         if case .failure(let error) = result {
-            if error is ExitCode { throw error }
+            if error is ExitCode || error is ValidationError { throw error }
             throw CommandFailure(explanation(of: error))
         }
     }

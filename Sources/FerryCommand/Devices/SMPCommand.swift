@@ -9,11 +9,11 @@ struct SMP: AsyncParsableCommand {
         commandName: "smp",
         abstract: "Manages a device that speaks SMP, as products on Zephyr's MCUmgr do: firmware, files, settings.",
         discussion: """
-            ferry smp echo hello --transport hci:0
-            ferry smp image upload app.signed.bin --transport hci:0
-            ferry smp image list --transport hci:0
-            ferry smp image test HASH --transport hci:0
-            ferry smp reset --transport hci:0
+            ferry smp echo hello --transport hci:user:0
+            ferry smp image upload app.signed.bin --transport hci:user:0
+            ferry smp image list --transport hci:user:0
+            ferry smp image test HASH --transport hci:user:0
+            ferry smp reset --transport hci:user:0
 
             Ends with 0 when the device has done it, 1 when it has not, 64 for wrong usage, 130 after Ctrl-C. An upload of an image \
             that was broken off goes on where it stopped.

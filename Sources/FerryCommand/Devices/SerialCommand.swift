@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryTransports
 import FerryUART
 import Foundation
 
@@ -8,8 +9,8 @@ struct Serial: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Connects a terminal or a pipe to a device with the Nordic UART service.",
         discussion: """
-            ferry serial --transport hci:0                       # a terminal; Ctrl-C ends it
-            echo AT | ferry serial --framing lines --transport hci:0
+            ferry serial --transport hci:user:0                       # a terminal; Ctrl-C ends it
+            echo AT | ferry serial --framing lines --transport hci:user:0
 
             With --framing raw bytes go as they come, and a terminal sends each key at once. With lines, slip and cobs each line of \
             input is a message, and each message that arrives is printed with a line feed behind it. A message that is damaged is \
@@ -53,6 +54,7 @@ struct Serial: AsyncParsableCommand {
     var listen = false
 
     func validate() throws {
+        if !listen { try options.transport.requireConnectable() }
         guard (0...86_400).contains(wait) else {
             throw ValidationError("--wait is \(wait); give 0 to 86400 seconds.")
         }

@@ -77,6 +77,9 @@
             guard files.fileExists(atPath: folder, isDirectory: &isFolder), isFolder.boolValue else {
                 throw CommandFailure("The store \(path) has no folder \(folder). Make it, or name another store.")
             }
+            guard !files.fileExists(atPath: path, isDirectory: &isFolder) || !isFolder.boolValue else {
+                throw CommandFailure("\(path) is a folder, and a store is a file. Name a file in it.")
+            }
             guard files.isWritableFile(atPath: files.fileExists(atPath: path) ? path : folder) else {
                 throw CommandFailure(
                     "The store \(path) cannot be written. Let the gateway's user write to \(folder), or name another store."

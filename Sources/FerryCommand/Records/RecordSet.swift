@@ -29,7 +29,7 @@ struct RecordSet: Sendable {
         guard (2...mostRecords).contains(lines.count) else {
             throw FerryError(
                 .unreadableFile,
-                "'\(path)' has \(lines.count) lines; give 2 to \(mostRecords) records, a JSON value on each line, or one of the "
+                "'\(path)' has \(lines.count) line\(lines.count == 1 ? "" : "s"); give 2 to \(mostRecords) records, a JSON value on each line, or one of the "
                     + "built-in sets: \(names.joined(separator: ", ")).")
         }
         var records: [RecordValue] = []

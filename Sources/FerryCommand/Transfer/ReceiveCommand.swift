@@ -43,6 +43,7 @@ struct Receive: AsyncParsableCommand {
     mutating func validate() throws {
         // What waits for days, perhaps with its output in a log, shows none unless asked to.
         if keep { options.trust.showCode = options.trust.showCode ?? false }
+        if connect { try options.transport.requireConnectable() }
         if !connect && options.trust.code != nil { throw ValidationError(TransferOptions.codeOfListener) }
         if keep && connect { throw ValidationError("--keep waits for senders, and --connect goes to one. Choose one.") }
         if store != nil {

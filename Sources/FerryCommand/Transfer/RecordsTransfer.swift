@@ -74,7 +74,7 @@
             var status = stat()
             // It is not opened: a pipe would wait for its writer, and be read once only.
             guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
-                throw Refusal("'\(path.forTerminal)' cannot be read: \(SystemFile.Failure())")
+                throw Refusal("'\(path.forTerminal)' cannot be read: \(SystemFile.Failure()).")
             }
             let stamp = SystemFile.Stamp(status)
             guard stamp.kind != S_IFDIR else {
@@ -96,7 +96,7 @@
             do {
                 file = path == "-" ? SystemFile(STDIN_FILENO, isOwned: false) : try SystemFile.opened(path)
             } catch {
-                throw Refusal("'\(path.forTerminal)' cannot be read: \(error)")
+                throw Refusal("'\(path.forTerminal)' cannot be read: \(error).")
             }
             var rest: [UInt8] = []
             while true {

@@ -75,6 +75,7 @@ struct Send: AsyncParsableCommand {
     var listen = false
 
     func validate() throws {
+        if !listen { try options.transport.requireConnectable() }
         if listen && options.trust.code != nil { throw ValidationError(TransferOptions.codeOfListener) }
         if commands != nil || files != nil, inbox == nil {
             throw ValidationError("--commands and --files go with --store and --inbox.")
