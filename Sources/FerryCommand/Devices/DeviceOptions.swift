@@ -46,7 +46,7 @@ struct DeviceOptions: ParsableArguments {
     }
 
     /// Refuses a file that cannot be read or sent, before a device is waited for. `-` is standard input.
-    static func check(_ path: String) throws {
+    static func check(_ path: String, mayBeEmpty: Bool = false) throws {
         guard path != "-" else { return }
         var status = stat()
         // It is not opened: a pipe would wait for its writer, and be read once only.
@@ -56,7 +56,7 @@ struct DeviceOptions: ParsableArguments {
         switch SystemFile.Stamp(status) {
         case let stamp where stamp.kind == S_IFDIR:
             throw CommandFailure("'\(path)' is a folder. Name a file in it.")
-        case let stamp where stamp.kind == S_IFREG && stamp.size == 0:
+        case let stamp where !mayBeEmpty && stamp.kind == S_IFREG && stamp.size == 0:
             throw CommandFailure("The file '\(path)' is empty: there is nothing to send.")
         default: break
         }

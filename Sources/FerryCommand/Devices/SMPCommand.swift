@@ -192,7 +192,7 @@ struct SMP: AsyncParsableCommand {
             @OptionGroup var options: DeviceOptions
 
             func run() async throws {
-                try DeviceOptions.check(file)
+                try DeviceOptions.check(file, mayBeEmpty: true)
                 try await SMP.run(options) { [name, file] client in
                     let bytes = try await DeviceOptions.read(file, limit: 64 << 20)
                     guard bytes.count <= 64 << 20 else { throw CommandFailure("The file has more than 64 MiB.") }
