@@ -147,6 +147,10 @@ struct Advise: AsyncParsableCommand {
         if let records { return try MessageSizes(messages: try codecs.messages(of: records)) }
         if let messageSize { return try MessageSizes(distribution: messageSize) }
         if let sizesFile { return try MessageSizes(sizesIn: sizesFile) }
-        return try MessageSizes(samples: sample)
+        let sizes = try MessageSizes(samples: sample)
+        guard sizes.quantile(1) > 0 else {
+            throw FerryError(.unreadableFile, "The samples are empty, which shows nothing of a message.")
+        }
+        return sizes
     }
 }

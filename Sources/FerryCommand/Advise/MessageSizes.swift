@@ -60,9 +60,6 @@ struct MessageSizes {
             guard bytes.count <= Self.largest else {
                 throw FerryError(.messageTooLarge, "'\(path)' has \(bytes.count) bytes; at most \(Self.largest).")
             }
-            guard !bytes.isEmpty else {
-                throw FerryError(.unreadableFile, "'\(path)' is empty, which shows nothing of a message.")
-            }
             messages.append((path, bytes))
         }
         try self.init(messages: messages)
