@@ -24,6 +24,21 @@ import Testing
         for block in blocks { #expect(code.contains(block), "\(block.prefix(60))") }
     }
 
+    /// The phone over Apple's interface, the Raspberry Pi on an adapter as any.
+    @Test func readingsCrossFromAPhoneToARaspberryPi() async throws {
+        let radio = LoopbackRadio()
+        let phone = overCoreBluetooth(radio.makeAdapter(name: "phone"), [])
+        let readings = (1...30).map { Reading(number: $0, celsius: Double($0) / 2) }
+        let kept = Journal()
+        let collecting = Task {
+            try await collectReadings(on: radio.makeAdapter(name: "pi")) { kept.add("\($1.number): \($1.celsius)") }
+        }
+        defer { collecting.cancel() }
+        try await sendReadings(readings, over: phone)
+        try await kept.wait(for: "30: ")
+        #expect(kept.all == readings.map { "\($0.number): \($0.celsius)" })
+    }
+
     /// Additions of this project's module would not compile on Apple's systems.
     @Test func onlyApplesInterfaceIsUsed() throws {
         let files = try FileManager.default.contentsOfDirectory(
