@@ -28,7 +28,7 @@ final class BoundedSession {
     /// The messages whose end has not been fetched.
     private var unfinished: [(id: MessageID, count: Int)] = []
     private var unfinishedBytes = 0
-    /// What has been received since the last time that no event was left.
+    /// The bytes received since the last time that no event was left.
     private var unfetchedBytes = 0
     /// An event whose message did not fit the caller's buffer.
     private var held: FramingEvent?

@@ -102,7 +102,7 @@ public struct CBORCodec<Message: Codable & Sendable>: Codec {
     }
 }
 
-/// A value that travels as a message of its own in a ``CBORCodec``'s message: a byte string with tag 24 (RFC 8949,
+/// A value that travels as a separate message in a ``CBORCodec``'s message: a byte string with tag 24 (RFC 8949,
 /// 3.4.5.1), as signed or forwarded parts do.
 ///
 /// Reading takes a byte string without the tag too. The value counts to the message's depth, and is written and read

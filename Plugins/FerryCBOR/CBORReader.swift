@@ -54,7 +54,7 @@ struct CBORReader {
 
     /// The one item in `range` of `bytes`, and all that is in it.
     ///
-    /// - Throws: `decodingFailed` with what was found, and at which byte.
+    /// - Throws: `decodingFailed` with the item found, and at which byte.
     static func read(
         _ bytes: [UInt8], in range: Range<Int>? = nil, maximumDepth: Int, maximumValues: Int
     ) throws(FerryError) -> CBORItems {
@@ -161,7 +161,7 @@ struct CBORReader {
         return start
     }
 
-    /// A string of indefinite length (RFC 8949, 3.2.3): pieces of its own type, each with a length, until a break.
+    /// A string of indefinite length (RFC 8949, 3.2.3): pieces of the same type, each with a length, until a break.
     private mutating func readPieces(_ kind: CBORItems.Kind, _ at: Int) throws(FerryError) {
         let start = storage.joined.count
         while true {

@@ -27,7 +27,7 @@ final class CBORWriter {
         return try tree.finish()
     }
 
-    /// Writes a value whose type has items of its own; false for all others.
+    /// Writes a value whose type has separate items; false for all others.
     func writeKnown<T: Encodable>(_ value: T, _ node: Int) throws -> Bool {
         if T.self == Date.self, let date = value as? Date {
             let written: CBORDates.Written

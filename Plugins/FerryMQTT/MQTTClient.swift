@@ -6,7 +6,7 @@
     import Glibc
     import Synchronization
 
-    /// A client of libmosquitto's, on a thread of its own, which connects again until it is closed.
+    /// A client of libmosquitto's, on its own thread, which connects again until it is closed.
     ///
     /// libmosquitto's own thread ends for good after some errors of a connection (`mosquitto_loop_forever(3)`), such as that of a broker
     /// whose memory is full.

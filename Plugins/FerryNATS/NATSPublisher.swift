@@ -19,7 +19,7 @@
             /// another one. Nil for any.
             public let predecessor: UInt64?
             /// The name of the message that must be the last of the whole stream; refused with `natsConflict` where that is another one.
-            /// Nil for any. So several messages can be on their way whose order holds whatever becomes of each.
+            /// Nil for any. So several messages can be on their way whose order holds at any outcome of each.
             public let follows: String?
 
             /// Names a message.

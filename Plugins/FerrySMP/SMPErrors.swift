@@ -1,7 +1,7 @@
 public import Ferry
 
 extension FerryError.Code {
-    /// The server answered a request with an error of its own; the message names it.
+    /// The server answered a request with its own error; the message names it.
     public static let smpRefused = FerryError.Code("smp.refused")
     /// The server asks for the same bytes again and again.
     public static let smpNoProgress = FerryError.Code("smp.noProgress")

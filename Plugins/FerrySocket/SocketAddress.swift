@@ -23,7 +23,7 @@ public struct SocketAddress: Sendable, Hashable {
 
     /// Reads `unix:PATH`, `tcp:HOST:PORT` or `tcp:[IPv6]:PORT`.
     ///
-    /// - Throws: `invalidConfiguration` with what is wrong.
+    /// - Throws: `invalidConfiguration` with the problem.
     public init(_ text: String) throws(FerryError) {
         func invalid(_ reason: String) -> FerryError {
             FerryError(

@@ -55,7 +55,7 @@ public final class SocketTransport: Transport {
     /// Listens until the listener is closed or released, or the task that takes its links is cancelled. The file of a Unix
     /// socket is removed then. One that a process left behind that was killed is replaced.
     ///
-    /// - Throws: `transportUnavailable` with what is in the way; `cancelled`.
+    /// - Throws: `transportUnavailable` with the obstacle; `cancelled`.
     public func listen() async throws(FerryError) -> LinkListener {
         // A listener that this process has just closed is not in the way.
         await ClosingSockets.shared.areGone()

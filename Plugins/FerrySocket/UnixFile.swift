@@ -18,7 +18,7 @@ struct UnixFile: Sendable {
     /// Has a socket listen at a path, in place of the file that a process left which is no more.
     ///
     /// - Returns: the file; nil for a name in the abstract namespace.
-    /// - Throws: `transportUnavailable` with what is in the way.
+    /// - Throws: `transportUnavailable` with the obstacle.
     static func listen(
         _ descriptor: Descriptor, at path: String, _ address: SystemAddress, permissions: UInt16
     ) throws(FerryError) -> UnixFile? {

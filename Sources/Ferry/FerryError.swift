@@ -53,7 +53,7 @@ public struct FerryError: Error, Sendable {
 #if FERRY_WITHOUT_TEXTS
     /// A part of an error's text, in builds without them: nothing.
     public struct ErrorText: ExpressibleByStringInterpolation {
-        /// Takes what is interpolated and keeps nothing.
+        /// Takes each interpolated value and keeps nothing.
         public struct StringInterpolation: StringInterpolationProtocol {
             /// Reserves nothing.
             @inlinable public init(literalCapacity: Int, interpolationCount: Int) {}

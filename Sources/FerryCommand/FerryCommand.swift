@@ -44,7 +44,7 @@ import Foundation
     /// The command that the arguments name, checked.
     ///
     /// - Parameter arguments: without the program's name.
-    /// - Throws: what is wrong with the arguments, or help.
+    /// - Throws: the problem with the arguments, or help.
     static func parsed(_ arguments: [String]) throws -> any ParsableCommand {
         try CommandName.check(arguments, in: Self.self)
         do { return try parseAsRoot(arguments) } catch {

@@ -224,7 +224,7 @@
                 arrive(first.item, outcome, index, &arrived)
                 if lanes.values[index].flights.isEmpty { burst.held(lanes.values[index].burst) }
             }
-            // What went behind a message that failed goes again behind it, whatever became of it.
+            // Messages behind one that failed go again behind it, at any outcome.
             let flights = lanes.values[index].flights
             guard let failure = flights.first?.outcome, flights.allSatisfy({ $0.outcome != nil }) else { return }
             lanes.values[index].flights = []

@@ -85,7 +85,7 @@
             let file = path + "-room"
             return await withCheckedContinuation { continuation in
                 DispatchQueue.global().async {
-                    // A file of its own, without a name as soon as it is open: it is gone however this ends. Quotas count it.
+                    // A separate file, without a name as soon as it is open: it is gone however this ends. Quotas count it.
                     let descriptor = Foundation.open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
                     unlink(file)
                     let hasRoom = descriptor >= 0 && allocate(descriptor, max(1, bytes))

@@ -32,7 +32,7 @@
             prefix + Base32.encode(bytes + checksum(bytes), bitCount: byteCount * 8 + checksumBits)
         }
 
-        /// - Throws: `seal.malformedKey` with what is wrong, without the text itself.
+        /// - Throws: `seal.malformedKey` with the problem, without the text itself.
         func decode(_ text: some StringProtocol) throws(FerryError) -> [UInt8] {
             // ASCII only, so that nothing changes its length in lower case.
             guard text.utf8.allSatisfy({ $0 < 0x80 }) else { throw failure("holds a character that is not ASCII") }

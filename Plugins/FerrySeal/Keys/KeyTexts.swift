@@ -88,7 +88,7 @@
 
         /// Reads a file's text.
         ///
-        /// - Throws: `seal.malformedKey` with the line's number and what is wrong; then the whole list is refused.
+        /// - Throws: `seal.malformedKey` with the line's number and the problem; then the whole list is refused.
         public init(parsing text: String) throws(FerryError) {
             for (number, line) in KeyText.lines(text) {
                 let parts = line.split(maxSplits: 1, whereSeparator: \.isWhitespace)

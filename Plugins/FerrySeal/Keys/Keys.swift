@@ -100,7 +100,7 @@
 
         /// Reads what ``description`` writes.
         ///
-        /// - Throws: `seal.malformedKey` with what is wrong.
+        /// - Throws: `seal.malformedKey` with the problem.
         public init(text: some StringProtocol) throws(FerryError) {
             self.init(rawBytes: try CheckedText.publicKey.decode(text))
         }

@@ -52,7 +52,7 @@
         /// The whole protocol's name, which is a part of each handshake's hash.
         package var protocolName: String { "Noise_\(name)_25519_ChaChaPoly_SHA256" }
 
-        /// Whether this side shows or uses a static key of its own.
+        /// Whether this side shows or uses its own static key.
         func needsStatic(isInitiator: Bool) -> Bool {
             if isInitiator ? knowsInitiator : knowsResponder { return true }
             return messages.enumerated().contains {

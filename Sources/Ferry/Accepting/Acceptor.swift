@@ -53,7 +53,7 @@ package final class Acceptor: Sendable {
     /// How many links there are, and how many of their peers have places.
     package var counts: (links: Int, placed: Int) { state.withLock { ($0.plan.count, $0.plan.placed) } }
 
-    /// Serves each link in a task of its own until the listener ends; returns when all tasks have ended.
+    /// Serves each link in a separate task until the listener ends; returns when all tasks have ended.
     ///
     /// - Parameters:
     ///   - links: as of a ``LinkListener``.

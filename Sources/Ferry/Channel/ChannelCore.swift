@@ -75,7 +75,7 @@ package final class ChannelCore: LinkReceiver {
     private func look<Value: Sendable>(_ body: (borrowing ChannelState) -> Value) -> Value {
         if hasPostponed.load(ordering: .acquiring) { change { _, _ in } }
         let value = guarded.withLock { body($0.state) }
-        // Whoever asked for something meanwhile has found the lock taken, and left it to this thread.
+        // A thread that asked for something meanwhile has found the lock taken, and left it to this one.
         leave(with: nil)
         return value
     }

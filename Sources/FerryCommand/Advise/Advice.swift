@@ -84,7 +84,7 @@ struct Advice: Codable, Sendable {
         return lines.joined(separator: "\n") + "\n" + (codecs.map { "\n" + $0.text() } ?? "")
     }
 
-    /// What is published for these very conditions: a sentence that names the figure, or says that there is none.
+    /// The published figures for these conditions: a sentence that names them, or says that there are none.
     private func figure() -> String {
         guard let check else {
             return

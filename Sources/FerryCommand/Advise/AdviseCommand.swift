@@ -113,7 +113,7 @@ struct Advise: AsyncParsableCommand {
 
     private func adviser(_ records: RecordSet?) throws(FerryError) -> Adviser {
         var device = try Peer(named: peer, controller: controller.settings())
-        // A named peer has a controller of its own: another one would be left unused.
+        // A named peer brings its own controller: another one would be left unused.
         if peer != "custom", let given = controller.given {
             throw FerryError(
                 .invalidConfiguration,

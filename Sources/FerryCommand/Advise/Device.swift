@@ -4,9 +4,9 @@ import FerrySimulator
 extension PublishedFigure {
     /// A controller with one free parameter, which its own documentation names.
     struct Device: Sendable, Hashable {
-        /// What is fitted.
+        /// The fitted parameters.
         enum Parameter: Sendable, Hashable {
-            /// Packets in each connection event, whatever the interval.
+            /// Packets in each connection event, at any interval.
             case packets
             /// The part of the interval that packets fill.
             case share

@@ -11,7 +11,7 @@ struct Evidence: Codable, Sendable {
     var part: [String]
     /// What the figures were measured with.
     var devices: String
-    /// What was measured with the very device; the published figures are not asked then.
+    /// The measurement with this device; the published figures are not asked then.
     var here: Here?
 
     /// A measurement of `ferry bench --peer`, beside what the profile that was made of it gives for its conditions.
@@ -22,7 +22,7 @@ struct Evidence: Codable, Sendable {
     }
 
     /// - Parameters:
-    ///   - profile: what is simulated. A measurement in it is evidence; one of a built-in profile's name that differs from it is
+    ///   - profile: the simulated controller. A measurement in it is evidence; one of a built-in profile's name that differs from it is
     ///     a device that is not known.
     ///   - isCoded: whether it sends on LE Coded.
     /// - Throws: `invalidConfiguration` for a measurement that cannot be one.

@@ -1,7 +1,7 @@
 import Ferry
 import FerrySimulator
 
-/// What is known of the device at the other end: its controller, and what it lets an app choose.
+/// The device at the other end: its controller, and the choices that it leaves an app.
 struct Peer {
     var name: String
     var profile: ControllerSettings

@@ -2,7 +2,7 @@ import Ferry
 import FerryBluetooth
 import FerrySimulator
 
-/// One published throughput figure, with its source and conditions, and what is simulated for it.
+/// One published throughput figure, with its source and conditions, and the simulation of them.
 struct PublishedFigure: Sendable {
     /// How much a figure shows about the simulator.
     enum Kind: String, Codable, Sendable {
@@ -16,15 +16,15 @@ struct PublishedFigure: Sendable {
         case fitted
     }
 
-    /// What was sent, over and over.
+    /// The values that were sent, over and over.
     enum Sent: Sendable {
-        /// Notifications of so many bytes.
+        /// Notifications of this many bytes.
         case notify(Int)
-        /// Write commands of so many bytes.
+        /// Write commands of this many bytes.
         case write(Int)
-        /// Write requests of so many bytes, each answered.
+        /// Write requests of this many bytes, each answered.
         case request(Int)
-        /// Link-layer packets of so many bytes from the peripheral.
+        /// Link-layer packets of this many bytes from the peripheral.
         case raw(Int)
         /// SDUs of an L2CAP channel with an MPS of 247 bytes, from the central.
         case channel(Int)

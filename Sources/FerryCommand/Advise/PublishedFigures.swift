@@ -2,8 +2,8 @@ import FerrySimulator
 
 /// The published figures that the simulator is scored against.
 ///
-/// A figure is taken when its source gives what was sent (ATT_MTU or the length of values) and at least one of interval and
-/// PHY; whatever it says beyond that is simulated. Nothing is left out because it is not met. A controller's free
+/// A figure is taken when its source gives the values sent (ATT_MTU or their length) and at least one of interval and
+/// PHY; its other conditions are simulated as given. Nothing is left out because it is not met. A controller's free
 /// parameter is fitted on the first figure of its device, in this order; all others are judged.
 extension PublishedFigure {
     static let all = arithmetic + measuredWithStatedEvents + measuredDevices + inPart

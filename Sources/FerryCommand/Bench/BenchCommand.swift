@@ -184,7 +184,7 @@ struct Bench: AsyncParsableCommand {
         )
         if !result.results.isEmpty {
             if let report {
-                // They take a while, and whoever interrupts does not wait for them.
+                // They take a while, and a person who interrupts does not wait for them.
                 if signal == nil { try addPictures(to: &result) }
                 try JSONFile.write(ReportPage(report: result).html(), to: report)
             }

@@ -20,7 +20,7 @@ struct BenchResult: Codable, Sendable {
     /// Nil for simulated points unless it was asked for, so that their output stays the same.
     var processor: Processor?
 
-    /// What part of the link's limit crossed, 0 to 1: of compressed messages what is left of them.
+    /// The part of the link's limit that crossed, 0 to 1: of compressed messages the compressed bytes.
     var shareOfLimit: Double { linkLimit > 0 ? goodput * remainder / linkLimit : 0 }
 
     /// What compression leaves of a message's bytes, 0 to 1; 1 without.

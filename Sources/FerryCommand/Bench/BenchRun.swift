@@ -39,7 +39,7 @@ final class BenchRun: Sendable {
         log = MessageLog(centrals: settings.centrals)
     }
 
-    /// - Parameter isPaced: whether the loopback radio paces by connection events of its own, without the simulator.
+    /// - Parameter isPaced: whether the loopback radio paces by its own connection events, without the simulator.
     convenience init(
         _ settings: BenchSettings, time: any TimeSource, isPaced: Bool, recordsTimeline: Bool,
         onSecond: (@Sendable (PairProgress) -> Void)? = nil
@@ -295,7 +295,7 @@ extension BenchRun {
         return try VirtualRun.run(under: time) { try await run.measure() }
     }
 
-    /// Measures on the loopback radio, which paces by connection events of its own, in real time.
+    /// Measures on the loopback radio, which paces by its own connection events, in real time.
     static func loopback(
         _ settings: BenchSettings, _ onSecond: (@Sendable (PairProgress) -> Void)? = nil
     ) async throws -> BenchOutcome {

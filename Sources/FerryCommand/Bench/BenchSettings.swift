@@ -55,7 +55,7 @@ struct BenchSettings: Codable, Hashable, Sendable {
         return parameters
     }
 
-    /// Checks what is not the link's.
+    /// Checks the settings that are not the link's.
     func validate() throws(FerryError) {
         _ = try linkParameters()
         _ = try profile.controllerProfile()

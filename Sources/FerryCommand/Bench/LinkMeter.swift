@@ -1,7 +1,7 @@
 import Ferry
 import Synchronization
 
-/// What is observed of one direction of a link: how many chunks are on their way, over time.
+/// Observations of one direction of a link: how many chunks are on their way, over time.
 final class LinkMeter: Sendable {
     private struct State {
         var depth = 0
@@ -20,7 +20,7 @@ final class LinkMeter: Sendable {
 
     init(time: any TimeSource) { self.time = time }
 
-    /// Forgets what was, and counts from now.
+    /// Forgets the past, and counts from now.
     func start(recording: Bool = false) {
         let now = time.now
         state.withLock {
@@ -66,7 +66,7 @@ final class LinkMeter: Sendable {
     }
 }
 
-/// Tells a meter of what is sent through a tapped link.
+/// Tells a meter of each chunk sent through a tapped link.
 final class SendingTap: LinkObserver {
     private let meter: LinkMeter
     init(_ meter: LinkMeter) { self.meter = meter }

@@ -18,7 +18,7 @@ struct PairBench: Sendable {
     /// How long the other side may take to answer.
     private static let patience = Duration.seconds(30)
 
-    /// E07F0AE8-00BB-47F5-94F4-4A7174EA3060 and ...3061: what is measured where links are laid over GATT.
+    /// E07F0AE8-00BB-47F5-94F4-4A7174EA3060 and ...3061: the layout of a measurement over GATT.
     private static let layout = GATTConfiguration(
         service: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3060 as UInt128),
         characteristic: BluetoothUUID(0xE07F_0AE8_00BB_47F5_94F4_4A71_74EA_3061 as UInt128))
@@ -40,7 +40,7 @@ struct PairBench: Sendable {
 
     // MARK: Serving
 
-    /// Answers whoever connects, one after the other, until the task is cancelled.
+    /// Answers each side that connects, one after the other, until the task is cancelled.
     func serve() async throws {
         let opened = try transport.open(framing.layout(in: Self.layout), radio)("server")
         let listener = try await opened.listen()
@@ -119,7 +119,7 @@ struct PairBench: Sendable {
 
     // MARK: Connecting
 
-    /// Measures one after the other what was asked for.
+    /// Takes the requested measurements one after the other.
     func connect(timeout: Duration) async throws {
         let opened = try transport.open(framing.layout(in: Self.layout), radio)("client")
         let wait = WaitNotice.schedule(
@@ -267,7 +267,7 @@ private final class PairChannel: Sendable {
 
     /// The next message.
     ///
-    /// - Throws: `timedOut`, why the channel has ended, or that the other side has closed it: whoever is through says so first.
+    /// - Throws: `timedOut`, why the channel has ended, or that the other side has closed it: the side that is through says so first.
     func next(within timeout: Duration) async throws(FerryError) -> PairMessage {
         let timer = time.schedule(at: time.now + timeout) { [self] in
             isOverdue.store(true, ordering: .relaxed)

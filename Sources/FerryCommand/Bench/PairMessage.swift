@@ -10,7 +10,7 @@ enum PairMessage: Equatable, Sendable {
     case data(count: Int)
     /// From the sender: that was all. From the connecting side in place of a run: end the connection.
     case end
-    /// From the receiver: what has arrived.
+    /// From the receiver: the arrivals.
     case result(Result)
     /// Comes back as it is.
     case ping
@@ -91,7 +91,7 @@ enum PairMessage: Equatable, Sendable {
     }
 }
 
-/// What arrives while a measurement runs, second by second: a value that is told what has come and when.
+/// The arrivals while a measurement runs, second by second: a value that is told each of them and its time.
 struct PairMeter: Sendable {
     private let start: Timestamp
     private var last: Timestamp

@@ -7,14 +7,14 @@ enum PeerService: String, Codable, CaseIterable, Sendable {
     /// The GATT Throughput Service of the nRF Connect SDK (include/bluetooth/services/throughput.h): writes are counted,
     /// one of 1 byte begins anew, and a read tells count, bytes and bits a second.
     case nordic
-    /// Zephyr's sample `ble_gatt_tput`, and Infineon's examples with the same service: it notifies while somebody is
+    /// Zephyr's sample `ble_gatt_tput`, and Infineon's examples with the same service: it notifies while a client is
     /// subscribed, and takes writes.
     case tput
     /// `bumble-bench --mode gatt-server`: packets with a type, flags, a number and a time, and an answer to the last one. With
     /// `--scenario receive` it offers write requests alone, with `send` it notifies (bumble/apps/bench.py).
     case bumble
 
-    /// What is to be found.
+    /// The service to look for.
     var service: BluetoothUUID {
         switch self {
         case .nordic: BluetoothUUID(0x0483_DADD_6C9D_6CA9_5D41_03AD_4FFF_4ABB as UInt128)
@@ -49,7 +49,7 @@ enum PeerService: String, Codable, CaseIterable, Sendable {
 
 /// Measures with a peer's own throughput service, as its client.
 struct PeerBench: Sendable {
-    /// What was measured in one direction.
+    /// One direction's measurement.
     struct Outcome: Codable, Sendable {
         var service: PeerService
         var direction: DirectionChoice
@@ -205,7 +205,7 @@ struct PeerBench: Sendable {
             try await put(value, to: found)
             count += 1
         }
-        // A request's answer comes after the writes. Discoveries may be answered here, from what is known of the peer.
+        // A request's answer comes after the writes. Discoveries may be answered here, from the cache.
         try await connection.setSubscription(nil, to: source)
         return outcome(found, .write, value.count, bytes: count * value.count, from: start)
     }

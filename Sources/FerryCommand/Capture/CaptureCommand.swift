@@ -59,7 +59,7 @@ struct Capture: AsyncParsableCommand {
                 throw CommandFailure(error.message)
             }
             do {
-                // At once, also to a file, for whoever waits for it.
+                // At once, also to a file, for a reader that waits for it.
                 try Output.print("recording \(source) to \(file)\n")
                 await wait(for: seconds) { monitor.failure != nil }
             } catch {
@@ -72,7 +72,7 @@ struct Capture: AsyncParsableCommand {
             if let failure = monitor.failure { throw CommandFailure(failure) }
         }
 
-        /// Until the time is up, somebody interrupts, or something has gone wrong.
+        /// Until the time is up, a signal comes, or something has gone wrong.
         private static func wait(for seconds: Double?, isOver: () -> Bool) async {
             let time = SystemTime()
             let end = seconds.map { time.now + .seconds($0) }

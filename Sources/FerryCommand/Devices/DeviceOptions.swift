@@ -4,7 +4,7 @@ import FerryBluetooth
 import FerryTransports
 import Foundation
 
-/// What the commands that talk to a device by a format of its own take.
+/// The options of the commands that talk to a device in its format.
 struct DeviceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("What carries the bytes: \(forms.joined(separator: ", ")).", valueName: "transport"),
@@ -34,7 +34,7 @@ struct DeviceOptions: ParsableArguments {
         return try transport.open(layout, options)(role)
     }
 
-    /// Connects to a device with this service, and says what is waited for.
+    /// Connects to a device with this service, and says so while it waits.
     func connect(_ layout: GATTConfiguration) async throws -> any Link {
         try self.transport.requireConnectable()
         let transport = try open(layout, "client")

@@ -88,7 +88,7 @@ struct Serial: AsyncParsableCommand {
         let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: framing, chunkSize: chunk)
         defer { channel.close() }
         let activity = LastActivity()
-        // In tasks of their own: a read that waits for somebody to type cannot be called off, and nothing waits for it.
+        // Each in a task: a read that waits for a key cannot be called off, and nothing waits for it.
         let (ends, source) = AsyncStream<Result<End, any Error>>.makeStream()
         let tasks = [
             Self.run(.device, source) { try await print(channel, activity) },
@@ -109,7 +109,7 @@ struct Serial: AsyncParsableCommand {
         }
     }
 
-    /// What has ended: the input, or the device's side.
+    /// The side that has ended: the input, or the device.
     private enum End { case input, device }
 
     /// Does the work in a task, and tells how it ended.

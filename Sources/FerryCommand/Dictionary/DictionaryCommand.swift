@@ -158,7 +158,7 @@ struct DictionaryGain: Codable, Sendable {
 
     /// The bytes of all of them as they cross a channel with this compression.
     static func size(of messages: [[UInt8]], _ compression: ZlibCompression) throws(FerryError) -> Int {
-        // What is sent is the sender's own: nothing of it is too large, and no ratio too good.
+        // The sender's own messages: none of them is too large, and no ratio too good.
         var limits = Limits()
         limits.maximumCompressionRatio = .max
         let envelope = CompressionEnvelope(compression: compression, limits: limits)

@@ -26,7 +26,7 @@ final class Demonstration: Sendable {
 struct DemonstrationProfile: Sendable {
     var name: String
     var services: [ServiceDefinition]
-    /// The values at a step; what is not in it keeps what it had.
+    /// The values at a step; the others stay as they were.
     var values: @Sendable (_ step: Int) -> [BluetoothUUID: [UInt8]]
 
     /// A note that can be read and written: 128-bit UUIDs are an app's own.
@@ -159,7 +159,7 @@ private final class DemonstrationPeripheral: PeripheralRoleEvents {
         let (role, error) = state.withLock { state -> ((any PeripheralRole)?, ATTError?) in
             var values = state.values
             for part in request.parts {
-                // The first part of a value takes the place of what was there.
+                // The first part of a value replaces the value.
                 var value = part.offset == 0 ? [] : values[part.characteristic] ?? []
                 guard part.offset == value.count else { return (state.role, .invalidOffset) }
                 value += part.value

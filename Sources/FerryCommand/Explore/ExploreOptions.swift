@@ -123,7 +123,7 @@ enum Output {
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Foundation.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
             if count < 0, errno == EINTR { continue }
-            // The reader has all that it wants, as `head` has, and what is left to do is for nobody.
+            // The reader has all that it wants, as `head` has, and nothing is left to do.
             if count < 0, errno == EPIPE { throw ExitCode.success }
             guard count >= 0 else { throw CommandFailure(StandardOutput.problem) }
             rest = rest.dropFirst(count)

@@ -5,7 +5,7 @@ import Synchronization
 
 /// An adapter's central role, for looking around.
 final class Explorer: CentralRoleEvents {
-    /// What comes in while a scan runs.
+    /// An event while a scan runs.
     enum Event: Sendable {
         case heard(Discovery, at: Timestamp)
         /// Time has passed.
@@ -107,17 +107,17 @@ final class Explorer: CentralRoleEvents {
 
     // MARK: Scanning
 
-    /// What is heard until the time is over or the task is cancelled. One scan at a time.
+    /// The peripherals heard until the time is over or the task is cancelled. One scan at a time.
     ///
     /// - Parameters:
     ///   - request: what to look for.
     ///   - duration: for how long.
     ///   - tick: how often the body is told of time; nil for never.
-    ///   - body: takes what comes; returns whether to go on.
+    ///   - body: takes each event; returns whether to go on.
     func scan(
         _ request: ScanRequest, for duration: Duration, tick: Duration? = nil, _ body: (Event) throws -> Bool
     ) async throws {
-        // What comes faster than it is taken is heard again soon.
+        // An event that comes faster than it is taken is heard again soon.
         let (events, continuation) = AsyncStream.makeStream(of: Event.self, bufferingPolicy: .bufferingNewest(1024))
         state.withLock { $0.events = continuation }
         defer { state.withLock { $0.events = nil } }
@@ -230,7 +230,7 @@ extension AdapterState {
     }
 }
 
-/// A connection to a peripheral that somebody looks at.
+/// A connection to a peripheral that a command looks at.
 struct Visit: Sendable {
     let connection: any PeripheralConnection
     let events: VisitEvents

@@ -1,7 +1,7 @@
 import Ferry
 import FerryBluetooth
 
-/// What a scan has heard, and as text: a value that is told what was heard and when.
+/// The peripherals that a scan has heard, and as text: a value that is told each event and its time.
 struct ScanTable: Sendable {
     /// Which peripherals are wanted.
     struct Filter: Sendable {
@@ -41,7 +41,7 @@ struct ScanTable: Sendable {
     private var count = 0
     /// Peripherals that were let go of to make room.
     private(set) var forgotten = 0
-    /// Whoever changes its address at each packet must not fill the memory.
+    /// A peripheral that changes its address at each packet must not fill the memory.
     static let maximumRows = 1000
 
     init(_ filter: Filter = Filter()) { self.filter = filter }

@@ -3,7 +3,7 @@ import Ferry
 import FerryBluetooth
 import Foundation
 
-/// What is printed of a value.
+/// The printed form of a value.
 struct ValueLine: Encodable {
     var seconds: Double?
     var service: String

@@ -85,7 +85,7 @@ enum ValueFormat: String, CaseIterable, Sendable {
 
     /// Reads what a person has typed.
     ///
-    /// - Throws: `invalidArgument` with what was met and what is legal, and above 512 bytes (Core Specification 5.4, Vol 3,
+    /// - Throws: `invalidArgument` with the text met and the legal ones, and above 512 bytes (Core Specification 5.4, Vol 3,
     ///   Part F, 3.2.9).
     func bytes(_ text: String) throws(BluetoothError) -> [UInt8] {
         let bytes: [UInt8]

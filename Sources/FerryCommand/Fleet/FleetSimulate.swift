@@ -4,7 +4,7 @@ import FerryFleet
 import Foundation
 
 extension Fleet {
-    /// `ferry fleet simulate`: what a fleet of this size asks of its broker, and how long peers are nobody's.
+    /// `ferry fleet simulate`: what a fleet of this size asks of its broker, and how long peers have no gateway.
     struct Simulate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Simulates a fleet in virtual time: hand-overs, peers that are nobody's, messages to the broker.",
@@ -84,7 +84,7 @@ extension Fleet {
             } catch { throw CommandFailure(error.message) }
         }
 
-        /// At once, also in a pipe: whoever ends a long simulation keeps the phases that were over.
+        /// At once, also in a pipe: a person who ends a long simulation keeps the phases that were over.
         private static func show(_ text: String) {
             print(text)
             fflush(nil)

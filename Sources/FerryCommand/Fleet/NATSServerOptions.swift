@@ -36,7 +36,7 @@
             }
         }
 
-        /// Sets what was given, and leaves the rest.
+        /// Sets the given values, and leaves the rest.
         func apply(to configuration: inout NATSConfiguration) {
             configuration.authoritiesFile = authorities ?? configuration.authoritiesFile
             configuration.certificateFile = certificate ?? configuration.certificateFile

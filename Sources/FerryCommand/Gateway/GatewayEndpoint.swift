@@ -17,7 +17,7 @@
             case readiness = "/readyz"
         }
 
-        /// What is said at a page.
+        /// The answer at a path.
         struct Answer: Sendable, Hashable {
             /// Whether all is well: status 200, and 503 otherwise.
             var isGood = true
@@ -36,8 +36,8 @@
         ///
         /// - Parameters:
         ///   - address: `HOST:PORT` with a numeric address, such as `127.0.0.1:9469` or `[::1]:9469`; port 0 for any that is free.
-        ///   - answer: what is said at the time, on a thread that must not be blocked.
-        /// - Throws: `invalidConfiguration` for what is no address, or one that cannot be listened on.
+        ///   - answer: gives the answer, on a thread that must not be blocked.
+        /// - Throws: `invalidConfiguration` for a text that is no address, or one that cannot be listened on.
         init(_ address: String, _ answer: @escaping @Sendable (Page) -> Answer) async throws(FerryError) {
             let place = try Self.parse(address)
             let places = Places()

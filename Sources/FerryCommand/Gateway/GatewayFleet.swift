@@ -19,7 +19,7 @@
         ///   - transport: peers are heard and reached over it; nil where all are named.
         ///   - named: names and transports of peers that listen there.
         ///   - trust: whose keys are trusted.
-        ///   - log: what is logged.
+        ///   - log: the log.
         init(
             _ store: RecordStore, _ configuration: LeaseKeeper.Configuration, _ bounds: PeerRounds.Configuration,
             over transport: NamedTransport?, named: [String: NamedTransport], _ trust: TrustRequest,

@@ -106,7 +106,7 @@
         /// Publishes and collects, by the list of allowed keys where there is one.
         private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
             guard let allowed else {
-                // A listener that proves keys has taken only those of its own list.
+                // A listener that proves keys has taken only those on its list.
                 store.decideTrust { $0.certainty == .key ? .trusted : RecordStore.Trust($0) }
                 return try await serve(store, say)
             }
@@ -230,10 +230,10 @@
             return text.description
         }
 
-        /// A gateway that has not looked at itself for so long hangs.
+        /// A gateway that has not looked at itself for this long hangs.
         static let longestSilence = Duration.seconds(30)
 
-        /// What is said over HTTP at the time `now`.
+        /// The answers over HTTP at the time `now`.
         func answer(_ page: GatewayEndpoint.Page, at now: ContinuousClock.Instant = .now) -> GatewayEndpoint.Answer {
             switch page {
             case .metrics: return .init(text: text)

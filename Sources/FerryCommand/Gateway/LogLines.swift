@@ -60,7 +60,7 @@
             date.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
         }
 
-        /// Peers choose their names: none of them begins a line of its own.
+        /// Peers choose their names: none of them begins a new line.
         private static func oneLine(_ text: String) -> String {
             guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
                 return text
@@ -98,7 +98,7 @@
         }
     }
 
-    /// Writes lines to a descriptor, on a queue of its own.
+    /// Writes lines to a descriptor, on its own queue.
     final class LineWriter: Sendable {
         private struct State {
             var waiting = 0

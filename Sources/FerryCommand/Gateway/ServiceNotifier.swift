@@ -14,7 +14,7 @@
             var lastStatus = ""
         }
 
-        /// A path, or a name in the abstract namespace that begins with `@`; nil where nobody asks.
+        /// A path, or a name in the abstract namespace that begins with `@`; nil where no manager asks.
         private let address: String?
         /// How often the manager must hear of it; nil where it watches nothing.
         let watchdog: Duration?

@@ -4,7 +4,7 @@
     import FerryRecords
     import Foundation
 
-    /// `ferry outbox`: what waits in a store of records.
+    /// `ferry outbox`: the records that wait in a store.
     struct Outbox: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Looks after a store of records: what waits in it, and for whom.",
@@ -193,7 +193,7 @@
             }
         }
 
-        /// Forgets a peer's identity; says what became of it.
+        /// Forgets a peer's identity; says the outcome.
         static func forgetText(_ option: StoreOption, _ peer: String) async throws -> String {
             try await option.use { store in
                 let name = try StorePeer.name(peer)

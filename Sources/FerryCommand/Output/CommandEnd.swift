@@ -19,7 +19,7 @@ enum CommandEnd {
         }
     }
 
-    /// An error in what was asked for: wrong usage, unless it is of a file.
+    /// An error in the arguments: wrong usage, unless it is of a file.
     static func usage(_ error: FerryError) -> any Error {
         error.code == .unreadableFile ? CommandFailure(error.message) : ValidationError(error.message)
     }

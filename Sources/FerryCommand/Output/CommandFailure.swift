@@ -1,4 +1,4 @@
-/// What went wrong while a command ran, for people. What is wrong with its arguments is a `ValidationError`, which shows the
+/// A failure while a command ran, for people. A problem with its arguments is a `ValidationError`, which shows the
 /// usage as well.
 struct CommandFailure: Error, CustomStringConvertible {
     let description: String

@@ -1,4 +1,4 @@
-/// What has changed against an earlier run of the same sweep.
+/// The changes against an earlier run of the same sweep.
 struct Comparison {
     let before: BenchReport
     let after: BenchReport

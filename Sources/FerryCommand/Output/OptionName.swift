@@ -27,7 +27,7 @@ enum OptionName {
     /// Made once: it describes all commands.
     private static let tool = try? JSONDecoder().decode(Tool.self, from: Data(FerryCommand._dumpHelp().utf8))
 
-    /// What is wrong with the first option that is not known, or that is followed by a negative number; `nil` where there is
+    /// The problem with the first option that is not known, or that is followed by a negative number; `nil` where there is
     /// neither.
     ///
     /// - Parameter arguments: without the program's name.

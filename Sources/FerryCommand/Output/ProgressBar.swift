@@ -46,7 +46,7 @@ final class ProgressBar: Sendable {
         write("\r\(line)\u{1B}[K")
     }
 
-    /// What a terminal shows after so many seconds: a bar as wide as there is room, and none that shows little.
+    /// A terminal's line after this many seconds: a bar as wide as there is room, and none that shows little.
     static func line(_ done: Int, of total: Int, after elapsed: Double, _ limit: Int) -> String {
         let text = text(done, of: total, after: elapsed)
         let width = min(30, limit - text.count - 3)
@@ -55,7 +55,7 @@ final class ProgressBar: Sendable {
         return "[\(String(repeating: "#", count: filled))\(String(repeating: ".", count: width - filled))] \(text)"
     }
 
-    /// What there is to say after so many seconds.
+    /// The progress after this many seconds, in words.
     static func text(_ done: Int, of total: Int, after elapsed: Double) -> String {
         let left = done > 0 ? max(1, Int((elapsed / Double(done) * Double(total - done)).rounded(.up))) : nil
         let time = left.map { "about \($0) s left" } ?? "after \(Int(elapsed)) s"

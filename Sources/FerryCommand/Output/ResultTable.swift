@@ -124,7 +124,7 @@ struct ResultTable {
     }
 }
 
-/// A number with so many decimals, without a locale.
+/// A number with this many decimals, without a locale.
 func number(_ value: Double, _ decimals: Int) -> String {
     guard value.isFinite, abs(value) < 1e12 else { return "-" }
     var scale = 1

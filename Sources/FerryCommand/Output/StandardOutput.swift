@@ -1,4 +1,4 @@
-// The C library's `stdout` is a variable, which nobody here assigns.
+// The C library's `stdout` is a variable, which no code here assigns.
 #if canImport(Darwin)
     @preconcurrency import Darwin
 #elseif canImport(Musl)
@@ -10,7 +10,7 @@
 /// What `print` writes to, and does not tell of.
 enum StandardOutput {
     /// Whether everything printed until now was written: not so on a full disk, or where there is no standard output.
-    /// What waits in the buffer is written before.
+    /// The buffer is written before.
     static func tookAll() -> Bool {
         // Also what failed before: on a terminal lines are written one by one, and nothing is left to write in the end.
         fflush(stdout) == 0 && ferror(stdout) == 0

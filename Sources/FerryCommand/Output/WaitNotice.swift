@@ -2,7 +2,7 @@ import Ferry
 
 /// Tells people what a command waits for.
 enum WaitNotice {
-    /// Says on standard error what is waited for, unless the timer is cancelled within half a second.
+    /// Says the text on standard error, unless the timer is cancelled within half a second.
     static func schedule(_ text: String) -> ScheduledTimer {
         let time = SystemTime()
         return time.schedule(at: time.now + .milliseconds(500)) { note("ferry: \(text)") }

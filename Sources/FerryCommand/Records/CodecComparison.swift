@@ -37,7 +37,7 @@ struct CodecComparison: Codable, Sendable {
     var judged: Int
     /// Records in a message.
     var batch: Int
-    /// The checksum of the dictionary that was given; `nil` where each codec has one of its own, trained on the records that
+    /// The checksum of the given dictionary; `nil` where each codec has another, trained on the records that
     /// were not judged.
     var dictionary: String?
     /// The codecs that can write the records, in the order of ``Codec``.

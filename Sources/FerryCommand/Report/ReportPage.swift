@@ -304,7 +304,7 @@ struct ReportPage {
         let rows = ResultTable(results: results).rows()
         let best = results.indices.max { results[$0].goodput < results[$1].goodput }
         let head = rows[0].map { "<th scope=\"col\">\(escaped($0))</th>" }.joined()
-        // What was varied names a row.
+        // The varied settings name a row.
         let varied = Set(ResultTable.varied(in: results.map(\.settings)).map(\.heading))
         let body = rows.dropFirst().enumerated().map { index, row in
             let cells = zip(rows[0], row).map { heading, cell in

@@ -199,7 +199,7 @@ final class PipeEnd: LinkReceiver {
     /// Carries bytes both ways until the link has ended.
     ///
     /// - Parameter endsWithInput: whether the link is closed when the input has ended and has been sent.
-    /// - Throws: what is wrong with a file, or why the link has ended where neither side closed it.
+    /// - Throws: the problem with a file, or why the link has ended where neither side closed it.
     func run(endsWithInput: Bool) async throws {
         link.activate(self)
         let reading = Task {

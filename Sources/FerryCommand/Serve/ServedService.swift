@@ -12,7 +12,7 @@ final class ServedService: PeripheralRoleEvents {
 
         /// Reads `CHARACTERISTIC=VALUE`; the value may name its format first, such as `int16:2150`.
         ///
-        /// - Throws: `invalidArgument` with what is wrong.
+        /// - Throws: `invalidArgument` with the problem.
         init(_ text: String, _ format: ValueFormat) throws(BluetoothError) {
             let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
             guard parts.count == 2, !parts[0].isEmpty else {
@@ -67,7 +67,7 @@ final class ServedService: PeripheralRoleEvents {
         var isReady = false
     }
 
-    /// What happens, until ``close()``. What comes faster than it is taken is left out.
+    /// The events, until ``close()``. Those that come faster than they are taken are left out.
     let events: AsyncStream<Event>
     private let continuation: AsyncStream<Event>.Continuation
     private let configuration: Configuration
@@ -167,7 +167,7 @@ final class ServedService: PeripheralRoleEvents {
             state -> ((any PeripheralRole)?, ATTError?, [AttributeID: [UInt8]]) in
             var written: [AttributeID: [UInt8]] = [:]
             for part in request.parts {
-                // The first part of a value takes the place of what was there.
+                // The first part of a value replaces the value.
                 var value = part.offset == 0 ? [] : written[part.characteristic] ?? []
                 guard part.offset == value.count else { return (state.role, .invalidOffset, [:]) }
                 value += part.value

@@ -29,7 +29,7 @@ struct AttributeWrites {
     }
 
     private var requests: [Side: Request] = [:]
-    /// What was prepared and not executed. A server's queue is shorter than 4096 parts, of at most 512 bytes in all a handle.
+    /// The prepared parts that are not executed. A server's queue is shorter than 4096 parts, of at most 512 bytes in all a handle.
     private var prepared: [Side: [Part]] = [:]
     private static let mostParts = 4096
     private static let largestValue = 1 << 16
@@ -145,7 +145,7 @@ struct AttributeWrites {
         for part in parts {
             let index = values.firstIndex { $0.handle == part.handle } ?? values.count
             if index == values.count { values.append((part.handle, [])) }
-            // A part that begins behind the end is refused by the server; one before it replaces what is there.
+            // A part that begins behind the end is refused by the server; one before it replaces the bytes there.
             guard part.offset <= values[index].bytes.count, part.offset + part.bytes.count <= largestValue else {
                 continue
             }

@@ -68,7 +68,7 @@ final class ChunkLogFile: Sendable {
         state.withLock { state in
             guard let file = state.file else { return }
             state.buffer += line
-            // What was logged is there when the process is killed.
+            // The lines logged are there when the process is killed.
             do {
                 try file.write(contentsOf: state.buffer)
                 state.buffer.removeAll(keepingCapacity: true)

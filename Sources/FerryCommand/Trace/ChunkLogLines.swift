@@ -18,7 +18,7 @@ struct ChunkLogLines {
         var event: Event
     }
 
-    /// What is wrong with a line, for people.
+    /// The problem with a line, for people.
     struct Malformed: Error, Hashable { let description: String }
 
     private var number = 0
@@ -76,7 +76,7 @@ struct ChunkLogLines {
         func field(beforeChunk: Bool = false) -> Substring? {
             guard !rest.isEmpty else { return nil }
             let end = rest.firstRange(of: "  ")?.lowerBound ?? rest.endIndex
-            // Fields may be padded; a chunk's text may begin with spaces of its own.
+            // Fields may be padded; a chunk's text may begin with spaces too.
             defer { rest = beforeChunk ? rest[end...].dropFirst(2) : rest[end...].drop { $0 == " " } }
             return rest[..<end]
         }

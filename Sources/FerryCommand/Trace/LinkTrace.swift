@@ -17,7 +17,7 @@ struct LinkTrace {
             }
         }
 
-        /// Gives up what was open on an earlier link. A sequenced session goes on where it was.
+        /// Gives up the open messages of an earlier link. A sequenced session goes on where it was.
         ///
         /// - Returns: whether anything may have been given up.
         mutating func restart() -> Bool {
@@ -161,7 +161,7 @@ struct LinkTrace {
             lives[Key(side: side, message: message)]?.chunks += 1
         case .ends(let message):
             let key = Key(side: side, message: message)
-            // The marker is a chunk of its own.
+            // The marker is a separate chunk.
             if case .stream = decoder, !counted.contains(message) { lives[key]?.chunks += 1 }
             lives[key]?.ended = time
             if !isAcknowledged { return finish(key, time, "") }
@@ -198,7 +198,7 @@ struct LinkTrace {
         return text
     }
 
-    /// What is open when the capture ends, and the sum.
+    /// The messages open when the capture ends, and the sum.
     mutating func finish() -> [String] {
         var lines: [String] = []
         let open = lives.sorted { ($0.key.side.rawValue, $0.key.message) < ($1.key.side.rawValue, $1.key.message) }

@@ -21,7 +21,7 @@ struct CapturedPacket: Hashable {
 
 /// Reads captures of HCI piece by piece: btsnoop (datalink types 1001, 1002 and 2001) and pcap (link types 201 and 254).
 struct PacketFile {
-    /// What is wrong with a file, for people.
+    /// The problem with a file, for people.
     struct Malformed: Error { let description: String }
 
     private enum Layout {

@@ -28,7 +28,7 @@ struct SizeTrace {
     /// The clock was set.
     mutating func clockWasSet() { last = nil }
 
-    /// What is to be told before this chunk; `nil` for nothing.
+    /// The lines before this chunk; `nil` for none.
     mutating func chunk(_ byteCount: Int, at time: Double?) -> String? {
         if let time, let last, time - last >= Self.stall { watch() }
         last = time ?? last

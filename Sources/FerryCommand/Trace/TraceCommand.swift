@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// `ferry trace`: the life of each message in what was captured or logged.
+/// `ferry trace`: the life of each message in a capture or log.
 struct Trace: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows the life of each message in a capture or log: chunks, acknowledgements, waits, gaps.",

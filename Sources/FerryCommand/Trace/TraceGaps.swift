@@ -1,4 +1,4 @@
-/// What a capture does not have, so that what is shown may not be all that crossed.
+/// The gaps of a capture, for which the trace may not be all that crossed.
 struct TraceGaps {
     var dropped = 0
     var setBack = 0

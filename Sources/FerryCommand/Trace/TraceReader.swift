@@ -65,7 +65,7 @@ struct TraceReader {
     /// Takes the next bytes of the file.
     mutating func feed(_ bytes: [UInt8]) throws(Problem) -> [String] { try readable { try $0.read(bytes) } }
 
-    /// At the end of the file: what is open, and the sum.
+    /// At the end of the file: the open messages, and the sum.
     mutating func finish() throws(Problem) -> [String] {
         var answer = try readable { try $0.readEnd() }
         for link in traces.keys.sorted() {
@@ -75,7 +75,7 @@ struct TraceReader {
         return answer
     }
 
-    /// Says whatever cannot be read as a ``Problem``.
+    /// Reports each unreadable part as a ``Problem``.
     private mutating func readable(_ body: (inout Self) throws -> [String]) throws(Problem) -> [String] {
         do { return try body(&self) } catch let error as Problem {
             throw error
@@ -184,7 +184,7 @@ struct TraceReader {
         let time = line.milliseconds
         if case .framing(let framing) = line.event {
             saidFraming = framing
-            // Here a log begins, perhaps behind another one, with a clock of its own.
+            // Here a log begins, perhaps behind another one, with another clock.
             last = nil
             for link in traces.keys { traces[link]?.clockWasSet() }
             return []
@@ -345,7 +345,7 @@ struct TraceReader {
     private var isSequenced: Bool { framing ?? .sequenced == .sequenced }
 
     private func name(_ connection: AttributeValues.Connection) -> String {
-        // A peer that comes again goes on, whatever the connection's handle is then.
+        // A peer that comes again goes on, under any handle of the connection.
         let peer = peers[connection].map { "with \($0)" } ?? "connection \(connection.handle)"
         return "hci\(connection.adapter) \(peer)"
     }

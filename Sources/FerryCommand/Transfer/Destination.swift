@@ -15,7 +15,7 @@ struct Refusal: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What was found for an item.
+/// The state of an item here.
 enum Place: Sendable {
     /// Nothing needs to come: it is a folder, and on disk.
     case settled
@@ -100,7 +100,7 @@ final class ComparingWriter: ItemWriter {
     func discard() {}
 }
 
-/// A folder. Nothing is written outside of it, whatever names come and whatever links stand in it; nothing that is there is
+/// A folder. Nothing is written outside of it, for any name that comes and any link that stands in it; nothing that is there is
 /// replaced unless that is wanted. An item that is not complete is `.NAME.ferry-part` beside its place.
 final class FolderDestination: Destination {
     private let folder: ReceivingFolder

@@ -41,7 +41,7 @@ struct Receive: AsyncParsableCommand {
     var connect = false
 
     mutating func validate() throws {
-        // What waits for days, perhaps with its output in a log, shows none unless asked to.
+        // A receiver that waits for days, perhaps with its output in a log, shows none unless asked to.
         if keep { options.trust.showCode = options.trust.showCode ?? false }
         if connect { try options.transport.requireConnectable() }
         if !connect && options.trust.code != nil { throw ValidationError(TransferOptions.codeOfListener) }

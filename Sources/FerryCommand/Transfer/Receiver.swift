@@ -22,7 +22,7 @@ struct Receiver: Sendable {
         init(_ refusal: FerryError) { description = "A connection is refused. \(refusal.message)" }
     }
 
-    /// Takes what comes over one channel. Returns whether the transfer is complete; false when the sender has gone before.
+    /// Takes the items of one channel. Returns whether the transfer is complete; false when the sender has gone before.
     ///
     /// - Parameters:
     ///   - onGreeting: called when the sender has greeted. It throws `noPlace` where the sender is to come again later, which is

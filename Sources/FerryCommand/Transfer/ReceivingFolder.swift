@@ -209,7 +209,7 @@ final class ReceivingFolder: Sendable {
         let count = (try? file.stamp().size) ?? 0
         guard let smallest = bounds.withLock({ $0.leave(path, count: count) }) else { return }
         guard let parent = try? open(smallest.folders) else { return }
-        // The caller holds the lock of its own part. Another part that is locked is in use again, and stays.
+        // The caller holds the lock of its part. Another part that is locked is in use again, and stays.
         if smallest == path { return remove(path, in: parent) }
         if case .locked(let file)? = try? lock(smallest, in: parent) {
             withExtendedLifetime(file) { remove(smallest, in: parent) }

@@ -2,9 +2,9 @@ import Ferry
 import Synchronization
 
 /// The peers that come to a transfer that listens: senders to `ferry receive`, receivers to `ferry send --listen`. Who greets takes a place,
-/// and silent connections hold up nobody.
+/// and silent connections hold up no sender.
 struct Reception: Sendable {
-    /// What became of one sender.
+    /// The outcome of one sender.
     enum Outcome: Sendable {
         /// It has sent everything.
         case complete
@@ -16,7 +16,7 @@ struct Reception: Sendable {
     let keeps: Bool
     /// Without `keeps`: how long to wait for a sender, at the beginning and after each loss.
     let patience: Duration
-    /// What comes, for people: a sender or a receiver.
+    /// The peer that comes, for people: a sender or a receiver.
     var who = "sender"
     /// Whether one that was lost can go on over another connection.
     let canGoOn: @Sendable () -> Bool
@@ -120,7 +120,7 @@ struct Reception: Sendable {
             if keeps { return remark("A \(who)'s transfer ended: \(explanation(of: error))") }
             return end(.failure(error), listener, acceptor, state)
         }
-        // Whatever a stranger does that has brought nothing, the next sender is waited for.
+        // After a stranger that has brought nothing, the next sender is waited for.
         let isTold = state.withLock { state in
             if case .serving? = state.phase, acceptor.counts.placed <= 1 { wait(listener, &state) }
             if !keeps, (error as? FerryError)?.code != .noPlace { state.failure = error }

@@ -4,7 +4,7 @@
     import Foundation
     import Synchronization
 
-    /// `ferry send --store`: what is given becomes records in the outbox; then the outbox is sent until nothing waits.
+    /// `ferry send --store`: the input becomes records in the outbox; then the outbox is sent until nothing waits.
     struct RecordsSender: Sendable {
         let store: RecordStore
         let peer: String
@@ -42,7 +42,7 @@
             }
         }
 
-        /// Sends while the input comes, and until all is on the other side's disk; writes what comes meanwhile.
+        /// Sends while the input comes, and until all is on the other side's disk; writes the records that come meanwhile.
         func run(_ paths: [String]) async throws {
             // Later they would be found out when the other side has come, or has been waited for.
             for path in paths where path != "-" { try check(path) }
@@ -120,7 +120,7 @@
         }
 
         private func append(_ records: [[UInt8]]) async throws {
-            // However long the other side is away: what reads the input waits, and whoever writes it.
+            // However long the other side is away: the reader of the input waits, and so does its writer.
             try await store.append(
                 contentsOf: records, to: peer, stream: stream, whenFull: .wait(atMost: .seconds(365 * 86_400)))
         }
@@ -157,7 +157,7 @@
             }
         }
 
-        /// The same to a receiver that connects. Connections that say nothing, and strangers, hold up nobody.
+        /// The same to a receiver that connects. Connections that say nothing, and strangers, hold up no receiver.
         private func send(_ meeting: Meeting, _ listener: LinkListener) async throws {
             let retries = Shared(RetryTimes(limit: options.patience))
             let wait = meeting.announce(within: options.patience)
@@ -206,7 +206,7 @@
                     "Record \(record.sequence) of stream '\(record.stream.forTerminal)' has \(record.bytes) bytes, and the other "
                         + "side takes at most \(record.largest). \(Self.count(isWaiting)) in the store.")
             }
-            // The other side is there, and takes what comes as it can.
+            // The other side is there, and takes records as it can.
             let isCollecting = outcome.isComplete && !wasOver
             if outcome.hasMoved || isWaiting < wasWaiting || isCollecting { retries.moved() }
             if !wasOver && isInputOver.value { return .again(after: nil) }
@@ -316,7 +316,7 @@
             var base64: String?
         }
 
-        /// Writes while `body` runs, and then what is left.
+        /// Writes while `body` runs, and then the rest.
         func run(_ body: @escaping @Sendable () async throws -> Void) async throws {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await write() }
@@ -495,7 +495,7 @@
     }
 
     private enum RecordsStores {
-        /// Opens a store, and closes it whatever comes.
+        /// Opens a store, and closes it at any end.
         static func use(_ path: String, _ body: (RecordStore) async throws -> Void) async throws {
             let store = try RecordStore.open(path)
             let result: Result<Void, any Error>

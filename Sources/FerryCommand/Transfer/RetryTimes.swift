@@ -1,7 +1,7 @@
 import Ferry
 
-/// When a sender tries again: after growing pauses, until nothing has gone through for `limit`. A value without a clock or chance
-/// of its own.
+/// When a sender tries again: after growing pauses, until nothing has gone through for `limit`. A value with neither a clock
+/// nor chance.
 struct RetryTimes: Sendable {
     /// How long to go on without progress.
     let limit: Duration

@@ -136,7 +136,7 @@ struct Send: AsyncParsableCommand {
             } catch let error as FerryError {
                 channel.close()
                 try Task.checkCancellation()
-                // Every item was answered; what was left to say changes nothing.
+                // Every item was answered; the rest of the farewell changes nothing.
                 if position.next == sources.count { return }
                 guard error.isLoss || error.code == .noPlace, !position.hasReadStream else { throw error }
                 if position.hasMoved { retries.moved() }
@@ -150,7 +150,7 @@ struct Send: AsyncParsableCommand {
         }
     }
 
-    /// The same to a receiver that connects. Connections that say nothing hold up nobody.
+    /// The same to a receiver that connects. Connections that say nothing hold up no receiver.
     private func send(
         _ sender: Sender, _ count: Int, _ meeting: Meeting, _ listener: LinkListener, _ report: TransferReport
     ) async throws {
@@ -175,7 +175,7 @@ struct Send: AsyncParsableCommand {
                 defer { position.withLock { $0 = mine } }
                 do { try await sender.run(channel, &outbox, &mine) } catch let error as FerryError {
                     try Task.checkCancellation()
-                    // Every item was answered; what was left to say changes nothing.
+                    // Every item was answered; the rest of the farewell changes nothing.
                     if mine.next == count { return .complete }
                     guard error.isLoss else { throw error }
                     return .lost(error)
@@ -209,9 +209,9 @@ struct Meeting {
     private let onWait: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - name: the transport, as it was typed; what is told has the port that the system chose in place of 0.
-    ///   - onWait: receives what is waited for, when that takes more than half a second.
-    ///   - remark: receives what is in the way of those who are waited for, at any moment.
+    ///   - name: the transport, as it was typed; messages have the port that the system chose in place of 0.
+    ///   - onWait: receives the words of a wait that takes more than half a second.
+    ///   - remark: receives each obstacle to those who are waited for, at any moment.
     static func open(
         _ transport: any Transport, listens: Bool, name: String, onWait: @escaping @Sendable (String) -> Void,
         _ remark: @escaping @Sendable (String) -> Void
@@ -228,7 +228,7 @@ struct Meeting {
 
     /// The next connection.
     ///
-    /// - Throws: `timedOut`, why nobody could come, or what connecting throws.
+    /// - Throws: `timedOut`, why no peer could come, or what connecting throws.
     func next(within timeout: Duration) async throws(FerryError) -> any Link {
         let time = SystemTime()
         let notice = announce(within: timeout)
@@ -238,12 +238,12 @@ struct Meeting {
         let timer = time.schedule(at: time.now + timeout) { listener.close() }
         defer { timer.cancel() }
         for await link in listener.links { return link }
-        // What was in the way all the while explains more than the time that went by.
+        // The obstacle all the while explains more than the time that went by.
         if let reason = listener.interruption { throw reason }
         throw FerryError(.timedOut, "Nobody has come within \(TransferReport.time(timeout / .seconds(1))).")
     }
 
-    /// Says what is waited for, unless it comes within half a second.
+    /// Says the wait, unless it ends within half a second.
     ///
     /// - Parameter timeout: how long it is waited for; nil for ever.
     func announce(within timeout: Duration?) -> ScheduledTimer {

@@ -18,7 +18,7 @@ struct Sender: Sendable {
         var hasReadStream = false
     }
 
-    /// Sends what is not sent yet over one channel.
+    /// Sends the rest of the items over one channel.
     ///
     /// - Throws: `FerryError` when the connection is lost; the position says how far it came.
     func run(_ channel: TransferChannel, _ position: inout Position) async throws {
@@ -28,7 +28,7 @@ struct Sender: Sendable {
 
     /// Greets, and waits for the receiver's greeting.
     ///
-    /// - Throws: `noPlace` when the receiver takes nothing at present; `FerryError` when the connection is lost, or nobody answers.
+    /// - Throws: `noPlace` when the receiver takes nothing at present; `FerryError` when the connection is lost, or no answer comes.
     func greet(_ channel: TransferChannel) async throws -> TransferOutbox {
         var outbox = TransferOutbox()
         try await channel.send(outbox.greet())
@@ -39,7 +39,7 @@ struct Sender: Sendable {
         return outbox
     }
 
-    /// Sends what is not sent yet to a receiver that has greeted.
+    /// Sends the rest of the items to a receiver that has greeted.
     func run(_ channel: TransferChannel, _ outbox: inout TransferOutbox, _ position: inout Position) async throws {
         position.hasMoved = false
         while position.next < sources.count {

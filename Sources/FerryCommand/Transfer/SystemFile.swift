@@ -2,7 +2,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// An open file, read and written where waiting for it holds nobody up: a pipe may be silent for hours.
+/// An open file, read and written where waiting for it holds no other task up: a pipe may be silent for hours.
 final class SystemFile: Sendable {
     let descriptor: Int32
     private let isOwned: Bool
@@ -131,7 +131,7 @@ final class SystemFile: Sendable {
         return filled
     }
 
-    /// Reads what is there, at least one byte unless the file is at its end.
+    /// Reads the bytes at hand, at least one unless the file is at its end.
     func readSome(_ buffer: UnsafeMutableRawBufferPointer) throws(Failure) -> Int {
         while true {
             let count = read(descriptor, buffer.baseAddress, buffer.count)

@@ -1,7 +1,7 @@
 import Ferry
 import Synchronization
 
-/// A channel for a transfer: messages go out as fast as the link takes them, and what comes is waited for with a deadline.
+/// A channel for a transfer: messages go out as fast as the link takes them, and those of the peer are waited for with a deadline.
 final class TransferChannel: Sendable {
     private let channel: MessageChannel<[UInt8], [UInt8]>
     /// Messages of data are no longer than this: many chunks where those are large, few where each takes its time.
@@ -48,7 +48,7 @@ final class TransferChannel: Sendable {
         return try await next()
     }
 
-    /// The same, without a deadline of its own.
+    /// The same, without a deadline.
     func next() async throws(FerryError) -> TransferMessage? {
         var messages = channel.messages.makeAsyncIterator()
         guard let bytes = try await messages.next() else {
@@ -66,7 +66,7 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Lets what was sent go out, and ends.
+    /// Lets the messages sent go out, and ends.
     func finish() async { try? await channel.closeAfterSending(timeout: .seconds(10)) }
 
     func close() { channel.close() }

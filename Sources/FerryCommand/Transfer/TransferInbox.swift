@@ -17,9 +17,9 @@ struct TransferInbox {
         case write(ArraySlice<UInt8>)
         /// All is there and its checksum right: keep it.
         case finish(TransferItem, TransferContent)
-        /// What is there is what would have come.
+        /// The content here is the one that would have come.
         case alreadyThere(TransferItem, TransferContent)
-        /// What has come is not what was sent.
+        /// The content that came is not the one that was sent.
         case damaged(TransferItem)
         /// The sender does not go on with it.
         case givenUp(TransferItem, String)
@@ -80,7 +80,7 @@ struct TransferInbox {
             state = .comparing(item)
             return .compare(item, content, isWhole: isWhole)
         case (.offered(let item, let there, isWhole: false), .go(let offset)):
-            // From the end of what is there, or anew.
+            // From the end of the part here, or anew.
             guard offset == 0 || offset == there.count else {
                 throw .noTransfer("\(offset) bytes are to be kept of \(there.count)")
             }

@@ -5,7 +5,7 @@ enum TransferMessage: Equatable, Sendable {
     // From the sender.
     /// Opens the transfer. `proves`: the sender answers ``prove(count:)``.
     case hello(version: UInt8, proves: Bool = false)
-    /// Names what comes next.
+    /// Names the next item.
     case item(TransferItem)
     /// The item's bytes follow from this offset on.
     case go(offset: UInt64)
@@ -121,7 +121,7 @@ extension TransferMessage {
 
     /// Reads a message.
     ///
-    /// - Throws: `malformedStream` for what is none.
+    /// - Throws: `malformedStream` for bytes that are none.
     init(_ bytes: [UInt8]) throws(FerryError) {
         guard let first = bytes.first, let code = Code(rawValue: first) else {
             throw .noTransfer("a message \(bytes.first.map { "of kind \($0)" } ?? "without bytes") came")
@@ -206,7 +206,7 @@ private struct TransferReader {
         return rest
     }
 
-    /// For people, so that what is no UTF-8 is replaced.
+    /// For people, so that bytes that are no UTF-8 are replaced.
     mutating func text() -> String { String(decoding: remaining().prefix(TransferMessage.maximumText), as: UTF8.self) }
 }
 

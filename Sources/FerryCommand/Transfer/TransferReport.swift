@@ -173,7 +173,7 @@ final class TransferReport: Sendable {
         say(text)
     }
 
-    /// Says what is waited for: to people at a terminal, and to programs.
+    /// Says a wait: to people at a terminal, and to programs.
     func wait(_ text: String) {
         emit(Event(event: "waiting", reason: text))
         if showsLine { say(text) }

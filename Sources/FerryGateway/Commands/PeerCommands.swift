@@ -104,7 +104,7 @@
         ///   - body: the command's body.
         ///   - peer: the peer's name at the gateways.
         ///   - limit: when the peer begins it at the latest; up to 30 days.
-        /// - Returns: the answer, whatever the command's outcome.
+        /// - Returns: the answer, for any outcome of the command.
         /// - Throws: `timedOut` when no answer came; as ``send(_:_:to:within:)`` and ``answer(to:)``.
         public func call(
             _ name: String, _ body: [UInt8] = [], of peer: String, within limit: Duration
