@@ -32,10 +32,11 @@ in_guest btmon -r /results/monitor.btsnoop >/results/btmon.log 2>&1 </dev/null
 check "btmon reads the capture" "LE Create Connection\|LE Extended Create Connection" /results/btmon.log
 check "the server has handed it over" "Visitor 1 was sent the card" /results/serve.log
 
-# Whoever is killed leaves its controller scanning, and the kernel's side of it down: what is heard then is nobody's.
+# A program that is killed leaves its controller scanning, and the kernel's side of it down: no program takes its reports then.
+# It scans for longer than the server may take to begin.
 "$card" serve --transport hci:user:0 --timeout 240 >/results/stays.log 2>&1 &
 server=$!
-"$ferry" scan --transport hci:user:1 --json >/results/scan.log 2>&1 &
+"$ferry" scan --transport hci:user:1 --seconds 600 --json >/results/scan.log 2>&1 &
 scanner=$!
 wait_until 300 grep -q address /results/scan.log
 kill -KILL $scanner
