@@ -207,8 +207,7 @@ async def ferry(program, direction, transport, mtu):
         '--seconds', str(SECONDS), '--direction', direction, '--json', stdout=asyncio.subprocess.PIPE)
     out, _ = await asyncio.wait_for(process.communicate(), 90)
     if process.returncode: sys.exit(f'throughput.py: ferry bench ended with {process.returncode}')
-    (result,) = json.loads(out) if isinstance(json.loads(out), list) else [json.loads(out)]
-    measured = result.get('measured', result)
+    measured = json.loads(out)['measured']
     if measured['attMTU'] != mtu: sys.exit(f'throughput.py: ATT_MTU is {measured["attMTU"]}, not {mtu}')
     return measured['goodput'], measured.get('byPeer')
 
