@@ -82,6 +82,12 @@ struct PeerBench: Sendable {
         var source: AttributeID?
         /// Whether writes need no answer.
         var takesCommands: Bool
+
+        /// The characteristic that an answer comes by.
+        func answers() throws(FerryError) -> AttributeID {
+            guard let source else { throw FerryError(.peerNotFound, "The peer cannot answer.") }
+            return source
+        }
     }
 
     /// Measures in every direction that is wanted and that the peer offers.
@@ -149,7 +155,7 @@ struct PeerBench: Sendable {
     }
 
     private func bumble(_ found: Found, _ seconds: Double) async throws -> Outcome {
-        guard let source = found.source else { throw FerryError(.peerNotFound, "The peer cannot answer.") }
+        let source = try found.answers()
         try await connection.setSubscription(.notify, to: source)
         try await put([0], to: found)
         let size = max(10, valueLength)
@@ -197,7 +203,7 @@ struct PeerBench: Sendable {
     }
 
     private func write(_ found: Found, _ seconds: Double) async throws -> Outcome {
-        guard let source = found.source else { throw FerryError(.peerNotFound, "The peer cannot answer.") }
+        let source = try found.answers()
         let value = [UInt8](repeating: 0x55, count: valueLength)
         let start = time.now
         var count = 0

@@ -48,17 +48,13 @@ struct DeviceOptions: ParsableArguments {
     /// Refuses a file that cannot be read or sent, before a device is waited for. `-` is standard input.
     static func check(_ path: String, mayBeEmpty: Bool = false) throws {
         guard path != "-" else { return }
-        var status = stat()
-        // It is not opened: a pipe would wait for its writer, and be read once only.
-        guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
-            throw CommandFailure("The file '\(path)' cannot be read: \(SystemFile.Failure()).")
+        let stamp: SystemFile.Stamp
+        do throws(SystemFile.Failure) { stamp = try SystemFile.stamp(ofReadable: path) } catch {
+            throw CommandFailure("The file '\(path)' cannot be read: \(error).")
         }
-        switch SystemFile.Stamp(status) {
-        case let stamp where stamp.kind == S_IFDIR:
-            throw CommandFailure("'\(path)' is a folder. Name a file in it.")
-        case let stamp where !mayBeEmpty && stamp.kind == S_IFREG && stamp.size == 0:
+        guard stamp.kind != S_IFDIR else { throw CommandFailure("'\(path)' is a folder. Name a file in it.") }
+        if !mayBeEmpty, stamp.kind == S_IFREG, stamp.size == 0 {
             throw CommandFailure("The file '\(path)' is empty: there is nothing to send.")
-        default: break
         }
     }
 

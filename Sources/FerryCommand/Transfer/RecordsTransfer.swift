@@ -71,12 +71,10 @@
 
         /// - Throws: ``Refusal`` for a path that cannot be opened, or a file that is too long for one record.
         private func check(_ path: String) throws {
-            var status = stat()
-            // It is not opened: a pipe would wait for its writer, and be read once only.
-            guard stat(path, &status) == 0, access(path, R_OK) == 0 else {
-                throw Refusal("'\(path.forTerminal)' cannot be read: \(SystemFile.Failure()).")
+            let stamp: SystemFile.Stamp
+            do throws(SystemFile.Failure) { stamp = try SystemFile.stamp(ofReadable: path) } catch {
+                throw Refusal("'\(path.forTerminal)' cannot be read: \(error).")
             }
-            let stamp = SystemFile.Stamp(status)
             guard stamp.kind != S_IFDIR else {
                 throw Refusal("'\(path.forTerminal)' is a folder, which is no record. Name its files.")
             }

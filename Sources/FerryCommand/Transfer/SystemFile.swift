@@ -38,6 +38,13 @@ final class SystemFile: Sendable {
         return SystemFile(descriptor)
     }
 
+    /// The stamp of a path that this process may read, which is not opened: a pipe would wait for its writer, and be read once only.
+    static func stamp(ofReadable path: String) throws(Failure) -> Stamp {
+        var status = stat()
+        guard stat(path, &status) == 0, access(path, R_OK) == 0 else { throw Failure() }
+        return Stamp(status)
+    }
+
     /// What tells whether a file is another one, or has changed. A write through a mapping may leave the times as they are.
     struct Stamp: Equatable {
         var device: UInt64
