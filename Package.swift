@@ -47,6 +47,7 @@ let package = Package(
         .library(name: "FerryRecords", targets: ["FerryRecords"]),
         .library(name: "FerryNATS", targets: ["FerryNATS"]),
         .library(name: "FerryMQTT", targets: ["FerryMQTT"]),
+        .library(name: "FerryHTTP", targets: ["FerryHTTP"]),
         .library(name: "FerryGateway", targets: ["FerryGateway"]),
         .library(name: "FerrySeal", targets: ["FerrySeal"]),
         .library(name: "FerryObservability", targets: ["FerryObservability"]),
@@ -69,6 +70,7 @@ let package = Package(
         .trait(name: "NATS", description: "FerryNATS: streams and buckets of a nats-server, through libnats"),
         // Needs libmosquitto-dev.
         .trait(name: "MQTT", description: "FerryMQTT: the outlet to MQTT brokers, through libmosquitto"),
+        .trait(name: "HTTP", description: "FerryHTTP: the outlet to HTTP servers, through async-http-client"),
         .trait(
             name: "Seal",
             description: "FerrySeal: sealed channels and records, keys and invitations, through swift-crypto"),
@@ -82,6 +84,8 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.0.0"),
+        .package(url: "https://github.com/swift-server/async-http-client", from: "1.30.0"),
+        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.30.0"),
         .package(url: "https://github.com/apple/swift-protobuf", from: "1.39.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.5.0"),
@@ -187,6 +191,19 @@ let package = Package(
             path: "Plugins/FerryMQTT"
         ),
 
+        .target(
+            name: "FerryHTTP",
+            dependencies: [
+                "Ferry", "FerryFleet",
+                .product(name: "AsyncHTTPClient", package: "async-http-client", condition: .when(traits: ["HTTP"])),
+                .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["HTTP"])),
+                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(traits: ["HTTP"])),
+            ]
+                + ["NIOCore", "NIOHTTP1", "NIOPosix"].map {
+                    .product(name: $0, package: "swift-nio", condition: .when(traits: ["HTTP"]))
+                },
+            path: "Plugins/FerryHTTP", exclude: ["Tests"]),
+
         // Where records meet a stream: the one place that knows both plugins.
         .target(
             name: "FerryGateway",
@@ -224,6 +241,7 @@ let package = Package(
                 "FerryTransports", "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryMQTT", condition: .when(traits: ["MQTT"])),
+                .target(name: "FerryHTTP", condition: .when(traits: ["HTTP"])),
                 .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
@@ -405,6 +423,9 @@ let package = Package(
             ]),
         .testTarget(name: "FerryNATSTests", dependencies: ["Ferry", "FerryNATS"]),
         .testTarget(name: "FerryMQTTTests", dependencies: ["Ferry", "FerryFleet", "FerryMQTT", "FerryTesting"]),
+        .testTarget(
+            name: "FerryHTTPTests", dependencies: ["Ferry", "FerryFleet", "FerryHTTP", "FerryTesting"],
+            path: "Plugins/FerryHTTP/Tests"),
         .testTarget(
             name: "FerryGatewayTests",
             dependencies: [

@@ -47,7 +47,21 @@
         }
 
         @Test("An outlet without an address is refused") func noAddress() {
-            #expect(failure(#"{"outlet": {}}"#).contains("cannot be read"))
+            #expect(failure(#"{"outlet": {}}"#).contains("The outlet has no address"))
+        }
+
+        @Test(
+            "An outlet is of one kind",
+            arguments: [
+                (#""mqtt": "mqtt://a", "http": "http://a""#, "Leave the other out"),
+                (#""mqtt": "mqtt://a", "token": "a""#, "outlet.token is of HTTP"),
+                (#""mqtt": "mqtt://a", "contentType": "a/b""#, "outlet.contentType is of HTTP"),
+                (#""http": "http://a", "client": "a""#, "outlet.client is of MQTT"),
+                (#""http": "http://a", "homeAssistant": {"sensors": []}"#, "outlet.homeAssistant is of MQTT"),
+            ])
+        func twoKinds(_ settings: String, _ words: String) {
+            let text = failure(#"{"outlet": {\#(settings)}}"#)
+            #expect(text.contains(words), "\(text)")
         }
 
         @Test("Without an outlet it is NATS, as ever") func nats() throws {
@@ -66,7 +80,7 @@
                     Issue.record("it is no outlet")
                     return
                 }
-                #expect(outlet.bounds.name == "attic" && outlet.address == "mqtt://broker:1883")
+                #expect(outlet.bounds.name == "attic" && outlet.welcome.contains("mqtt://broker:1883 lets"))
                 #expect(outlet.bounds.retention == .seconds(8) && outlet.bounds.lookInterval == .seconds(2))
                 #expect(failure(#"{"outlet": {"mqtt": "broker"}}"#).contains("does not begin with mqtt://"))
             }
@@ -94,7 +108,27 @@
                     output.contains("The MQTT broker at mqtt://127.0.0.1:1 cannot be connected to")
                         && output.hasSuffix("ended with 1\n"), "\(output)")
             }
+        #endif
+
+        #if HTTP
+            @Test("A server's bounds follow the configuration, and its address keeps secrets") func server() throws {
+                let settings = try read(
+                    #"{"outlet": {"http": "https://ada:secret@host/x?code=hidden"}, "name": "attic", "answerSeconds": 2}"#
+                )
+                guard case .outlet(let outlet) = try settings.destination() else {
+                    Issue.record("it is no outlet")
+                    return
+                }
+                #expect(outlet.bounds.name == "attic" && outlet.welcome == "the server at https://host/x answers")
+                #expect(failure(#"{"outlet": {"http": "host"}}"#).contains("does not begin with http://"))
+            }
         #else
+            @Test("A build without HTTP says how to get it") func noHTTP() {
+                #expect(failure(#"{"outlet": {"http": "http://a"}}"#).contains("Build with the trait HTTP"))
+            }
+        #endif
+
+        #if !MQTT
             @Test("A build without MQTT says how to get it") func missing() {
                 #expect(failure(#"{"outlet": {"mqtt": "mqtt://a"}}"#).contains("Install libmosquitto-dev"))
             }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Peers, a gateway to an outlet of MQTT, and a mosquitto in trouble: killed, halted, slow. A subscriber must have each record at least
-once, those of a peer's stream in their order by first arrival, and doubles under the same key with the same bytes. `scripts/check
-outlets` runs it. Ends with 1 when one of these does not hold, and leaves the logs then."""
+"""Peers, a gateway to an outlet, and a mosquitto or an HTTP server in trouble: killed, halted, slow, full. What takes the records must
+have each at least once, those of a peer's stream in their order by first arrival, and doubles under the same key with the same bytes.
+`scripts/check outlets` and `http` run it. Ends with 1 when one of these does not hold, and leaves the logs then."""
 
 import argparse
 import collections
@@ -19,15 +19,15 @@ from pathlib import Path
 
 options = argparse.ArgumentParser(description=__doc__)
 options.add_argument("ferry", type=Path, help="the program")
+options.add_argument("--outlet", choices=["mqtt", "http"], default="mqtt")
 options.add_argument("--seconds", type=float, default=60, help="of trouble")
 options.add_argument("--peers", type=int, default=4)
 options.add_argument("--rate", type=float, default=50, help="records a second of each peer")
 options.add_argument("--seed", type=int, default=1)
 options = options.parse_args()
 
-# After the trouble everything must arrive within this, however busy the machine.
+# For anything that must happen, however busy the machine.
 PATIENCE = 300
-BROKER = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") or sys.exit("There is no mosquitto; run scripts/setup test.")
 work = Path(tempfile.mkdtemp(prefix="ferry-outlets-"))
 random = random.Random(options.seed)
 started: list[subprocess.Popen] = []
@@ -57,28 +57,93 @@ def listens(port: int) -> bool:
         return False
 
 
-with socket.socket() as probe:
-    probe.bind(("127.0.0.1", 0))
-    port = probe.getsockname()[1]
-(work / "mosquitto.conf").write_text(
-    f"listener {port} 127.0.0.1\nallow_anonymous true\nuser root\npersistence true\npersistence_location {work}/\n"
-    "autosave_on_changes true\nautosave_interval 1\nmax_queued_messages 0\nmax_inflight_messages 20\n")
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
-def broker() -> subprocess.Popen:
-    process = start("mosquitto", [BROKER, "-c", work / "mosquitto.conf"])
-    wait_for("mosquitto's port", lambda: listens(port))
-    return process
+class Mosquitto:
+    """A broker, and a subscriber that survives it."""
+
+    name = "mosquitto"
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.outlet = {"mqtt": f"mqtt://127.0.0.1:{self.port}"}
+        self.program = shutil.which(self.name, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin") or sys.exit(
+            "There is no mosquitto; run scripts/setup test.")
+        (work / "mosquitto.conf").write_text(
+            f"listener {self.port} 127.0.0.1\nallow_anonymous true\nuser root\npersistence true\npersistence_location {work}/\n"
+            "autosave_on_changes true\nautosave_interval 1\nmax_queued_messages 0\nmax_inflight_messages 20\n"
+            f"log_dest file {work}/mosquitto.log\nlog_type all\nplugin {work}/full.so\nplugin_opt_mark {work}/is-full\n")
+        compiler = shutil.which("clang") or shutil.which("cc") or sys.exit("There is no clang; it comes with Swift.")
+        subprocess.run([compiler, "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-o", work / "full.so",
+                        Path(__file__).with_name("mosquitto_full.c")], check=True)
+
+    def start(self) -> subprocess.Popen:
+        process = start("mosquitto-start", [self.program, "-c", work / "mosquitto.conf"])
+        wait_for("mosquitto's port", lambda: listens(self.port))
+        return process
+
+    def subscribe(self) -> None:
+        start("subscriber", ["mosquitto_sub", "-V", "5", "-h", "127.0.0.1", "-p", self.port, "-i", "table", "-c", "-x", "36000", "-q", "1",
+                             "-k", "5", "-t", "ferry/records/#", "-F", "%t|%P|%p"], stdout=open(work / "heard", "wb"))
+
+    def refusals(self) -> int:
+        return (work / "mosquitto.log").read_bytes().count(b"due to out of memory")
+
+    def arrival(self, line: str) -> tuple[str, str, str]:
+        topic, properties, text = line.split("|", 2)
+        key = next(word.removeprefix("Ferry-Record:") for word in properties.split() if word.startswith("Ferry-Record:"))
+        return topic, key, text
+
+
+class Server:
+    """An HTTP server, which writes down what it takes."""
+
+    name = "the server"
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.outlet = {"http": f"http://127.0.0.1:{self.port}/records"}
+        (work / "heard").touch()
+
+    def start(self) -> subprocess.Popen:
+        process = start("server", [sys.executable, Path(__file__).with_name("http_sink.py"), "127.0.0.1", self.port, work])
+        wait_for("the server's port", lambda: listens(self.port))
+        return process
+
+    def subscribe(self) -> None:
+        pass
+
+    def refusals(self) -> int:
+        refusals = work / "refusals"
+        return len(refusals.read_bytes()) if refusals.exists() else 0
+
+    def arrival(self, line: str) -> tuple[str, str, str]:
+        source, key, digits = line.split("|")
+        return source, key, bytes.fromhex(digits).decode()
+
+
+server = {"mqtt": Mosquitto, "http": Server}[options.outlet]()
 
 
 def trouble(process: subprocess.Popen) -> subprocess.Popen:
-    how = random.choice(["killed", "halted", "slow"])
+    how = random.choice(["killed", "halted", "slow", "full"])
     troubles[how] += 1
     if how == "killed":
         process.kill()
         process.wait()
         time.sleep(random.uniform(0, 2))
-        return broker()
+        return server.start()
+    if how == "full":
+        before = server.refusals()
+        (work / "is-full").touch()
+        wait_for("a record that found no room", lambda: server.refusals() > before)
+        time.sleep(random.uniform(0, 4))
+        (work / "is-full").unlink()
+        return process
     if how == "halted":
         process.send_signal(signal.SIGSTOP)
         time.sleep(random.uniform(0.5, 5))
@@ -105,13 +170,28 @@ def write(number: int, peer: subprocess.Popen) -> None:
 
 
 def heard() -> list[tuple[str, str, str]]:
-    """Address, key and text of what has arrived, in the broker's order."""
-    arrivals = []
-    for line in (work / "heard").read_text().split("\n")[:-1]:
-        topic, properties, text = line.split("|", 2)
-        key = next(word.removeprefix("Ferry-Record:") for word in properties.split() if word.startswith("Ferry-Record:"))
-        arrivals.append((topic, key, text))
-    return arrivals
+    """Address, key and text of what has arrived, in the server's order."""
+    return [server.arrival(line) for line in (work / "heard").read_text().split("\n")[:-1]]
+
+
+def wait_for_all() -> None:
+    """Until each record has arrived, as long as more do: what waits after much trouble is much."""
+    keys: set[str] = set()
+    line = ""
+    with open(work / "heard") as file:
+        while len(keys) < sum(sent):
+            before = len(keys)
+            end = time.monotonic() + PATIENCE
+            while len(keys) == before:
+                if time.monotonic() > end:
+                    raise TimeoutError(f"no other record has arrived for {PATIENCE} s")
+                part = file.readline()
+                line += part
+                if line.endswith("\n"):
+                    keys.add(server.arrival(line[:-1])[1])
+                    line = ""
+                elif not part:
+                    time.sleep(0.1)
 
 
 def faults(arrivals: list[tuple[str, str, str]]) -> list[str]:
@@ -138,12 +218,11 @@ def faults(arrivals: list[tuple[str, str, str]]) -> list[str]:
 
 
 def run() -> list[str]:
-    process = broker()
-    start("subscriber", ["mosquitto_sub", "-V", "5", "-h", "127.0.0.1", "-p", port, "-i", "table", "-c", "-x", "36000", "-q", "1", "-k", "5",
-                         "-t", "ferry/records/#", "-F", "%t|%P|%p"], stdout=open(work / "heard", "wb"))
+    process = server.start()
+    server.subscribe()
     (work / "gateway.json").write_text(json.dumps({
         "name": "g", "store": f"{work}/gateway.ferry", "transport": f"unix:{work}/socket", "statusSeconds": 1, "keepSeconds": 8,
-        "answerSeconds": 3, "outlet": {"mqtt": f"mqtt://127.0.0.1:{port}"}}))
+        "answerSeconds": 3, "outlet": server.outlet}))
     gateway = start("gateway", [options.ferry, "gateway", "--config", work / "gateway.json"])
     wait_for("the gateway's socket", (work / "socket").exists)
     peers = [start(f"peer-{number}", [options.ferry, "send", "--store", work / f"peer-{number}.ferry", "--transport", f"unix:{work}/socket",
@@ -163,9 +242,8 @@ def run() -> list[str]:
     for peer in peers:
         peer.stdin.close()
     wait_for("the peers' end", lambda: all(peer.poll() is not None for peer in peers))
-    distinct = lambda: len({key for _, key, _ in heard()})
     try:
-        wait_for("the arrival of all", lambda: distinct() >= sum(sent))
+        wait_for_all()
     except TimeoutError as error:
         return [str(error), *faults(heard())]
     wait_for("an empty store", lambda: b" 0 in the store" in (work / "gateway.log").read_bytes().split(b"\n")[-2])
@@ -183,7 +261,7 @@ finally:
 arrivals = heard()
 said = ", ".join(f"{how} {count} times" for how, count in sorted(troubles.items()))
 print(f"{sum(sent)} records of {options.peers} peers, {len(arrivals)} arrivals ({len(arrivals) - len({key for _, key, _ in arrivals})} doubles); "
-      f"mosquitto was {said}")
+      f"{server.name} was {said}")
 if found:
     print("\n".join(found), f"The logs are in {work}.", sep="\n", file=sys.stderr)
     sys.exit(1)

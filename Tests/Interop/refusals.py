@@ -4,7 +4,7 @@ what stands there, within LIMIT seconds. Each runs in a folder of its own, with 
 nothing on standard input.   usage: refusals.py FOLDER-OF-PROGRAMS TABLE [--write]   (--write: make the table anew, to be read)"""
 import concurrent.futures, os, re, shlex, subprocess, sys, tempfile
 
-LIMIT = 30
+LIMIT = 120
 FILES = {
     'f': b'hello\n', 'empty': b'', 'bad.json': b'not json\n', 'rec.jsonl': b'{"a":1}\n', 'bin': bytes(range(256)) * 12,
     'bad.vcf': b'BEGIN:VCARD\nVERSION:4.0\nFN:\n',

@@ -64,9 +64,9 @@ class Selection(unittest.TestCase):
             self.assertEqual(selected(path), landing, path)
 
     def test_every_module_is_reached(self):
-        """A change of any module that people embed selects a step, is one that make test covers whole, or has a turn: the build that
-        FerryProtobuf needs is too long for each landing."""
-        whole = {'FerryMQTT', 'FerryProtobuf', 'FerryObservability', 'FerrySeal', 'FerryTransports', 'FerryCommand'}
+        """A change of any module that people embed selects a step, is one that make test covers whole, or has a turn: the builds that
+        FerryHTTP and FerryProtobuf need are too long for each landing."""
+        whole = {'FerryHTTP', 'FerryMQTT', 'FerryProtobuf', 'FerryObservability', 'FerrySeal', 'FerryTransports', 'FerryCommand'}
         missed = {module.name for module in modules.values()
                   if module.folder.startswith(('Sources/', 'Plugins/Ferry')) and not module.is_test
                   and not selected(f'{module.folder}/File.swift')}

@@ -12,7 +12,8 @@
     struct GatewayCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             commandName: "gateway",
-            abstract: "Collects records of peers, and publishes them to a NATS JetStream stream or an MQTT broker.",
+            abstract:
+                "Collects records of peers, and publishes them to a NATS JetStream stream, an MQTT broker or an HTTP server.",
             discussion: """
                 Peers come over the transport, as ferry send --store does. What they send is in the store before they hear of \
                 it, and leaves it some minutes after the stream has it. While no server is there, records wait in the store, and \
@@ -49,6 +50,11 @@
                 "Publish to a broker of MQTT 5 in the place of NATS, mqtt://HOST or mqtts://HOST (trait MQTT).",
                 valueName: "address"))
         var mqtt: String?
+        @Option(
+            help: ArgumentHelp(
+                "Publish to an HTTP server as CloudEvents in the place of NATS, https://HOST/PATH (trait HTTP).",
+                valueName: "address"))
+        var http: String?
         @Option(help: "The stream's name. (default: ferry)") var stream: String?
         @Option(help: "What subjects begin with. (default: ferry.records)") var prefix: String?
         @Option(help: "The gateway's name. (default: the host's)") var name: String?
@@ -99,9 +105,11 @@
             var settings = try servers.settings()
             settings.transport = transport ?? settings.transport
             settings.store = store ?? settings.store
-            if let mqtt {
-                if settings.outlet == nil { settings.outlet = OutletSettings(mqtt: mqtt) }
-                settings.outlet?.mqtt = mqtt
+            if mqtt != nil || http != nil {
+                var outlet = settings.outlet ?? OutletSettings()
+                outlet.mqtt = mqtt ?? outlet.mqtt
+                outlet.http = http ?? outlet.http
+                settings.outlet = outlet
             }
             settings.stream = stream ?? settings.stream
             settings.prefix = prefix ?? settings.prefix
@@ -150,7 +158,7 @@
             case .nats(let nats): configuration = nats
             case .outlet(let outlet):
                 await (try outlet.openForLook()).close()
-                return say("the broker at \(outlet.address) lets the gateway in")
+                return say(outlet.welcome)
             }
             let stream = configuration.stream.name
             if let state = try await Gateway.check(configuration, largestRecord: plan.store.largestRecord) {

@@ -3,6 +3,9 @@
     import FerryFleet
     import FerryGateway
     import Foundation
+    #if HTTP
+        import FerryHTTP
+    #endif
     #if MQTT
         import FerryMQTT
     #endif
@@ -24,33 +27,61 @@
     /// An outlet that is no stream of NATS.
     struct OutletDestination: Sendable {
         let bounds: OutletGateway.Configuration
-        /// The broker, without secrets.
-        let address: String
+        /// What is said when the server or broker lets the gateway in; without secrets.
+        let welcome: String
         /// Opens it.
         let open: @Sendable () async throws(FerryError) -> any Outlet
         /// Opens it beside a gateway that runs, which keeps its connection.
         let openForLook: @Sendable () async throws(FerryError) -> any Outlet
     }
 
-    /// The object `outlet` of a gateway's configuration.
+    /// The object `outlet` of a gateway's configuration: `mqtt` or `http`, and what goes with it.
     struct OutletSettings: Codable, Equatable {
-        var mqtt: String
+        var mqtt: String?
+        var http: String?
         var prefix: String?
         var client: String?
+        var homeAssistant: HomeAssistantSettings?
+        var contentType: String?
+        var eventType: String?
+        var token: String?
         var authorities: String?
         var certificate: String?
         var key: String?
-        var homeAssistant: HomeAssistantSettings?
 
         enum CodingKeys: String, CodingKey, CaseIterable {
-            case mqtt, prefix, client, authorities, certificate, key, homeAssistant
+            case mqtt, http, prefix, client, homeAssistant, contentType, eventType, token, authorities, certificate, key
         }
 
-        init(mqtt: String) { self.mqtt = mqtt }
+        func destination(_ bounds: OutletGateway.Configuration, answer: Duration?) throws -> OutletDestination {
+            switch (mqtt, http) {
+            case (let mqtt?, nil):
+                try refuse(
+                    [("contentType", contentType), ("eventType", eventType), ("token", token)], of: "HTTP", "MQTT")
+                return try broker(mqtt, bounds, answer)
+            case (nil, let http?):
+                try refuse(
+                    [("prefix", prefix), ("client", client), ("homeAssistant", homeAssistant.map { _ in "" })],
+                    of: "MQTT", "HTTP")
+                return try server(http, bounds, answer)
+            case (nil, nil):
+                throw CommandFailure("The outlet has no address. Give it mqtt, a broker, or http, a server.")
+            case (_?, _?):
+                throw CommandFailure("The outlet has mqtt and http, and is one of them. Leave the other out.")
+            }
+        }
+
+        private func refuse(_ keys: [(String, String?)], of other: String, _ kind: String) throws {
+            for (key, value) in keys where value != nil {
+                throw CommandFailure("outlet.\(key) is of \(other), and the outlet is \(kind). Leave it out.")
+            }
+        }
 
         #if MQTT
-            func destination(_ bounds: OutletGateway.Configuration, answer: Duration?) throws -> OutletDestination {
-                var broker = try MQTTConfiguration(mqtt)
+            private func broker(
+                _ address: String, _ bounds: OutletGateway.Configuration, _ answer: Duration?
+            ) throws -> OutletDestination {
+                var broker = try MQTTConfiguration(address)
                 broker.prefix = prefix ?? broker.prefix
                 broker.clientID = client ?? "ferry-\(OutletAddress.level(bounds.name))"
                 broker.authoritiesFile = authorities
@@ -64,16 +95,47 @@
                 var guest = broker
                 guest.clientID += "-check"
                 return OutletDestination(
-                    bounds: bounds, address: broker.publicAddress,
+                    bounds: bounds, welcome: "the broker at \(broker.publicAddress) lets the gateway in",
                     open: { [broker] () throws(FerryError) in
                         try await MQTTOutlet.open(broker) { note("ferry: \($0.message)") }
                     },
                     openForLook: { [guest] () throws(FerryError) in try await MQTTOutlet.open(guest) })
             }
         #else
-            func destination(_ bounds: OutletGateway.Configuration, answer: Duration?) throws -> OutletDestination {
+            private func broker(
+                _ address: String, _ bounds: OutletGateway.Configuration, _ answer: Duration?
+            ) throws -> OutletDestination {
                 throw CommandFailure(
                     "MQTT is not part of this build. Install libmosquitto-dev, and build with the trait MQTT.")
+            }
+        #endif
+
+        #if HTTP
+            private func server(
+                _ address: String, _ bounds: OutletGateway.Configuration, _ answer: Duration?
+            ) throws -> OutletDestination {
+                var server = try HTTPConfiguration(address)
+                server.contentType = contentType ?? server.contentType
+                server.eventType = eventType ?? server.eventType
+                server.tokenFile = token
+                server.authoritiesFile = authorities
+                server.certificateFile = certificate
+                server.keyFile = key
+                server.timeout = answer ?? server.timeout
+                var bounds = bounds
+                bounds.maximumInFlight = server.maximumInFlight
+                let open = { @Sendable [server] () async throws(FerryError) -> any Outlet in
+                    try await HTTPOutlet.open(server)
+                }
+                return OutletDestination(
+                    bounds: bounds, welcome: "the server at \(server.publicAddress) answers", open: open,
+                    openForLook: open)
+            }
+        #else
+            private func server(
+                _ address: String, _ bounds: OutletGateway.Configuration, _ answer: Duration?
+            ) throws -> OutletDestination {
+                throw CommandFailure("HTTP is not part of this build. Build with the trait HTTP.")
             }
         #endif
     }
@@ -144,7 +206,7 @@
             ]
             for (key, isThere) in others where isThere {
                 throw CommandFailure(
-                    "\(key) is of NATS, and the outlet is MQTT. Leave one of them out; an outlet's own keys are inside outlet."
+                    "\(key) is of NATS, and there is an outlet. Leave one of them out; an outlet's own keys are inside outlet."
                 )
             }
             var bounds = OutletGateway.Configuration(name: name ?? ProcessInfo.processInfo.hostName)

@@ -121,7 +121,7 @@
         func gateway() throws -> Gateway.Configuration {
             guard let nats, !nats.isEmpty else {
                 throw CommandFailure(
-                    "No NATS server is named. Give --nats nats://HOST:4222, or nats in the configuration; or --mqtt for a broker."
+                    "No NATS server is named. Give --nats nats://HOST:4222, or nats in the configuration; or --mqtt for a broker, or --http for a server."
                 )
             }
             let name = name ?? ProcessInfo.processInfo.hostName

@@ -208,7 +208,10 @@
             let isCollecting = outcome.isComplete && !wasOver
             if outcome.hasMoved || isWaiting < wasWaiting || isCollecting { retries.moved() }
             if !wasOver && isInputOver.value { return .again(after: nil) }
-            let reason = outcome.reason ?? "The other side takes no more at present."
+            var reason = outcome.reason ?? "The other side takes no more at present."
+            if !outcome.isComplete, !outcome.hasMoved, comer == nil, options.connectsPlainlyToItself {
+                reason += " If it listens to a network too, it wants a seal: give --sealed."
+            }
             let pause = retries.failed(reason, at: time.now, chance: .random(in: 0...1))
             guard isFleet || pause != nil else { throw try await givenUp(reason) }
             if comer == nil { report.remark("\(reason) Trying again.") }
