@@ -19,6 +19,10 @@
             case waiting(Answering, until: ContinuousClock.Instant)
             /// Answered with `unanswered`; libmosquitto still has it.
             case abandoned
+
+            var waiting: Answering? {
+                if case .waiting(let continuation, _) = self { continuation } else { nil }
+            }
         }
 
         private enum Phase {
@@ -41,6 +45,8 @@
             var trouble: FerryError?
             /// How many connections there have been.
             var connections: UInt64 = 0
+            /// Which of libmosquitto's clients it is: each connection has a new one, whose numbers begin again.
+            var generation: UInt64 = 0
         }
 
         /// libmosquitto's client, which may be called from any thread until it is destroyed.
@@ -63,11 +69,15 @@
                 let pointer = mosquitto_new(configuration.clientID, false, nil)
             else { throw FerryError(.mqttFailed, "libmosquitto cannot make a client. Check the memory that is left.") }
             handle = Mutex(Handle(pointer: pointer))
+            try Self.prepare(pointer, configuration)
+        }
+
+        private static func prepare(_ pointer: OpaquePointer, _ configuration: MQTTConfiguration) throws(FerryError) {
             mosquitto_int_option(pointer, MOSQ_OPT_PROTOCOL_VERSION, MQTT_PROTOCOL_V5)
             mosquitto_int_option(pointer, MOSQ_OPT_TCP_NODELAY, 1)
             mosquitto_threaded_set(pointer, true)
             if let user = configuration.user {
-                try Self.require(
+                try require(
                     mosquitto_username_pw_set(pointer, user, configuration.password), "The user cannot be set")
             }
             guard configuration.isSecure else { return }
@@ -78,7 +88,7 @@
                 let files = [configuration.authoritiesFile, configuration.certificateFile, configuration.keyFile]
                 throw FerryError(
                     .mqttInsecure,
-                    "TLS to \(configuration.publicAddress) cannot be set up (\(Self.words(status))). Check that these files can be "
+                    "TLS to \(configuration.publicAddress) cannot be set up (\(words(status))). Check that these files can be "
                         + "read: \(files.compactMap(\.self).joined(separator: ", ")).")
             }
         }
@@ -120,19 +130,8 @@
         private func begin() {
             let status = handle.withLock { handle -> Int32 in
                 guard let pointer = handle?.pointer else { return MOSQ_ERR_NO_CONN.rawValue }
-                // Callbacks come on the thread, which keeps the client, and while it is closed.
-                mosquitto_user_data_set(pointer, Unmanaged.passUnretained(self).toOpaque())
-                mosquitto_connect_v5_callback_set(pointer) { _, context, reason, _, _ in
-                    MQTTClient.from(context)?.heardConnection(reason)
-                }
-                mosquitto_disconnect_v5_callback_set(pointer) { _, context, _, _ in
-                    MQTTClient.from(context)?.heardLoss()
-                }
-                mosquitto_publish_v5_callback_set(pointer) { _, context, number, reason, _ in
-                    MQTTClient.from(context)?.heardAnswer(number, reason)
-                }
-                let status = mosquitto_connect_bind_v5(
-                    pointer, configuration.host, Int32(configuration.port), 15, nil, nil)
+                listen(pointer)
+                let status = connect(pointer)
                 guard status == MOSQ_ERR_SUCCESS.rawValue, let handle else { return status }
                 DispatchQueue(label: "ferry.mqtt").async(group: thread) { [self] in loop(handle) }
                 return status
@@ -149,6 +148,22 @@
                         : FerryError(.mqttNoServer, "\(what) Check that a broker runs there, and the address.")))
         }
 
+        /// Callbacks come on the thread, which keeps the client, and while it is closed.
+        private func listen(_ pointer: OpaquePointer) {
+            mosquitto_user_data_set(pointer, Unmanaged.passUnretained(self).toOpaque())
+            mosquitto_connect_v5_callback_set(pointer) { _, context, reason, _, _ in
+                MQTTClient.from(context)?.heardConnection(reason)
+            }
+            mosquitto_disconnect_v5_callback_set(pointer) { _, context, _, _ in MQTTClient.from(context)?.heardLoss() }
+            mosquitto_publish_v5_callback_set(pointer) { _, context, number, reason, _ in
+                MQTTClient.from(context)?.heardAnswer(number, reason)
+            }
+        }
+
+        private func connect(_ pointer: OpaquePointer) -> Int32 {
+            mosquitto_connect_bind_v5(pointer, configuration.host, Int32(configuration.port), 15, nil, nil)
+        }
+
         private var isClosed: Bool {
             state.withLock { if case .closed = $0.phase { true } else { false } }
         }
@@ -162,15 +177,43 @@
                     continue
                 }
                 heardLoss()
+                forget(handle.pointer)
                 // Each other one a moment later than the others of a broker that comes back.
                 let moment = DispatchTimeInterval.milliseconds(1000 * pause + Int.random(in: 0..<500))
                 guard !isClosed, wake.wait(timeout: .now() + moment) == .timedOut else { continue }
                 pause = min(2 * pause, Self.pauses.upperBound)
-                _ = mosquitto_reconnect(handle.pointer)
+                _ = connect(handle.pointer)
             }
             // A connection that came just now is not wanted any more.
             mosquitto_disconnect(handle.pointer)
             destroy()
+        }
+
+        /// Makes libmosquitto forget the messages on their way, which are answered with `unanswered`. It would send them at the beginning
+        /// of the next connection, before those that a broker has lost after it had answered for them.
+        private func forget(_ pointer: OpaquePointer) {
+            let late = handle.withLock { _ -> [Answering] in
+                _ = mosquitto_reinitialise(pointer, configuration.clientID, false, nil)
+                listen(pointer)
+                var trouble: FerryError?
+                do throws(FerryError) { try Self.prepare(pointer, configuration) } catch { trouble = error }
+                return state.withLock { state in
+                    state.trouble = trouble ?? state.trouble
+                    state.generation += 1
+                    state.inFlight -= state.pending.count
+                    let late = state.pending.values.compactMap(\.waiting)
+                    state.pending = [:]
+                    state.early = [:]
+                    return late
+                }
+            }
+            for continuation in late { continuation.resume(returning: .failure(lost)) }
+        }
+
+        private var lost: FerryError {
+            FerryError(
+                .mqttNoServer,
+                "The connection to the MQTT broker at \(configuration.publicAddress) was lost. It is tried again.")
         }
 
         private static func from(_ context: UnsafeMutableRawPointer?) -> MQTTClient? {
@@ -228,14 +271,18 @@
             /// It was not sent.
             case not(OutletAnswer)
             /// It is on its way, under libmosquitto's number.
-            case under(Int32, prefix: String)
+            case under(Int32, generation: UInt64, prefix: String)
         }
 
         func publish(_ message: Publication) async -> OutletAnswer { await answer(to: send(message)) }
 
         /// Sends a message, after those that were sent before.
         func send(_ message: Publication) -> Sent {
-            if let answer = enter() { return .not(answer) }
+            let generation: UInt64
+            switch enter() {
+            case .success(let number): generation = number
+            case .failure(let refusal): return .not(refusal.answer)
+            }
             var properties: OpaquePointer?
             defer { mosquitto_property_free_all(&properties) }
             for (name, value) in message.properties {
@@ -246,37 +293,41 @@
             var number: Int32 = 0
             let made = properties
             let status = handle.withLock { handle -> Int32 in
-                guard let pointer = handle?.pointer else { return MOSQ_ERR_NO_CONN.rawValue }
+                guard let pointer = handle?.pointer, state.withLock({ $0.generation == generation }) else {
+                    return MOSQ_ERR_NO_CONN.rawValue
+                }
                 guard let count = Int32(exactly: message.bytes.count) else { return MOSQ_ERR_PAYLOAD_SIZE.rawValue }
                 return message.bytes.withUnsafeBytes {
                     mosquitto_publish_v5(
                         pointer, &number, message.topic, count, $0.baseAddress, 1, message.isRetained, made)
                 }
             }
-            // A message that is queued while the connection goes is sent when there is another one.
+            // A message that is queued while the connection goes is forgotten with it.
             guard status == MOSQ_ERR_SUCCESS.rawValue || (status == MOSQ_ERR_NO_CONN.rawValue && number != 0) else {
                 return .not(leave(status, message.title))
             }
-            return .under(number, prefix: message.prefix)
+            return .under(number, generation: generation, prefix: message.prefix)
         }
 
         /// Waits for the broker's answer.
         func answer(to sent: Sent) async -> OutletAnswer {
-            let (number, prefix): (Int32, String)
             switch sent {
             case .not(let answer): return answer
-            case .under(let sent, let place): (number, prefix) = (sent, place)
-            }
-            let reason = await reason(of: number)
-            switch reason {
-            case .success(let reason): return answer(reason, prefix)
-            case .failure(let error): return .unanswered(error)
+            case .under(let number, let generation, let prefix):
+                switch await reason(of: number, generation) {
+                case .success(let reason): return answer(reason, prefix)
+                case .failure(let error): return .unanswered(error)
+                }
             }
         }
 
-        private func reason(of number: Int32) async -> Reason {
+        private func reason(of number: Int32, _ generation: UInt64) async -> Reason {
             await withCheckedContinuation { continuation in
                 let answer = state.withLock { state -> Reason? in
+                    guard state.generation == generation else {
+                        state.inFlight -= 1
+                        return .failure(lost)
+                    }
                     if let reason = state.early.removeValue(forKey: number) {
                         state.inFlight -= 1
                         return .success(reason)
@@ -290,28 +341,33 @@
             }
         }
 
-        /// Counts a message, or says why it cannot be published now.
-        private func enter() -> OutletAnswer? {
-            state.withLock { state in
+        private struct Refusal: Error { let answer: OutletAnswer }
+
+        /// Counts a message for the connection that there is, or says why it cannot be published now.
+        private func enter() -> Result<UInt64, Refusal> {
+            func refuse(_ answer: OutletAnswer) -> Result<UInt64, Refusal> { .failure(Refusal(answer: answer)) }
+            return state.withLock { state in
                 switch state.phase {
-                case .closed: return .gone(Self.closed)
+                case .closed: return refuse(.gone(Self.closed))
                 case .connecting, .away:
-                    return .gone(
-                        state.trouble
-                            ?? FerryError(
-                                .mqttNoServer,
-                                "There is no connection to the MQTT broker at \(configuration.publicAddress). It is made anew."
-                            ))
+                    return refuse(
+                        .gone(
+                            state.trouble
+                                ?? FerryError(
+                                    .mqttNoServer,
+                                    "There is no connection to the MQTT broker at \(configuration.publicAddress). It is made anew."
+                                )))
                 case .connected:
                     guard state.inFlight < configuration.maximumInFlight else {
-                        return .full(
-                            FerryError(
-                                .queueFull,
-                                "\(configuration.maximumInFlight) messages are without the MQTT broker's answer. Publish again when one has ended."
-                            ))
+                        return refuse(
+                            .full(
+                                FerryError(
+                                    .queueFull,
+                                    "\(configuration.maximumInFlight) messages are without the MQTT broker's answer. Publish again when one has ended."
+                                )))
                     }
                     state.inFlight += 1
-                    return nil
+                    return .success(state.generation)
                 }
             }
         }
@@ -383,9 +439,7 @@
         func close() async {
             let (late, sweeper) = state.withLock { state -> ([Answering], Task<Void, Never>?) in
                 state.phase = .closed
-                let late = state.pending.values.compactMap { pending -> Answering? in
-                    if case .waiting(let continuation, _) = pending { continuation } else { nil }
-                }
+                let late = state.pending.values.compactMap(\.waiting)
                 state.pending = [:]
                 return (late, state.sweeper)
             }

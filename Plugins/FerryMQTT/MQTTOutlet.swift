@@ -5,9 +5,9 @@
 
     /// The outlet to an MQTT broker: messages of quality of service 1 to `prefix/sender/stream`.
     ///
-    /// The record's key is the user property `Ferry-Record` of MQTT 5. A message whose time is over stays with libmosquitto, which sends
-    /// it again when it has connected again, before any later one: it counts as one of ``MQTTConfiguration/maximumInFlight`` until the
-    /// broker has answered.
+    /// The record's key is the user property `Ferry-Record` of MQTT 5. A message whose time is over stays with libmosquitto, and counts as
+    /// one of ``MQTTConfiguration/maximumInFlight``, until the broker has answered or the connection ends. Nothing is sent again by
+    /// itself at the next connection, so that what a broker has lost can be published before it.
     public final class MQTTOutlet: Outlet {
         /// The user property with a record's key.
         public static let keyProperty = "Ferry-Record"

@@ -1,4 +1,5 @@
 #if MQTT
+    import Ferry
     import FerryFleet
     import FerryMQTT
     import Glibc
@@ -13,9 +14,14 @@
             let port: Int
             private let socket: Int32
             private let accepted = Atomic(0)
+            private let hearsFirst: Bool
+            private let texts = Mutex<[String]>([])
 
-            /// - Parameter words: what it says before it ends a connection, one after the other.
-            init(saying words: [[UInt8]]) throws {
+            /// - Parameters:
+            ///   - words: what it says before it ends a connection, one after the other.
+            ///   - hearsFirst: whether it waits for something after each welcome.
+            init(saying words: [[UInt8]], hearsFirst: Bool = false) throws {
+                self.hearsFirst = hearsFirst
                 let socket = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
                 var place = sockaddr_in()
                 place.sin_family = sa_family_t(AF_INET)
@@ -49,6 +55,9 @@
             /// How many connections there have been.
             var connections: Int { accepted.load(ordering: .acquiring) }
 
+            /// What it has heard first after each welcome.
+            var heard: [String] { texts.withLock { $0 } }
+
             /// No more connections.
             func end() { shutdown(socket, Int32(SHUT_RDWR)) }
 
@@ -62,12 +71,41 @@
                     // CONNACK without properties (MQTT 5.0, 3.2).
                     let answer: [UInt8] = [0x20, 3, 0, 0, 0] + words[number % words.count]
                     _ = Glibc.send(client, answer, answer.count, Int32(MSG_NOSIGNAL))
+                    if hearsFirst {
+                        let count = recv(client, &bytes, bytes.count, 0)
+                        texts.withLock { $0.append(String(decoding: bytes.prefix(max(count, 0)), as: UTF8.self)) }
+                    }
                     Glibc.shutdown(client, Int32(SHUT_WR))
                     while recv(client, &bytes, bytes.count, 0) > 0 {}
                     close(client)
                 }
                 close(socket)
             }
+        }
+
+        /// What comes first there was taken by a broker that has lost it, and is published again.
+        @Test func nothingIsSentAgainByItselfAtTheNextConnection() async throws {
+            let broker = try Broker(saying: [[]], hearsFirst: true)
+            var configuration = try MQTTConfiguration("mqtt://127.0.0.1:\(broker.port)")
+            configuration.timeout = .seconds(60)
+            let outlet = try await MQTTOutlet.open(configuration)
+            func message(_ name: String) -> OutletMessage {
+                OutletMessage(.init(sender: "a", stream: "s"), key: name, bytes: [1])
+            }
+            let answer = await outlet.publish(message("the later one"))
+            guard case .unanswered(let error) = answer else {
+                Issue.record("the answer was \(answer)")
+                return
+            }
+            #expect(error.code == .mqttNoServer && broker.heard.first?.contains("the later one") == true)
+            try await until("the next connection") {
+                _ = await outlet.publish(message("the earlier one"))
+                return broker.heard.count >= 2
+            }
+            let text = try #require(broker.heard.dropFirst().first)
+            #expect(text.contains("the earlier one") && !text.contains("the later one"), "\(text.debugDescription)")
+            await outlet.close()
+            broker.end()
         }
 
         /// After a malformed packet libmosquitto's own thread ends for good.
