@@ -5,23 +5,10 @@
 
     /// Which events go with which request, and what becomes of them: no I/O and no clock.
     ///
-    /// A request begins as soon as fewer than `requests` are on their way; what comes meanwhile goes together with the next one. After
+    /// A request begins as soon as fewer than `maximumRequests` are on their way; what comes meanwhile goes together with the next one. After
     /// an answer that is about the server and not about its events nothing is sent for a while, and nothing waits: all is answered with
     /// that trouble.
     struct HTTPBatches {
-        struct Bounds {
-            /// Requests on their way at once.
-            var requests = 4
-            /// Events of a request.
-            var events = 100
-            /// Bytes of a request's events; one that is longer goes alone.
-            var bytes = 1_000_000
-            /// Events that wait or are on their way.
-            var inFlight = 256
-            /// How long an event may take.
-            var timeout = Duration.seconds(10)
-        }
-
         struct Event: Equatable {
             let token: UInt64
             let bytes: [UInt8]
@@ -59,9 +46,7 @@
         static let longestPause = Duration.seconds(15)
         static let longestRetryAfter = Duration.seconds(300)
 
-        let bounds: Bounds
-        /// Where requests go, for messages.
-        let address: String
+        private let configuration: HTTPConfiguration
         private var phase = Phase.open
         private var pause = Self.firstPause
         private var nextNumber: UInt64 = 0
@@ -71,10 +56,10 @@
         private var sent: [UInt64: [Event]] = [:]
         private(set) var count = 0
 
-        init(_ bounds: Bounds, address: String) {
-            self.bounds = bounds
-            self.address = address
-        }
+        init(_ configuration: HTTPConfiguration) { self.configuration = configuration }
+
+        /// Where requests go, for messages.
+        private var address: String { configuration.publicAddress }
 
         /// - Returns: an answer when the event is not taken up.
         mutating func add(_ token: UInt64, _ bytes: [UInt8], at now: Timestamp) -> OutletAnswer? {
@@ -85,20 +70,20 @@
                 phase = .open
             case .open: break
             }
-            guard count < bounds.inFlight else {
+            guard count < configuration.maximumInFlight else {
                 return .full(
                     FerryError(
                         .queueFull,
                         "\(count) records are on their way to \(address), and no more may be. It is tried again."))
             }
             count += 1
-            waiting.append(Event(token: token, bytes: bytes, deadline: now + bounds.timeout))
+            waiting.append(Event(token: token, bytes: bytes, deadline: now + configuration.timeout))
             return nil
         }
 
         /// The next request to send now.
         mutating func next() -> Request? {
-            guard case .open = phase, sent.count < bounds.requests else { return nil }
+            guard case .open = phase, sent.count < configuration.maximumRequests else { return nil }
             let events = parts.popFirst() ?? gather()
             guard let deadline = events.lazy.map(\.deadline).min() else { return nil }
             nextNumber += 1
@@ -109,8 +94,8 @@
         private mutating func gather() -> [Event] {
             var events: [Event] = []
             var bytes = 0
-            while let event = waiting.first, events.count < bounds.events,
-                events.isEmpty || bytes + event.bytes.count <= bounds.bytes
+            while let event = waiting.first, events.count < configuration.maximumBatch,
+                events.isEmpty || bytes + event.bytes.count <= configuration.maximumBatchBytes
             {
                 waiting.removeFirst()
                 bytes += event.bytes.count

@@ -35,13 +35,7 @@
             self.time = time
             authorization = try configuration.authorization()
             event = CloudEvent(contentType: configuration.contentType, eventType: configuration.eventType)
-            var bounds = HTTPBatches.Bounds()
-            bounds.requests = configuration.maximumRequests
-            bounds.events = configuration.maximumBatch
-            bounds.bytes = configuration.maximumBatchBytes
-            bounds.inFlight = configuration.maximumInFlight
-            bounds.timeout = configuration.timeout
-            state = Mutex(State(batches: HTTPBatches(bounds, address: configuration.publicAddress)))
+            state = Mutex(State(batches: HTTPBatches(configuration)))
             var options = HTTPClient.Configuration()
             options.redirectConfiguration = .disallow
             options.tlsConfiguration = try configuration.security()

@@ -7,14 +7,14 @@
     @testable import FerryHTTP
 
     @Suite(.tags(.records)) struct HTTPBatchesTests {
-        private func batches(_ change: (inout HTTPBatches.Bounds) -> Void = { _ in }) -> HTTPBatches {
-            var bounds = HTTPBatches.Bounds()
-            bounds.requests = 2
-            bounds.events = 4
-            bounds.bytes = 100
-            bounds.inFlight = 16
-            change(&bounds)
-            return HTTPBatches(bounds, address: "http://a")
+        private func batches(_ change: (inout HTTPConfiguration) -> Void = { _ in }) throws -> HTTPBatches {
+            var configuration = try HTTPConfiguration("http://a")
+            configuration.maximumRequests = 2
+            configuration.maximumBatch = 4
+            configuration.maximumBatchBytes = 100
+            configuration.maximumInFlight = 16
+            change(&configuration)
+            return HTTPBatches(configuration)
         }
 
         private let start = Timestamp.zero
@@ -51,7 +51,7 @@
         }
 
         @Test func whatComesWhileRequestsAreOnTheirWayGoesTogether() throws {
-            var batches = batches()
+            var batches = try batches()
             var requests: [HTTPBatches.Request] = []
             for token: UInt64 in 1...9 {
                 add(token...token, &batches)
@@ -67,7 +67,7 @@
         }
 
         @Test func aRequestHasNoMoreBytesThanItMayButForOneLongEvent() throws {
-            var batches = batches { $0.requests = 1 }
+            var batches = try batches { $0.maximumRequests = 1 }
             for (token, size) in [(1, 1), (2, 60), (3, 60), (4, 500), (5, 1)] as [(UInt64, Int)] {
                 let answer = batches.add(token, [UInt8](repeating: 1, count: size), at: start)
                 #expect(answer == nil)
@@ -81,7 +81,7 @@
         }
 
         @Test func aRefusedEventIsFoundByHalves() throws {
-            var batches = batches { $0.requests = 1 }
+            var batches = try batches { $0.maximumRequests = 1 }
             add(1...4, &batches)
             var answers: [String] = []
             while let request = batches.next() {
@@ -101,7 +101,7 @@
                 (100, "unanswered"), (600, "unanswered"), (0, "unanswered"),
             ])
         func statuses(_ code: Int, _ word: String) throws {
-            var batches = batches()
+            var batches = try batches()
             add(1...1, &batches)
             let request = try next(&batches)
             let answers = batches.ended(request.number, status(code), at: start)
@@ -112,7 +112,7 @@
         }
 
         @Test func afterTroubleNothingWaitsAndPausesDouble() throws {
-            var batches = batches { $0.requests = 1 }
+            var batches = try batches { $0.maximumRequests = 1 }
             add(1...6, &batches)
             let request = try next(&batches)
             // Those that were not sent cannot have arrived.
@@ -139,7 +139,7 @@
 
         @Test("A server says when to come again", arguments: [(30, 30), (0, 0), (-5, 0), (1_000_000, 300)])
         func retryAfter(_ asked: Int, _ given: Int) throws {
-            var batches = batches()
+            var batches = try batches()
             add(1...1, &batches)
             let request = try next(&batches)
             _ = batches.ended(request.number, status(503, retryAfter: .seconds(asked)), at: start)
@@ -149,8 +149,8 @@
             #expect(early != nil && later == nil)
         }
 
-        @Test func noMoreAreTakenUpThanMay() {
-            var batches = batches { $0.inFlight = 3 }
+        @Test func noMoreAreTakenUpThanMay() throws {
+            var batches = try batches { $0.maximumInFlight = 3 }
             let answers = (1...4).map { batches.add($0, [1], at: start) }
             #expect(answers.map { $0 == nil } == [true, true, true, false])
             guard case .full = answers[3] else {
@@ -160,7 +160,7 @@
         }
 
         @Test func aClosedOneAnswersAllAndTakesNothing() throws {
-            var batches = batches { $0.requests = 1 }
+            var batches = try batches { $0.maximumRequests = 1 }
             add(1...6, &batches)
             let request = try next(&batches)
             let closing = batches.close()
@@ -175,7 +175,7 @@
         }
 
         @Test func partsWhoseTimeIsOverAreAnswered() throws {
-            var batches = batches { $0.requests = 1 }
+            var batches = try batches { $0.maximumRequests = 1 }
             add(1...4, &batches)
             let request = try next(&batches)
             #expect(request.deadline == start + .seconds(10))
