@@ -16,6 +16,7 @@
             var text = MetricsText()
             text.add(Gateway.Status())
             text.add(StoreSpace())
+            text.add(notices: 0)
             text.add(GatewayLatencies())
             text.add(Downlink.Status())
             text.add(LeaseKeeper.Status())

@@ -56,6 +56,7 @@
             // It is said once.
             let again = try open()
             #expect(try await again.notices().count == notices.count, "\(what)")
+            #expect(try await again.notices(after: Int64(notices.count)).isEmpty, "\(what)")
             await again.close()
             return count - there.count
         }

@@ -25,6 +25,7 @@ options.add_argument("--peers", type=int, default=4)
 options.add_argument("--rate", type=float, default=50, help="records a second of each peer")
 options.add_argument("--seed", type=int, default=1)
 options = options.parse_args()
+options.ferry = options.ferry.resolve()
 
 # For anything that must happen, however busy the machine.
 PATIENCE = 300

@@ -115,6 +115,8 @@
 
         /// Something that people should know, such as a store that comes from a backup.
         public struct Notice: Sendable, Hashable {
+            /// How many notices the store had written when it was written, itself included: from 1, growing by 1.
+            public let number: Int64
             /// When, by the wall clock.
             public let date: Date
             /// The peer's name.
@@ -125,16 +127,21 @@
 
         /// The last notices, at most 1 000, oldest first.
         ///
+        /// - Parameter number: those after the notice of this number; 0 for all.
         /// - Throws: `closed`, `storeFailed`.
-        public func notices() async throws(FerryError) -> [Notice] {
+        public func notices(after number: Int64 = 0) async throws(FerryError) -> [Notice] {
             try await read { database, _ in
                 var notices: [Notice] = []
-                try database.cachedStatement(
-                    sql: "SELECT id, at, peer, text FROM ferry_notice ORDER BY id DESC LIMIT 1000"
-                ).forEachRow(of: "ferry_notice", database) { row in
+                let statement = try database.cachedStatement(
+                    sql: "SELECT id, at, peer, text FROM ferry_notice WHERE id > ? ORDER BY id DESC LIMIT 1000")
+                statement.arguments = [number]
+                try statement.forEachRow(of: "ferry_notice", database) { row in
                     let date = Date(timeIntervalSince1970: Double(try row.number(1, Int64.min...Int64.max)) / 1000)
                     let peer = try row.textOrNull(2, longest: Book.longestPeerName)
-                    notices.append(Notice(date: date, peer: peer, text: try row.text(3, longest: 65_536)))
+                    notices.append(
+                        Notice(
+                            number: try row.number(0, 1...Int64.max), date: date, peer: peer,
+                            text: try row.text(3, longest: 65_536)))
                     return true
                 }
                 return notices.reversed()

@@ -14,6 +14,8 @@
         private(set) var observer: (any GatewayObserver)?
         /// What every link to a peer is wrapped in.
         let watch: @Sendable (any Link) -> any Link
+        /// Logs what the store has noticed.
+        let notice: @Sendable (RecordStore.Notice) -> Void
         /// Waits until all of it is written, a second at most.
         let flush: @Sendable () -> Void
 
@@ -29,7 +31,7 @@
                 }
                 let writer = LineWriter(format: format)
                 guard let level else {
-                    (observer, watch, flush) = (nil, { $0 }, {})
+                    (observer, watch, notice, flush) = (nil, { $0 }, { _ in }, {})
                     return
                 }
                 guard let level = Logger.Level(rawValue: level) else {
@@ -41,6 +43,9 @@
                 let logger = lines
                 observer = LoggingObserver(logger, gateway: gateway)
                 watch = { ObservedLink($0, logger: logger) }
+                notice = { notice in
+                    logger.error("\(notice.text)", metadata: notice.peer.map { ["peer": "\($0)"] } ?? [:])
+                }
                 flush = { writer.flush() }
             }
         #else
@@ -50,7 +55,7 @@
                         "Logs are not part of this build. Build with the trait Observability: swift run --traits "
                             + "Records,NATS,Observability ferry gateway ...")
                 }
-                (observer, watch, flush) = (nil, { $0 }, {})
+                (observer, watch, notice, flush) = (nil, { $0 }, { _ in }, {})
             }
         #endif
 

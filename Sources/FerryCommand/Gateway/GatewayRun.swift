@@ -62,9 +62,11 @@
 
         /// Until the task is cancelled.
         func run(_ say: @escaping @Sendable (String) -> Void) async throws {
+            let began = Date()
             let store = try await open(say)
+            let notices = StoreNotices(store, since: began)
             let result: Result<Void, any Error>
-            do { result = .success(try await run(store, say)) } catch { result = .failure(error) }
+            do { result = .success(try await run(store, notices, say)) } catch { result = .failure(error) }
             await store.close()
             try result.get()
         }
@@ -104,30 +106,34 @@
         }
 
         /// Publishes and collects, by the list of allowed keys where there is one.
-        private func run(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
+        private func run(
+            _ store: RecordStore, _ notices: StoreNotices, _ say: @escaping @Sendable (String) -> Void
+        ) async throws {
             guard let allowed else {
                 // A listener that proves keys has taken only those on its list.
                 store.decideTrust { $0.certainty == .key ? .trusted : RecordStore.Trust($0) }
-                return try await serve(store, say)
+                return try await serve(store, notices, say)
             }
             let keys = AllowedKeys(allowed)
             store.decideTrust { keys.trust($0) }
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask { try await keys.run { store.decideTrustAgain() } }
-                group.addTask { try await serve(store, say) }
+                group.addTask { try await serve(store, notices, say) }
                 defer { group.cancelAll() }
                 try await group.next()
             }
         }
 
-        private func serve(_ store: RecordStore, _ say: @escaping @Sendable (String) -> Void) async throws {
+        private func serve(
+            _ store: RecordStore, _ notices: StoreNotices, _ say: @escaping @Sendable (String) -> Void
+        ) async throws {
             let downlink = try downlink.map { configuration throws(FerryError) in
                 try Downlink(store, configuration, servesAll: leases == nil, observer: log.observer)
             }
             if let leases, case .nats(let gateway) = destination {
                 let fleet = try await GatewayFleet(store, leases, rounds, over: transport, named: named, trust, log)
                 let publishing = try Gateway(store, gateway, observer: log.observer) { fleet.keeper.token(of: $0) }
-                try await run(publishing, fleet, downlink, say) { try await fleet.run(with: downlink) }
+                try await run(publishing, fleet, downlink, notices, say) { try await fleet.run(with: downlink) }
             } else if let transport {
                 var bounds = RecordHub.Configuration()
                 bounds.slots = slots
@@ -136,7 +142,7 @@
                     channel: { [log] link throws(FerryError) in try RecordsChannel.open(over: link) { log.watch($0) } })
                 if let observer = log.observer { hub.tellOfVisits(observer) }
                 hub.onInterruption { say($0?.message ?? "Peers can come again.") }
-                try await run(try publishing(store), nil, downlink, say) {
+                try await run(try publishing(store), nil, downlink, notices, say) {
                     try await hub.run()
                 }
             }
@@ -151,7 +157,7 @@
 
         private func run(
             _ gateway: any PublishingGateway, _ fleet: GatewayFleet?, _ downlink: Downlink?,
-            _ say: @escaping @Sendable (String) -> Void,
+            _ notices: StoreNotices, _ say: @escaping @Sendable (String) -> Void,
             _ collect: @escaping @Sendable () async throws -> Void
         ) async throws {
             let figures = GatewayFigures(gateway, fleet?.keeper, downlink, latencies, path: path)
@@ -163,7 +169,7 @@
                 group.addTask { try await gateway.run() }
                 group.addTask { try await collect() }
                 if let downlink { group.addTask { try await downlink.run() } }
-                group.addTask { try await figures.keep(interval, notifier, say) }
+                group.addTask { try await figures.keep(interval, notices, notifier, say, log) }
                 if fleet != nil { group.addTask { try await figures.report() } }
                 defer { group.cancelAll() }
                 try await group.next()
@@ -196,6 +202,7 @@
         private struct Look {
             var status = Gateway.Status()
             var space = StoreSpace()
+            var notices: Int64 = 0
             var at: ContinuousClock.Instant
         }
 
@@ -224,6 +231,7 @@
             let look = last.withLock { $0 }
             text.add(look.status)
             text.add(look.space)
+            text.add(notices: look.notices)
             if let latencies { text.add(latencies) }
             if let keeper { text.add(keeper.status) }
             if let downlink { text.add(downlink.status) }
@@ -263,14 +271,22 @@
             return obstacles
         }
 
-        /// Looks every second, says a line now and then, and tells the service manager each time.
-        func keep(_ interval: Duration, _ notifier: ServiceNotifier, _ say: @Sendable (String) -> Void) async throws {
+        /// Looks every second, says what the store notices and a line now and then, and tells the service manager each time.
+        func keep(
+            _ interval: Duration, _ notices: StoreNotices, _ notifier: ServiceNotifier,
+            _ say: @Sendable (String) -> Void, _ log: GatewayLog
+        ) async throws {
+            var notices = notices
             var troubles: [String?] = [nil, nil, nil]
             var next = ContinuousClock.now
             while true {
                 let status = try await gateway.status()
-                let space = StoreSpace(at: path)
-                last.withLock { $0 = Look(status: status, space: space, at: .now) }
+                for notice in try await notices.next() {
+                    say(notice.text)
+                    log.notice(notice)
+                }
+                let (space, count) = (StoreSpace(at: path), notices.count)
+                last.withLock { $0 = Look(status: status, space: space, notices: count, at: .now) }
                 let (leases, messages) = (keeper?.status, downlink?.status)
                 for (index, trouble) in [status.trouble, leases?.trouble, messages?.trouble].enumerated() {
                     if let trouble, trouble != troubles[index] { say(trouble) }
@@ -334,6 +350,13 @@
         mutating func add(_ space: StoreSpace) {
             add("ferry_gateway_store_bytes", .gauge, "What the store's files take.", space.bytes)
             add("ferry_gateway_disk_free_bytes", .gauge, "What the store's disk has left.", space.free)
+        }
+
+        /// What a store has noticed, over all that ran on it.
+        mutating func add(notices count: Int64) {
+            add(
+                "ferry_gateway_notices_total", .counter, "Notices of the store, such as of records that are lost.",
+                Int(count))
         }
     }
 

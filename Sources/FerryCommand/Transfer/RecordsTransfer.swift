@@ -455,7 +455,7 @@
         func sendRecords(from path: String) async throws {
             let report = TransferReport(verb: "Sent", isJSON: false, isQuiet: true)
             try await TransferRun.run(report) {
-                try await RecordsStores.use(path) { store in
+                try await RecordStore.use(path) { store in
                     let peers = Set(try await store.waiting().map(\.peer)).sorted()
                     guard let peer = try to.map(StorePeer.name) ?? (peers.count > 1 ? nil : peers.first ?? "receiver")
                     else {
@@ -486,23 +486,12 @@
         func receiveRecords(into path: String) async throws {
             let report = TransferReport(verb: "Received", isJSON: false, isQuiet: true)
             try await TransferRun.run(report) {
-                try await RecordsStores.use(path) { store in
+                try await RecordStore.use(path) { store in
                     try await RecordsReceiver(
                         store: store, options: options, connects: connect, keeps: keep, report: report
                     ).run()
                 }
             }
-        }
-    }
-
-    private enum RecordsStores {
-        /// Opens a store, and closes it at any end.
-        static func use(_ path: String, _ body: (RecordStore) async throws -> Void) async throws {
-            let store = try RecordStore.open(path)
-            let result: Result<Void, any Error>
-            do { result = .success(try await body(store)) } catch { result = .failure(error) }
-            await store.close()
-            try result.get()
         }
     }
 #else
