@@ -4,8 +4,9 @@ import Synchronization
 
 /// Runs asynchronous code under virtual time, on the calling thread, so that it is the same on every run.
 ///
-/// Time stands still while any task can run; when all wait, it jumps to the next timer. Child tasks belong to the run.
-/// Code that starts unstructured tasks leaves it, and loses the promise of repeatability.
+/// Time stands still while any task can run; when all wait, it jumps to the next timer. Child tasks belong to the run, and so do
+/// tasks that are started by ``/Ferry/TimeSource/startTask(_:)``. Code that starts other unstructured tasks leaves it, and loses the
+/// promise of repeatability.
 public enum VirtualRun {
     /// Runs `body` to its end.
     ///
@@ -18,6 +19,8 @@ public enum VirtualRun {
         under time: VirtualTime, _ body: @escaping @Sendable () async throws -> Value
     ) throws -> Value {
         let executor = ManualExecutor()
+        time.startTasks(on: executor)
+        defer { time.startTasks(on: nil) }
         let holder = Holder<Value>()
         let task = Task(executorPreference: executor) {
             do { holder.set(.success(try await body())) } catch { holder.set(.failure(error)) }

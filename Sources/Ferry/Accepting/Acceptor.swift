@@ -124,7 +124,7 @@ package final class Acceptor: Sendable {
                 return (nil, replaced)
             }
         }
-        if let replaced { Task { replaced.giveWay() } }
+        if let replaced { time.startTask { replaced.giveWay() } }
         if let refusal { throw FerryError(.noPlace, refusal.message) }
     }
 

@@ -52,8 +52,8 @@ public final class RequestChannel<Request: Sendable, Response: Sendable>: Sendab
         self.time = time
         server = RequestServer(
             channel: channel, book: book, requests: requests, responses: responses,
-            maximumServed: max(1, maximumServed), handler: handler)
-        serving = Task { [server] in await server.run() }
+            maximumServed: max(1, maximumServed), time: time, handler: handler)
+        serving = time.startTask { [server] in await server.run() }
     }
 
     deinit { channel.close() }

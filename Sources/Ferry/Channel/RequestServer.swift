@@ -27,18 +27,21 @@ final class RequestServer<Request: Sendable, Response: Sendable>: Sendable {
     private let requests: any Codec<Request>
     private let responses: any Codec<Response>
     private let maximumServed: Int
+    private let time: any TimeSource
     private let handler: (@Sendable (Request) async throws -> Response)?
     private let state = Mutex(State())
 
     init(
         channel: MessageChannel<RequestMessage, RequestMessage>, book: RequestBook, requests: any Codec<Request>,
-        responses: any Codec<Response>, maximumServed: Int, handler: (@Sendable (Request) async throws -> Response)?
+        responses: any Codec<Response>, maximumServed: Int, time: any TimeSource,
+        handler: (@Sendable (Request) async throws -> Response)?
     ) {
         self.channel = channel
         self.book = book
         self.requests = requests
         self.responses = responses
         self.maximumServed = maximumServed
+        self.time = time
         self.handler = handler
     }
 
@@ -80,7 +83,7 @@ final class RequestServer<Request: Sendable, Response: Sendable>: Sendable {
             }
             let order = state.nextOrder
             state.nextOrder += 1
-            let task = Task { [self] in
+            let task = time.startTask { [self] in
                 let answer = await answer(to: message)
                 if forget(number, order) { reply(answer) }
             }

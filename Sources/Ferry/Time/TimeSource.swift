@@ -10,6 +10,11 @@ public protocol TimeSource: Sendable {
     /// A deadline in the past means as soon as possible, but never from within this call.
     @discardableResult
     func schedule(at deadline: Timestamp, _ action: @escaping @Sendable () -> Void) -> ScheduledTimer
+
+    /// Starts a task of its own for work that no caller waits for. By default the system runs it; within a run in virtual time it
+    /// belongs to the run, which does not let time pass while the task can go on.
+    @discardableResult
+    func startTask(_ operation: @escaping @Sendable () async -> Void) -> Task<Void, Never>
 }
 
 /// A timer that can be called off.
@@ -24,6 +29,12 @@ public struct ScheduledTimer: Sendable {
 }
 
 extension TimeSource {
+    /// Starts a task of the system's.
+    @discardableResult
+    public func startTask(_ operation: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+        Task { await operation() }
+    }
+
     /// Suspends until `deadline`; returns early, throwing `CancellationError`, when the task is cancelled.
     public func sleep(until deadline: Timestamp) async throws {
         let (wakeUps, wakeUp) = AsyncStream<Void>.makeStream()

@@ -8,6 +8,8 @@ public final class VirtualTime: TimeSource {
     private struct State {
         var now: Timestamp
         var queue = TimerQueue()
+        /// Where tasks run within a run; nil outside.
+        var executor: (any TaskExecutor)?
     }
 
     private let state: Mutex<State>
@@ -33,6 +35,15 @@ public final class VirtualTime: TimeSource {
             withExtendedLifetime(state.withLock { $0.queue.cancel(number) }) {}
         }
     }
+
+    /// Starts a task, which belongs to the run that is under way, if any.
+    @discardableResult
+    public func startTask(_ operation: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
+        Task(executorPreference: state.withLock { $0.executor }) { await operation() }
+    }
+
+    /// Has ``startTask(_:)`` start tasks there; nil for the system's.
+    package func startTasks(on executor: (any TaskExecutor)?) { state.withLock { $0.executor = executor } }
 
     /// Jumps to the next timer and runs it. Returns false when none is set.
     @discardableResult

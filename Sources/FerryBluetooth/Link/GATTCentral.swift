@@ -113,7 +113,7 @@ final class GATTCentral: CentralRoleEvents {
         let claim = try LinkClaim(adapter, peripheral, configuration.service)
         var isOpen = false
         defer { if !isOpen { claim.release() } }
-        let events = GATTCentralEvents(claim)
+        let events = GATTCentralEvents(claim, time)
         let connection: any PeripheralConnection
         do { connection = try await role.connect(to: peripheral, events: events) } catch {
             throw FerryError("Cannot connect to peripheral \(peripheral)", error)

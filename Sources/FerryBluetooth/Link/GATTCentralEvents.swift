@@ -26,6 +26,7 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
 
     let gate = ReceiverGate()
     let claim: LinkClaim
+    private let time: any TimeSource
     private let target = Mutex(Target())
     /// The characteristic that brings chunks, asked for with each of them; no attribute has that number before.
     private let inbound = Atomic(UInt64.max)
@@ -44,7 +45,10 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
         var sizer: ValueSizer?
     }
 
-    init(_ claim: LinkClaim) { self.claim = claim }
+    init(_ claim: LinkClaim, _ time: any TimeSource) {
+        self.claim = claim
+        self.time = time
+    }
 
     /// Names what the link is laid over, before anything comes over it.
     func begin(
@@ -220,7 +224,7 @@ extension GATTCentralEvents {
     private func subscribe(_ subscription: Subscription) {
         let (connection, attribute) = target.withLock { ($0.connection, $0.attributes?.updates) }
         guard let connection, let attribute else { return }
-        Task { [self] in
+        time.startTask { [self] in
             do throws(BluetoothError) {
                 try await connection.setSubscription(subscription, to: attribute)
                 set(.open)
@@ -248,7 +252,7 @@ extension GATTCentralEvents {
             return wasIdle
         }
         guard begins else { return }
-        Task { [self] in await readAll() }
+        time.startTask { [self] in await readAll() }
     }
 
     private func readAll() async {

@@ -133,7 +133,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
         for link in lost {
             link.didEnd(FerryError(.disconnected, "\(adapter.name) is not powered on any more (\(adapterState))."))
         }
-        if let republishes { Task { await listenAgain(on: republishes) } }
+        if let republishes { time.startTask { [self] in await listenAgain(on: republishes) } }
     }
 
     private func listenAgain(on role: any PeripheralRole) async {
