@@ -1,4 +1,5 @@
 import Ferry
+import FerryBTP
 import FerryBluetooth
 import FerryLoopback
 import FerryMdoc
@@ -85,34 +86,39 @@ final class BenchRun: Sendable {
                 adapter: try await makeAdapter(1 + number), configuration: settings.framing.layout(in: Self.layout),
                 time: time
             ).connect(timeout: .seconds(60))
+            try await waitForMTU(of: central)
+            let meter = LinkMeter(time: time)
+            let isNotifying = settings.direction == .notify
+            func channel(_ link: any Link, sends: Bool) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
+                let tap: any LinkObserver = sends ? SendingTap(meter) : ReceivingTap(meter)
+                return try self.channel(over: TappedLink(link, observer: tap))
+            }
+            // The peripheral has a link of BTP's at the first write only, which is this channel's.
+            let first = try channel(central, sends: !isNotifying)
             guard let peripheral = await incoming.next() else {
                 throw FerryError(.peerNotFound, "Central \(number) connected, and the peripheral has no link to it.")
             }
-            try await waitForMTU(of: peripheral, central)
-            let meter = LinkMeter(time: time)
-            let isNotifying = settings.direction == .notify
-            let (from, to) = isNotifying ? (peripheral, central) : (central, peripheral)
+            try await waitForMTU(of: peripheral)
+            let second = try channel(peripheral, sends: isNotifying)
             pairs.append(
-                Pair(
-                    sender: try channel(over: TappedLink(from, observer: SendingTap(meter))),
-                    receiver: try channel(over: TappedLink(to, observer: ReceivingTap(meter))), meter: meter))
+                isNotifying
+                    ? Pair(sender: second, receiver: first, meter: meter)
+                    : Pair(sender: first, receiver: second, meter: meter))
         }
         return pairs
     }
 
     /// BlueZ leaves two bytes of ATT_MTU unused (Documentation/BlueZ.md).
-    private func waitForMTU(of links: any Link...) async throws {
+    private func waitForMTU(of link: any Link) async throws {
         let wanted = min(settings.attMTU - 3, 512)
-        for link in links {
-            for _ in 0..<1_000 where !(wanted - 2...wanted).contains(link.maximumChunkSize) {
-                try await time.sleep(for: .milliseconds(10))
-            }
-            guard (wanted - 2...wanted).contains(link.maximumChunkSize) else {
-                throw FerryError(
-                    .timedOut,
-                    "ATT_MTU \(settings.attMTU) was not agreed on within 10 s: chunks may have \(link.maximumChunkSize) bytes, "
-                        + "not \(wanted). Ask with --mtu for what both sides agree on.")
-            }
+        for _ in 0..<1_000 where !(wanted - 2...wanted).contains(link.maximumChunkSize) {
+            try await time.sleep(for: .milliseconds(10))
+        }
+        guard (wanted - 2...wanted).contains(link.maximumChunkSize) else {
+            throw FerryError(
+                .timedOut,
+                "ATT_MTU \(settings.attMTU) was not agreed on within 10 s: chunks may have \(link.maximumChunkSize) bytes, "
+                    + "not \(wanted). Ask with --mtu for what both sides agree on.")
         }
     }
 
@@ -123,6 +129,7 @@ final class BenchRun: Sendable {
         case .classicEOM: try channel(over: link, EndOfMessageFraming())
         case .sequenced: try channel(over: link, Self.sequenced)
         case .mdoc: try channel(over: link, MdocFraming())
+        case .btp: try channel(over: link, BTPFraming())
         case .slip: try channel(over: link, UARTFraming(.slip))
         case .cobs: try channel(over: link, UARTFraming(.cobs))
         }

@@ -1,4 +1,5 @@
 import Ferry
+import FerryBTP
 import FerryBluetooth
 import FerryMdoc
 import FerrySimulator
@@ -61,6 +62,10 @@ struct BenchSettings: Codable, Hashable, Sendable {
         _ = try profile.controllerProfile()
         if let chunkSize { try Self.check(chunkSize, 4...512, "chunk size", "an attribute value's length") }
         try Self.check(messageSize, 0...(16 << 20), "message size", "Limits.maximumMessageSize")
+        if framing == .btp {
+            let most = BTPFraming.maximumMessageSize
+            try Self.check(messageSize, 0...most, "message size", "BTPFraming.maximumMessageSize")
+        }
         try Self.check(queueDepth, 1...4_096, "queue depth", "LoopbackRadio.Configuration.transmitQueueDepth")
         try Self.check(centrals, 1...20, "number of centrals", "one radio's simulated connections")
         guard seconds >= 0.1, seconds <= 86_400 else {
@@ -89,14 +94,15 @@ enum FramingChoice: String, Codable, CaseIterable, Sendable {
     case classicEOM = "eom-20"
     /// Numbered chunks, acknowledged and sent again when lost.
     case sequenced
-    /// Those of devices, over their own GATT layouts: mobile documents, and SLIP and COBS over the Nordic UART service.
-    case mdoc, slip, cobs
+    /// Those of devices, over their own GATT layouts: mobile documents, Matter's BTP, and SLIP and COBS over the Nordic UART service.
+    case mdoc, btp, slip, cobs
 
-    /// How the framing lies over GATT: Ferry's in `own`, mdoc in `own`'s service, SLIP and COBS in Nordic's.
+    /// How the framing lies over GATT: Ferry's in `own`, mdoc in `own`'s service, BTP in Matter's, SLIP and COBS in Nordic's.
     func layout(in own: GATTConfiguration) -> GATTConfiguration {
         switch self {
         case .length, .eom, .classicEOM, .sequenced: own
         case .mdoc: .mdocPeripheralServer(service: own.service)
+        case .btp: .matterBTP
         case .slip, .cobs: .nordicUART
         }
     }

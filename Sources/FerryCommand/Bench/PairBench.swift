@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryBTP
 import FerryBluetooth
 import FerryMdoc
 import FerrySequenced
@@ -251,6 +252,7 @@ private final class PairChannel: Sendable {
             case .classicEOM: try Self.open(link, EndOfMessageFraming(chunkSize: 20))
             case .sequenced: try Self.open(link, SequencedFraming())
             case .mdoc: try Self.open(link, MdocFraming())
+            case .btp: try Self.open(link, BTPFraming())
             case .slip: try Self.open(link, UARTFraming(.slip))
             case .cobs: try Self.open(link, UARTFraming(.cobs))
             }
