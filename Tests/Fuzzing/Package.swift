@@ -50,7 +50,7 @@ let package = Package(
             dependencies: [
                 "FuzzDriver",
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerryMdoc", package: "ferry"),
-                .product(name: "FerryBTP", package: "ferry"),
+                .product(name: "FerryBTP", package: "ferry"), .product(name: "FerryPFTP", package: "ferry"),
             ]),
         .executableTarget(
             name: "FuzzCodecs",

@@ -59,36 +59,14 @@ struct PeerTests {
 
     /// The engine's process.
     private final class Peer {
-        private let process: ChildProcess
-        private let input = Pipe()
-        private let output = Pipe()
-        private var rest = Data()
+        private let lines: LinePeer
 
         init(_ role: LinkRole, _ packetSize: Int) throws {
-            process = try ChildProcess(
-                try #require(python), ["Tests/Interop/btp_peer.py"], input: .pipe(input), output: .pipe(output),
-                errors: .none)
+            lines = try LinePeer(try #require(python), "Tests/Interop/btp_peer.py")
             #expect(try ask("init \(role == .initiator ? "central" : "peripheral") \(packetSize)") == "ok")
         }
 
-        deinit {
-            try? input.fileHandleForWriting.close()
-            process.signal(SIGTERM)
-            process.endedHere()
-        }
-
-        /// The answer to a line.
-        func ask(_ line: String) throws -> String {
-            try input.fileHandleForWriting.write(contentsOf: Data((line + "\n").utf8))
-            while !rest.contains(0x0A) {
-                let more = output.fileHandleForReading.availableData
-                try #require(!more.isEmpty, "the engine has ended at \(line)")
-                rest += more
-            }
-            let end = try #require(rest.firstIndex(of: 0x0A))
-            defer { rest = Data(rest[(end + 1)...]) }
-            return String(decoding: rest[..<end], as: UTF8.self)
-        }
+        func ask(_ line: String) throws -> String { try lines.ask(line) }
 
         /// Takes all that the session sends, and acknowledges it when it waits. Returns the messages.
         func drain(_ hand: inout HandSession, _ size: Int) throws -> [String] {

@@ -1,12 +1,13 @@
 import Ferry
 import FerryBTP
 import FerryMdoc
+import FerryPFTP
 import FuzzDriver
 
 /// One session of a format of others and a peer made of arbitrary bytes, under libFuzzer.
 ///
-/// An input's first byte chooses the format: 0 is mdoc, 1 BTP as the side that connected, 2 BTP as the other; 3 and 4 are those after a
-/// handshake. The rest is a list of steps, each a byte and what it needs:
+/// An input's first byte chooses the format: 250 to 252 are PFTP, 253 and 254 PFTP with the numbers of errors, 255 a folder's list of PFTP;
+/// below, modulo 5, 0 is mdoc, 1 BTP as the side that connected, 2 BTP as the other; 3 and 4 are those after a handshake. The rest is a list of steps, each a byte and what it needs:
 ///
 ///     0...191    a chunk of so many bytes arrives
 ///     192...215  a message of that less 192, times 37, bytes is to be sent
@@ -27,7 +28,13 @@ struct Play<Session: FramingSession> {
 
     private static var sizes: [Int] { [2, 20, 21, 64, 182, 244, 512, 40_000] }
 
-    init(_ session: Session) { self.session = session }
+    /// How many bytes may be delivered for each that was received.
+    private let most: Int
+
+    init(_ session: Session, most: Int = 1) {
+        self.session = session
+        self.most = most
+    }
 
     mutating func run(_ input: UnsafeRawBufferPointer, after handshake: [[UInt8]]) {
         session.linkDidOpen(at: now)
@@ -92,7 +99,7 @@ struct Play<Session: FramingSession> {
         while let event = session.nextEvent() {
             guard case .received(let message) = event else { continue }
             delivered += message.count
-            precondition(delivered <= received, "\(delivered) bytes were delivered of \(received) received")
+            precondition(delivered <= received * most, "\(delivered) bytes were delivered of \(received) received")
             session.consume(message.count, at: now)
         }
     }
@@ -107,7 +114,15 @@ private func play(_ input: UnsafeRawBufferPointer) {
         var play = Play(BTPFraming().makeSession(limits: limits, payloads: PayloadFormat(), role: role))
         play.run(rest, after: handshake)
     }
-    switch format % 5 {
+    func pftp(_ errors: PFTPFraming.Errors) {
+        // A chunk of one byte can be a message with the 2 bytes of its number.
+        var play = Play(PFTPFraming(errors: errors).makeSession(limits: limits), most: errors == .endLink ? 1 : 2)
+        play.run(rest, after: [])
+    }
+    switch format < 250 ? format % 5 : format {
+    case 250...252: pftp(.endLink)
+    case 253, 254: pftp(.leadMessages)
+    case 255: _ = PFTPEntry.list(in: Array(rest))
     case 0:
         var play = Play(MdocFraming().makeSession(limits: limits))
         play.run(rest, after: [])
