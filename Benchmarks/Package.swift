@@ -28,6 +28,10 @@ let package = Package(
                 .product(name: "FerryBluetooth", package: "ferry"),
                 .product(name: "FerryLoopback", package: "ferry"),
                 .product(name: "FerrySimulator", package: "ferry"),
+                .product(name: "FerryBTP", package: "ferry"),
+                .product(name: "FerryMdoc", package: "ferry"),
+                .product(name: "FerryPFTP", package: "ferry"),
+                .product(name: "FerryUART", package: "ferry"),
             ]
         ),
 

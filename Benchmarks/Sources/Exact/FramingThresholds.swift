@@ -43,7 +43,8 @@ func checkFramings(_ report: inout Report) throws {
     }
     report.heading("Allocations and bytes copied per byte of payload, 16 messages of 16 KiB ten times")
     for chunkSize in [20, 182, 244] {
-        for (workload, perMessage) in try encoders(chunkSize).map({ ($0, 0) }) + decoders(chunkSize).map({ ($0, 1) }) {
+        let decoders = try decoders(chunkSize) + deviceDecoders(chunkSize)
+        for (workload, perMessage) in try encoders(chunkSize).map({ ($0, 0) }) + decoders.map({ ($0, 1) }) {
             let outcome = try workload.run(10)
             let expected = 10 * workload.messagesPerPass * perMessage
             let copies = Double(outcome.copiedBytes) / Double(outcome.bytes)

@@ -13,6 +13,7 @@ import Workloads
         try await checkChannelSpeed(&report)
         try checkExchangeSpeed(&report)
         try checkSpeed(&report)
+        try checkDeviceSpeed(&report)
         try checkCodecs(&report)
         try checkFlatness(&report)
         print(report.missed == 0 ? "\nAll targets are met." : "\n\(report.missed) targets are missed.")

@@ -1,4 +1,5 @@
 public import Ferry
+import FerryBTP
 import FerrySequenced
 
 extension Workload {
@@ -9,6 +10,7 @@ extension Workload {
     /// are measured, as a program is that names the one it uses: else looking up types at run time is measured too.
     @specialized(where F == SequencedFraming)
     @specialized(where F == LengthPrefixFraming)
+    @specialized(where F == BTPFraming)
     public static func exchange<F: Framing>(
         _ name: String, _ framing: F, messageSize: Int, messageCount: Int, chunkSize: Int
     ) throws -> (workload: Workload, wire: WireCount) {
@@ -45,8 +47,8 @@ private struct ExchangePair<F: Framing> {
     private(set) var wire = WireCount()
 
     init(_ framing: F, chunkSize: Int) {
-        sender = framing.makeSession(limits: .wide)
-        receiver = framing.makeSession(limits: .wide)
+        sender = framing.makeSession(limits: .wide, payloads: PayloadFormat(), role: .initiator)
+        receiver = framing.makeSession(limits: .wide, payloads: PayloadFormat(), role: .responder)
         self.chunkSize = chunkSize
         sender.linkDidOpen(at: now)
         receiver.linkDidOpen(at: now)

@@ -25,7 +25,7 @@ extension Workload {
 
     /// After each chunk the session is asked for events, as a channel asks.
     @inline(__always)
-    private static func ferryDecode(_ name: String, _ framing: some Framing, _ stream: ChunkStream) -> Workload {
+    static func ferryDecode(_ name: String, _ framing: some Framing, _ stream: ChunkStream) -> Workload {
         Workload(name, stream) { passes in
             var session = framing.makeSession(limits: .wide)
             return try measure(passes) {
