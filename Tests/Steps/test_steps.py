@@ -255,7 +255,8 @@ class Held(unittest.TestCase):
     def write(self, tier, ran, size='full', commit='abc', failed=0, report=()):
         os.makedirs(f'{self.folder.name}/{tier}', exist_ok=True)
         with open(f'{self.folder.name}/{tier}/summary.json', 'w') as file:
-            json.dump({'commit': commit, 'failed': failed, 'report': report, 'seconds': [[one.name, size, 1, 1, 1] for one in ran]}, file)
+            held = [one.name for one in ran if size == 'full']
+            json.dump({'commit': commit, 'failed': failed, 'failing': [], 'held': held, 'report': report}, file)
 
     def lacking(self):
         return run.lacking(steps, 'abc', self.folder.name)
@@ -281,6 +282,28 @@ class Held(unittest.TestCase):
         self.assertEqual(self.lacking(), [f'make verify was run without {len(steps.of("release"))} of its steps: {releases}'])
         self.write('verify', steps.of('landing', 'turn', 'release'), size='short')
         self.assertEqual(len(self.lacking()), 1)
+
+
+class Seen(unittest.TestCase):
+    """What several runs have seen of one commit."""
+
+    def outcome(self, name, status=0, size='full'):
+        return run.Outcome(step(name), size, status, 1, 1, records.Counts())
+
+    def test_runs_of_a_commit_add_up_and_the_last_of_a_step_counts(self):
+        first = run.Seen().after([self.outcome('lint'), self.outcome('tests', 1), self.outcome('core', size='short')])
+        self.assertEqual(first.words(), {'held': ['lint'], 'failing': ['tests']})
+        second = first.after([self.outcome('tests'), self.outcome('lint', 1)])
+        self.assertEqual(second.words(), {'held': ['tests'], 'failing': ['lint']})
+
+    def test_another_commit_begins_anew(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f'{folder}/summary.json', 'w') as file:
+                json.dump({'commit': 'abc', 'held': ['lint'], 'failing': ['tests']}, file)
+            self.assertEqual(run.Seen.of(folder, 'abc').words(), {'held': ['lint'], 'failing': ['tests']})
+            self.assertEqual(run.Seen.of(folder, 'abd').words(), {'held': [], 'failing': []})
+            self.assertEqual(run.Seen.of(folder, None).words(), {'held': [], 'failing': []})
+            self.assertEqual(run.Seen.of(f'{folder}/none', 'abc').words(), {'held': [], 'failing': []})
 
 
 class Records(unittest.TestCase):
