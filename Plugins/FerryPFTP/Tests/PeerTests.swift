@@ -76,7 +76,7 @@ struct PeerTests {
             #expect(try peer.ask("request remove \(path) -") == plain(PFTPRequest.remove(path).bytes()))
         }
         let list: [UInt8] =
-            [0x0A, 10, 0x0A, 5] + Array("A.BPB".utf8) + [0x10, 100] + [0x0A, 7, 0x0A, 2] + Array("R/".utf8) + [
+            [0x0A, 9, 0x0A, 5] + Array("A.BPB".utf8) + [0x10, 100] + [0x0A, 7, 0x0A, 2] + Array("R/".utf8) + [
                 0x10, 0x80, 1,
             ]
         #expect(try peer.ask("list \(plain(list))") == "A.BPB:100 R/:128")
