@@ -237,7 +237,7 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
-                "FerryBTP", "FerryCBOR", "FerryJSON", "FerryMdoc", "FerryPropertyList", "FerrySMP", "FerrySimulator",
+                "FerryBTP", "FerryCBOR", "FerryJSON", "FerryMdoc", "FerryPFTP", "FerryPropertyList", "FerrySMP", "FerrySimulator",
                 "FerryTransports", "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryMQTT", condition: .when(traits: ["MQTT"])),

@@ -37,7 +37,7 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
     @Test(
         "Overhead is the framing's",
         arguments: [
-            (FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21), (.mdoc, 403, 3), (.slip, 401, 3),
+            (FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21), (.mdoc, 403, 3), (.pftp, 403, 3), (.slip, 401, 3),
             (.cobs, 403, 3),
         ])
     func overhead(framing: FramingChoice, bytes: Int, values: Int) throws {

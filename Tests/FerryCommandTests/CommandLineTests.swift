@@ -40,7 +40,7 @@ import Testing
         ("advise --score --peer ios", "--score prints figures"),
         ("bench --mtu 22", "23 to 517"), ("bench --mtu abc", "The value 'abc' is invalid for '--mtu"),
         ("bench --interval 5000", "7.5 ms to 4000 ms"),
-        ("bench --framing foo", "length, eom, eom-20, sequenced, mdoc, btp, slip, cobs"),
+        ("bench --framing foo", "length, eom, eom-20, sequenced, mdoc, btp, pftp, slip, cobs"),
         ("bench --compression gzip", "none, zlib"), ("bench --queue-depth 0", "1 to 4096"),
         ("bench --centrals 99", "1 to 20"), ("bench --transport foo", "There is no transport"),
         ("bench --transport unix:/tmp/x", "give --serve to one and --connect to the other"),

@@ -71,6 +71,35 @@ import Testing
         #expect(complaint == "1 chunk was not understood.")
     }
 
+    @Test func chunksOfPFTPAreNumbered() throws {
+        let text = """
+            > 06 05 00 08 00 12
+            > 13 01 2f
+            < 00 67 00
+            < 06 01 02
+            < 37 03
+            < 21 fe ff
+            < 04 01
+            < 06 01
+            < 02 07
+            """
+        let (lines, complaint) = try trace(text, .pftp)
+        #expect(
+            lines.filter { !$0.hasPrefix("=") } == [
+                "> 6 bytes: chunk 0: 5 bytes of message 1",
+                "> 3 bytes: chunk 1: 2 bytes: message 1 of 7 bytes ends",
+                "< 3 bytes: chunk 0: error 103 ends message 1",
+                "< 3 bytes: chunk 0: 2 bytes of message 2",
+                "< 2 bytes: chunk 3 (1 was due): 1 bytes of message 2",
+                "< 3 bytes: chunk 2 (4 was due): error 65534 ends message 2",
+                "< 2 bytes: not understood (the status is 2)",
+                "< 2 bytes: chunk 0: 1 bytes of message 3",
+                "< 2 bytes: chunk 0 (1 was due): 1 bytes: message 4 of 1 bytes ends",
+                "4 messages to the end, 1 open; 9 chunks",
+            ], "\(lines)")
+        #expect(complaint == "1 chunk was not understood.")
+    }
+
     @Test func packetsOfBTPAreNumbered() throws {
         let text = """
             > 65 6c 04 00 00 00 f7 00 06
@@ -106,12 +135,14 @@ import Testing
             declare(3, 0x0000_0001_A123_48CE_896B_4C76_9733_73E6),
             declare(5, 0x0000_0002_A123_48CE_896B_4C76_9733_73E6),
             declare(9, 0x6E40_0002_B5A3_F393_E0A9_E50E_24DC_CA9E),
+            declare(11, 0xFB00_5C51_02E7_F387_1CAD_8ACD_2D8D_F0C8), write(11, [0x02, 5, 0x80]),
             write(3, [1]), write(5, [0, 7, 7]), write(9, Array("AT\n".utf8)), write(3, [2]),
         ])
         #expect(lines.contains("hci0 connection 64, mdoc:"), "\(lines)")
         #expect(lines.contains { $0.hasSuffix("> state 1: begins") }, "\(lines)")
         #expect(lines.contains { $0.hasSuffix("> 3 bytes: 2 bytes: message 1 of 2 bytes ends") }, "\(lines)")
         #expect(lines.contains("hci0 connection 64, lines:"), "\(lines)")
+        #expect(lines.contains("hci0 connection 64, pftp:"), "\(lines)")
         #expect(lines.contains { $0.hasSuffix("> state 2: ends") }, "\(lines)")
         #expect(complaint == nil)
     }

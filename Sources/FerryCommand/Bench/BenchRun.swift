@@ -3,6 +3,7 @@ import FerryBTP
 import FerryBluetooth
 import FerryLoopback
 import FerryMdoc
+import FerryPFTP
 import FerrySequenced
 import FerrySimulator
 import FerryUART
@@ -130,6 +131,7 @@ final class BenchRun: Sendable {
         case .sequenced: try channel(over: link, Self.sequenced)
         case .mdoc: try channel(over: link, MdocFraming())
         case .btp: try channel(over: link, BTPFraming())
+        case .pftp: try channel(over: link, PFTPFraming())
         case .slip: try channel(over: link, UARTFraming(.slip))
         case .cobs: try channel(over: link, UARTFraming(.cobs))
         }

@@ -2,6 +2,7 @@ import Ferry
 import FerryBTP
 import FerryBluetooth
 import FerryMdoc
+import FerryPFTP
 import FerrySimulator
 import FerryUART
 
@@ -94,15 +95,16 @@ enum FramingChoice: String, Codable, CaseIterable, Sendable {
     case classicEOM = "eom-20"
     /// Numbered chunks, acknowledged and sent again when lost.
     case sequenced
-    /// Those of devices, over their own GATT layouts: mobile documents, Matter's BTP, and SLIP and COBS over the Nordic UART service.
-    case mdoc, btp, slip, cobs
+    /// Those of devices, over their own GATT layouts: mobile documents, Matter's BTP, Polar's PFTP, and SLIP and COBS over the Nordic UART service.
+    case mdoc, btp, pftp, slip, cobs
 
-    /// How the framing lies over GATT: Ferry's in `own`, mdoc in `own`'s service, BTP in Matter's, SLIP and COBS in Nordic's.
+    /// How the framing lies over GATT: Ferry's in `own`, mdoc in `own`'s service, BTP in Matter's, PFTP in Polar's, SLIP and COBS in Nordic's.
     func layout(in own: GATTConfiguration) -> GATTConfiguration {
         switch self {
         case .length, .eom, .classicEOM, .sequenced: own
         case .mdoc: .mdocPeripheralServer(service: own.service)
         case .btp: .matterBTP
+        case .pftp: .polarPFTP
         case .slip, .cobs: .nordicUART
         }
     }

@@ -3,6 +3,7 @@ import Ferry
 import FerryBTP
 import FerryBluetooth
 import FerryMdoc
+import FerryPFTP
 import FerrySequenced
 import FerryTransports
 import FerryUART
@@ -253,6 +254,7 @@ private final class PairChannel: Sendable {
             case .sequenced: try Self.open(link, SequencedFraming())
             case .mdoc: try Self.open(link, MdocFraming())
             case .btp: try Self.open(link, BTPFraming())
+            case .pftp: try Self.open(link, PFTPFraming())
             case .slip: try Self.open(link, UARTFraming(.slip))
             case .cobs: try Self.open(link, UARTFraming(.cobs))
             }

@@ -21,7 +21,7 @@ struct SweepOptions: ParsableArguments {
         name: .long,
         help: ArgumentHelp(
             "Framing: length, eom, eom-20 (chunks of 20 bytes, as in the classic sample), sequenced; of devices, each over its "
-                + "own service: mdoc, btp, slip, cobs."))
+                + "own service: mdoc, btp, pftp, slip, cobs."))
     var framing = CommaList(["length"])
 
     @Option(name: .long, help: "Compression: none, zlib.")

@@ -29,6 +29,9 @@ enum DeclaredValue: Hashable {
         0x0000_0007_A123_48CE_896B_4C76_9733_73E6: .chunks(.mdoc),
         0x18EE_2EF5_263D_4559_959F_4F9C_429F_9D11: .chunks(.btp),
         0x18EE_2EF5_263D_4559_959F_4F9C_429F_9D12: .chunks(.btp),
+        0xFB00_5C51_02E7_F387_1CAD_8ACD_2D8D_F0C8: .chunks(.pftp),
+        0xFB00_5C52_02E7_F387_1CAD_8ACD_2D8D_F0C8: .chunks(.pftp),
+        0xFB00_5C53_02E7_F387_1CAD_8ACD_2D8D_F0C8: .chunks(.pftp),
     ]
 
     /// The framing of a serial line, by its first bytes: COBS has zeros, SLIP ends with 0xC0, text has neither.

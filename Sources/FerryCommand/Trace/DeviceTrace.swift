@@ -1,6 +1,6 @@
 import FerrySequenced
 
-/// Says what chunks of the formats that devices speak are: SMP, mdoc, BTP, and lines, SLIP and COBS on a serial line.
+/// Says what chunks of the formats that devices speak are: SMP, mdoc, BTP, PFTP, and lines, SLIP and COBS on a serial line.
 struct DeviceTrace {
     private struct Stream {
         var message = 0
@@ -11,7 +11,7 @@ struct DeviceTrace {
         var missing = 0
         /// SMP: messages by their sequence, for their answers; at most 256.
         var requests: [UInt8: Int] = [:]
-        /// BTP: the number that the next packet should have; `nil` before the first.
+        /// BTP: the number that the next packet should have; `nil` before the first. PFTP: that of the message's next chunk.
         var next: UInt8?
     }
 
@@ -36,6 +36,7 @@ struct DeviceTrace {
         case .smp: smp(chunk, side.rawValue)
         case .mdoc: mdoc(chunk, side.rawValue)
         case .btp: btp(chunk, side.rawValue)
+        case .pftp: pftp(chunk, side.rawValue)
         case .slip: frames(chunk, side.rawValue, end: 0xC0)
         case .cobs: frames(chunk, side.rawValue, end: 0x00)
         case .lines, .length, .eom, .sequenced: frames(chunk, side.rawValue, end: 0x0A)
@@ -146,6 +147,35 @@ struct DeviceTrace {
     }
 
     private static func failure(_ text: String) -> Finding { Finding(text: text, isUnderstood: false, events: []) }
+}
+
+// MARK: PFTP
+
+extension DeviceTrace {
+    private mutating func pftp(_ chunk: [UInt8], _ side: Int) -> SequencedTrace.Finding {
+        guard let head = chunk.first else { return Self.failure("not understood (an empty value)") }
+        let (isFirst, status, number) = (head & 1 == 0, head >> 1 & 3, head >> 4)
+        guard status != 2 else { return Self.failure("not understood (the status is 2)") }
+        let due = streams[side].isInside ? streams[side].next ?? 0 : 0
+        var text = "chunk \(number)"
+        if isFirst == streams[side].isInside || number != due { text += " (\(due) was due)" }
+        var events = isFirst || !streams[side].isInside ? begin(side, byteCount: 0) : []
+        let message = streams[side].message
+        streams[side].next = (number &+ 1) & 0xF
+        events.append(.carries(message: message))
+        guard status != 0 else {
+            guard chunk.count >= 3 else { return Self.failure("\(text): not understood (an error without its number)") }
+            text += ": error \(Int(chunk[1]) | Int(chunk[2]) << 8) ends message \(message)"
+            return Finding(text: text, isUnderstood: true, events: events + end(side))
+        }
+        streams[side].passed += chunk.count - 1
+        guard status == 1 else {
+            text += ": \(chunk.count - 1) bytes of message \(message)"
+            return Finding(text: text, isUnderstood: true, events: events)
+        }
+        text += ": \(chunk.count - 1) bytes: message \(message) of \(streams[side].passed) bytes ends"
+        return Finding(text: text, isUnderstood: true, events: events + end(side))
+    }
 }
 
 // MARK: BTP
