@@ -95,7 +95,7 @@ import Testing
                 "< 2 bytes: not understood (the status is 2)",
                 "< 2 bytes: chunk 0: 1 bytes of message 3",
                 "< 2 bytes: chunk 0 (1 was due): 1 bytes: message 4 of 1 bytes ends",
-                "4 messages to the end, 1 open; 9 chunks",
+                "4 messages to the end, 1 open; 9 chunks, 1 not understood",
             ], "\(lines)")
         #expect(complaint == "1 chunk was not understood.")
     }

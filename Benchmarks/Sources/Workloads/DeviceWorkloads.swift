@@ -1,4 +1,4 @@
-public import Ferry
+import Ferry
 import FerryBTP
 import FerryMdoc
 import FerryPFTP
