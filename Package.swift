@@ -237,8 +237,8 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
-                "FerryBTP", "FerryCBOR", "FerryJSON", "FerryMdoc", "FerryPFTP", "FerryPropertyList", "FerrySMP", "FerrySimulator",
-                "FerryTransports", "FerryUART", "FerryZlib",
+                "FerryBTP", "FerryCBOR", "FerryJSON", "FerryMdoc", "FerryPFTP", "FerryPropertyList", "FerrySMP",
+                "FerrySimulator", "FerryTransports", "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryMQTT", condition: .when(traits: ["MQTT"])),
                 .target(name: "FerryHTTP", condition: .when(traits: ["HTTP"])),

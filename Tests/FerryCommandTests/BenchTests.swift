@@ -37,7 +37,8 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
     @Test(
         "Overhead is the framing's",
         arguments: [
-            (FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21), (.mdoc, 403, 3), (.pftp, 403, 3), (.slip, 401, 3),
+            (FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21), (.mdoc, 403, 3), (.pftp, 403, 3),
+            (.slip, 401, 3),
             (.cobs, 403, 3),
         ])
     func overhead(framing: FramingChoice, bytes: Int, values: Int) throws {
@@ -58,7 +59,8 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
         let result = try BenchRun.simulate(point).result
         // 4 096 bytes are 17 packets of at most 244 with their heads of 3 and once 2 bytes; acknowledgements cost a few more.
         #expect(
-            (9...10).contains(result.messages) && (0.9...1.1).contains(result.latency.median / (17 * 2 * point.interval)), "\(result)")
+            (9...10).contains(result.messages)
+                && (0.9...1.1).contains(result.latency.median / (17 * 2 * point.interval)), "\(result)")
         #expect(throws: FerryError.self) { try settings { ($0.framing, $0.messageSize) = (.btp, 65_536) }.validate() }
     }
 
