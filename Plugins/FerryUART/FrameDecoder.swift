@@ -18,8 +18,8 @@ struct FrameDecoder: Sendable {
     private let limit: Int
     private var place = Place.between
     private var assembler: MessageAssembler
-    /// Messages and faults.
-    var events = EventList()
+    /// Messages and faults, and what the session sends.
+    var events = EventQueue()
     /// Frames that have ended, whole or damaged.
     private(set) var endedFrames = 0
 
@@ -42,9 +42,11 @@ struct FrameDecoder: Sendable {
         }
     }
 
+    private var isSkipping: Bool { if case .skipping = place { true } else { false } }
+
     /// Gives the message in hand up, and passes over the rest of it.
     mutating func giveUp(_ error: FerryError) {
-        events.append(.receiveFailed(error))
+        events.receiveFailed(error)
         endedFrames += 1
         _ = assembler.takeUnannounced()
         place = .skipping
@@ -71,8 +73,8 @@ struct FrameDecoder: Sendable {
         if droppingCarriageReturn, message.last == Line.carriageReturn { message.removeLast() }
         place = .between
         endedFrames += 1
-        if message.count <= limit { return events.append(.received(message)) }
-        events.append(.receiveFailed(tooLarge(afterMessages: endedFrames - 1)))
+        if message.count <= limit { return events.received(message) }
+        events.receiveFailed(tooLarge(afterMessages: endedFrames - 1))
     }
 
     /// Adds bytes to the message in hand; false, and the message is given up, where it becomes too large.
@@ -139,10 +141,16 @@ struct FrameDecoder: Sendable {
                         malformed("has 0x\(String(byte, radix: 16)) after a SLIP escape, byte \(arrivedBytes) of it"))
                 }
             default:
-                let special = chunk.first(SLIP.end, SLIP.escape, from: offset)
+                var special = unescape(chunk, from: offset)
                 if special > offset {
                     place = .slip(isEscaped: false)
-                    guard append(chunk.extracting(offset..<special)) else { continue }
+                } else {
+                    // As far as the limit goes.
+                    special = chunk.first(SLIP.end, SLIP.escape, from: offset)
+                    if special > offset {
+                        place = .slip(isEscaped: false)
+                        guard append(chunk.extracting(offset..<special)) else { continue }
+                    }
                 }
                 offset = special + 1
                 guard special < chunk.byteCount else { continue }
@@ -155,9 +163,74 @@ struct FrameDecoder: Sendable {
         }
     }
 
+    /// Adds what is between ends and behind escapes, where the limit has room for all of the chunk; returns the place of the first byte that
+    /// is neither, or of an escape whose second byte is not here or wrong.
+    private mutating func unescape(_ chunk: RawSpan, from offset: Int) -> Int {
+        guard chunk.byteCount - offset <= limit - assembler.count else { return offset }
+        var at = offset
+        assembler.append(atMost: chunk.byteCount - offset) { target in
+            var count = 0
+            while true {
+                let special = chunk.copy(upTo: SLIP.end, SLIP.escape, from: at, to: target, at: count)
+                count &+= special &- at
+                at = special
+                guard at &+ 1 < chunk.byteCount, chunk.unsafeLoad(fromByteOffset: at, as: UInt8.self) == SLIP.escape
+                else { return count }
+                switch chunk.unsafeLoad(fromByteOffset: at &+ 1, as: UInt8.self) {
+                case SLIP.escapedEnd: target[count] = SLIP.end
+                case SLIP.escapedEscape: target[count] = SLIP.escape
+                default: return count
+                }
+                count &+= 1
+                at &+= 2
+            }
+        }
+        return at
+    }
+
+    /// Adds what blocks say, where the limit has room for all of the chunk; returns the place of the first zero.
+    private mutating func takeBlocks(_ chunk: RawSpan, from offset: Int) -> Int {
+        guard chunk.byteCount - offset <= limit - assembler.count else { return offset }
+        var (missing, owesZero) = (0, false)
+        if case .cobs(let ofBlock, let zero) = place { (missing, owesZero) = (ofBlock, zero) }
+        var at = offset
+        assembler.append(atMost: chunk.byteCount - offset) { target in
+            var count = 0
+            while at < chunk.byteCount {
+                guard missing == 0 else {
+                    let end = min(chunk.byteCount, at &+ missing)
+                    let zero = chunk.copy(upTo: 0, 0, from: at, limit: end, to: target, at: count)
+                    count &+= zero &- at
+                    missing &-= zero &- at
+                    at = zero
+                    if zero < end { return count }
+                    continue
+                }
+                let code = chunk.unsafeLoad(fromByteOffset: at, as: UInt8.self)
+                guard code > 0 else { return count }
+                if owesZero {
+                    target[count] = 0
+                    count &+= 1
+                }
+                (missing, owesZero) = (Int(code) - 1, code < 0xFF)
+                at &+= 1
+            }
+            return count
+        }
+        if at > offset { place = .cobs(missing: missing, owesZero: owesZero) }
+        return at
+    }
+
     private mutating func receiveCOBS(_ chunk: RawSpan) {
         var offset = 0
         while offset < chunk.byteCount {
+            if !isSkipping {
+                let next = takeBlocks(chunk, from: offset)
+                guard next == offset else {
+                    offset = next
+                    continue
+                }
+            }
             switch place {
             case .skipping: offset = skip(to: 0, in: chunk, from: offset)
             case .cobs(let missing, let owesZero) where missing > 0:
@@ -182,25 +255,5 @@ struct FrameDecoder: Sendable {
                 place = .cobs(missing: Int(code) - 1, owesZero: code < 0xFF)
             }
         }
-    }
-}
-
-/// Events, oldest first. Most often one at a time, and then it takes no memory that lasts.
-struct EventList: Sendable {
-    private var events: [FramingEvent] = []
-    private var taken = 0
-
-    mutating func append(_ event: FramingEvent) { events.append(event) }
-
-    mutating func popFirst() -> FramingEvent? {
-        guard taken < events.count else { return nil }
-        defer {
-            taken += 1
-            if taken == events.count {
-                events.removeAll(keepingCapacity: true)
-                taken = 0
-            }
-        }
-        return events[taken]
     }
 }

@@ -121,4 +121,47 @@ extension RawSpan {
         }
         return end
     }
+
+    /// Copies the bytes from `start` to the first `a` or `b`, or to the limit or the end of the buffer, and returns the place of that. 64 and 16
+    /// bytes at a time: the target must have room for all to the limit.
+    ///
+    /// - Parameter count: how many bytes the target has already.
+    @inline(__always)
+    func copy(
+        upTo a: UInt8, _ b: UInt8, from start: Int, limit: Int? = nil, to target: UnsafeMutableRawBufferPointer,
+        at count: Int
+    ) -> Int {
+        let end = limit ?? byteCount
+        let (manyA, manyB) = (SIMD16<UInt8>(repeating: a), SIMD16<UInt8>(repeating: b))
+        /// Copies 16 bytes; which of them are `a` or `b`.
+        func copy16(_ place: Int) -> SIMD2<UInt64> {
+            let bytes = unsafeLoadUnaligned(fromByteOffset: place, as: SIMD16<UInt8>.self)
+            target.storeBytes(of: bytes, toByteOffset: count &+ (place &- start), as: SIMD16<UInt8>.self)
+            return unsafeBitCast((bytes .== manyA) .| (bytes .== manyB), to: SIMD2<UInt64>.self)
+        }
+        var place = start
+        while place &+ 64 <= end {
+            let found = (copy16(place) | copy16(place &+ 16)) | (copy16(place &+ 32) | copy16(place &+ 48))
+            if found[0] | found[1] != 0 { break }
+            place &+= 64
+        }
+        while place < end {
+            if place &+ 16 > end {
+                guard end &- start >= 16 else { break }
+                // The last 16 once more: those before `place` are neither.
+                place = end &- 16
+            }
+            let found = copy16(place)
+            if found[0] != 0 { return place &+ UInt64(littleEndian: found[0]).trailingZeroBitCount / 8 }
+            if found[1] != 0 { return place &+ 8 &+ UInt64(littleEndian: found[1]).trailingZeroBitCount / 8 }
+            place &+= 16
+        }
+        while place < end {
+            let byte = unsafeLoad(fromByteOffset: place, as: UInt8.self)
+            if byte == a || byte == b { return place }
+            target[count &+ (place &- start)] = byte
+            place &+= 1
+        }
+        return end
+    }
 }

@@ -74,7 +74,6 @@ extension UARTFraming {
 
         private var decoder: FrameDecoder
         private var stall: StallDetector
-        private var events = EventQueue()
 
         init(_ framing: UARTFraming, _ limits: Limits) {
             encoder = FrameEncoder(format: framing.format, opensFrames: framing.opensFrames)
@@ -84,10 +83,7 @@ extension UARTFraming {
         }
 
         /// The next thing that happened, oldest first.
-        public mutating func nextEvent() -> FramingEvent? {
-            if let event = events.next() { return event }
-            return decoder.events.popFirst()
-        }
+        public mutating func nextEvent() -> FramingEvent? { decoder.events.next() }
     }
 }
 
@@ -141,9 +137,9 @@ extension UARTFraming.Session {
         // What stands for a byte of the message may be two on the line: the share of the line is told.
         let share = count.multipliedFullWidth(by: end)
         let progress = end == frame.count ? count : frame.count.dividingFullWidth(share).quotient
-        if progress > 0 { events.progress(outbound.first.id, acceptedBytes: progress) }
+        if progress > 0 { decoder.events.progress(outbound.first.id, acceptedBytes: progress) }
         if end == frame.count {
-            events.sent(outbound.first.id)
+            decoder.events.sent(outbound.first.id)
             outbound.removeFirst()
             acceptedBytes = 0
             framedID = nil

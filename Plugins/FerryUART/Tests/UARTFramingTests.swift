@@ -21,8 +21,8 @@ import Testing
         return chunks
     }
 
-    private static func joined(_ message: [UInt8]) throws -> [UInt8] {
-        Array(try line(message, cobs, atMost: 512).joined())
+    private static func joined(_ message: [UInt8], _ framing: UARTFraming = cobs) throws -> [UInt8] {
+        Array(try line(message, framing, atMost: 512).joined())
     }
 
     // RFC 1055, and the examples of Cheshire and Baker's paper as Wikipedia lists them.
@@ -71,6 +71,46 @@ import Testing
         }
         try FramingVerifier(UARTFraming(framing.format, opensFrames: true), boundaries: .carryNoMeaning)
             .verifyExchange(messages, chunkSizes: [1, 20, 512])
+    }
+
+    /// However the line is cut, whole or damaged, the same comes out as from one byte at a time, where no run of bytes is copied at once.
+    @Test(arguments: [slip, cobs]) func cutsMakeNoDifference(_ framing: UARTFraming) throws {
+        var random = SplitMix64(seed: 0xC0DB)
+        let special: [UInt8] = [0, 0xC0, 0xDB, 0xDC, 0xDD, 0xFF]
+        for _ in 0..<1_000 {
+            var line: [UInt8] = []
+            for _ in 0..<1 + random.next() % 3 {
+                let message = random.bytes(1 + Int(random.next() % 600)).map { byte in
+                    byte % 16 == 0 ? special[Int(byte) / 16 % special.count] : byte
+                }
+                line += try Self.joined(message, framing)
+            }
+            for _ in 0..<random.next() % 4 {
+                line[Int(random.next() % UInt64(line.count))] = special[Int(random.next() % 6)]
+            }
+            let expected = try Self.heard(line, framing) { 1 }
+            #expect(try Self.heard(line, framing) { 1 + Int(random.next() % 300) } == expected)
+            #expect(try Self.heard(line, framing) { line.count } == expected)
+        }
+    }
+
+    /// What a line brings when it comes in chunks of these sizes: messages, and errors in words.
+    private static func heard(_ line: [UInt8], _ framing: UARTFraming, _ size: () -> Int) throws -> [String] {
+        var session = framing.makeSession(limits: Limits())
+        var (rest, heard): (ArraySlice<UInt8>, [String]) = (line[...], [])
+        while !rest.isEmpty {
+            let chunk = Array(rest.prefix(size()))
+            rest = rest.dropFirst(chunk.count)
+            try session.receive(chunk.span.bytes, at: .zero)
+            while let event = session.nextEvent() {
+                switch event {
+                case .received(let message): heard.append(hex(message))
+                case .receiveFailed(let error): heard.append(error.message)
+                default: break
+                }
+            }
+        }
+        return heard
     }
 
     @Test func bothEndsOfLinesAreRead() throws {

@@ -21,6 +21,8 @@ package struct EventQueue: Sendable {
 
     package mutating func received(_ message: [UInt8]) { append(.received(message)) }
 
+    package mutating func receiveFailed(_ error: FerryError) { append(.receiveFailed(error)) }
+
     @inline(__always)
     package mutating func progress(_ id: MessageID, acceptedBytes: Int) {
         if pending == .nothing {

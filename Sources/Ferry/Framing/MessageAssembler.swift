@@ -50,6 +50,23 @@ public struct MessageAssembler: Sendable {
         }
     }
 
+    /// Adds what `body` writes, for formats whose bytes are not the message's. The caller keeps the total within the bound.
+    ///
+    /// - Parameters:
+    ///   - count: the most that may be added.
+    ///   - body: writes from the begin of the buffer, which has `count` bytes without a value, and returns how many.
+    @inlinable @inline(__always)
+    public mutating func append(atMost count: Int, writing body: (UnsafeMutableRawBufferPointer) -> Int) {
+        let needed = buffer.count &+ count
+        if needed > buffer.capacity { grow(toHold: needed) }
+        buffer.append(addingCapacity: count) { free in
+            free.withUnsafeMutableBufferPointer { target, initializedCount in
+                initializedCount = body(
+                    UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(target)[..<count]))
+            }
+        }
+    }
+
     /// Hands over the message, which has the announced number of bytes.
     public mutating func takeExpected() -> [UInt8] {
         defer { buffer = [] }
