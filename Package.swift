@@ -465,7 +465,7 @@ let package = Package(
             name: "FerryHCITests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "BluetoothHost", "FerryHCI",
-                "FerryMdoc", "FerryBTP", "FerrySMP", "FerryUART",
+                "FerryMdoc", "FerryBTP", "FerryPFTP", "FerrySMP", "FerryUART",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOEmbedded", package: "swift-nio", condition: .when(traits: ["HCI"])),
             ]),

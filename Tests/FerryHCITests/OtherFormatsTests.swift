@@ -4,6 +4,7 @@
     import FerryBluetooth
     import FerryHCI
     import FerryMdoc
+    import FerryPFTP
     import FerryTesting
     import TestSupport
     import Testing
@@ -11,7 +12,7 @@
     /// Formats of others between two hosts of Ferry's own, over controllers that speak HCI.
     @Suite(.tags(.adapter, .framing), .serialized, .timeLimit(.minutes(5)))
     struct OtherFormatsTests {
-        enum Format: CaseIterable, Sendable { case mdocPeripheralServer, mdocCentralClient, btp }
+        enum Format: CaseIterable, Sendable { case mdocPeripheralServer, mdocCentralClient, btp, pftp }
 
         private static let service = BluetoothUUID(0x1234_5678_9ABC_4DEF_8123_4567_89AB_CDEF as UInt128)
 
@@ -25,6 +26,7 @@
                 let layout = GATTConfiguration.mdocCentralClient(service: Self.service, ident: [UInt8](1...16))
                 try await exchange(layout, MdocFraming(), attMTU)
             case .btp: try await exchange(.matterBTP, BTPFraming(), attMTU)
+            case .pftp: try await exchange(.polarPFTP, PFTPFraming(), attMTU)
             }
         }
 
