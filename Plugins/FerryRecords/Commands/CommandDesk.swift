@@ -47,7 +47,7 @@
 
         /// Runs a record that is a command, and answers. It returns when the answer is in the outbox: waiting for room there, too.
         ///
-        /// One that cannot be read is taken out of the inbox, with a notice (``RecordStore/notices()``).
+        /// One that cannot be read is taken out of the inbox, with a notice (``RecordStore/notices(after:)``).
         ///
         /// - Parameter record: from the store's inbox.
         /// - Returns: whether the record was a command; another one is untouched.
