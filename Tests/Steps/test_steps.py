@@ -284,6 +284,14 @@ class Held(unittest.TestCase):
         self.assertEqual(len(self.lacking()), 1)
 
 
+class Limit(unittest.TestCase):
+    def test_a_step_with_its_own_build_has_time_for_it(self):
+        for one in steps.steps:
+            expected = 4 * one.expected('full') + 300
+            self.assertEqual(run.limit(one, 'full'), expected + 1800 if one.build else expected, one.name)
+        self.assertTrue(all(steps.named(name).build for name in ('fuzz-codecs', 'http', 'sanitize-thread', 'plain')))
+
+
 class Seen(unittest.TestCase):
     """What several runs have seen of one commit."""
 

@@ -11,6 +11,12 @@ from selection import git
 from table import flakes, root
 
 
+def limit(step, size):
+    """How many seconds a step may take before it counts as one that hangs: a busy machine is given several times what an idle one takes,
+    and a step with a build of its own, which its seconds do not say, half an hour more."""
+    return 4 * step.expected(size) + 300 + (1800 if step.build else 0)
+
+
 @dataclass
 class Outcome:
     step: object
@@ -69,8 +75,7 @@ class Run:
         process = subprocess.Popen(['bash', '-c', step.command], cwd=root, env=environment, stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=log, start_new_session=True)
         log.close()
-        # A hang is told; a busy machine is given several times what an idle one takes.
-        running = Running(step, size, process, folder, time.monotonic(), 4 * step.expected(size) + 300)
+        running = Running(step, size, process, folder, time.monotonic(), limit(step, size))
         self.running[process.pid] = running
         return running
 
