@@ -19,12 +19,7 @@ public struct PFTPRequest: Sendable, Hashable {
     private init(_ command: Command, _ path: String, _ data: [UInt8] = []) {
         let name = Array(path.utf8)
         var header: [UInt8] = [0x08, command.rawValue, 0x12]
-        var count = name.count
-        while count > 0x7F {
-            header.append(UInt8(count & 0x7F) | 0x80)
-            count >>= 7
-        }
-        header.append(UInt8(count))
+        Varint.append(UInt64(name.count), to: &header)
         header += name
         lead = UInt16(truncatingIfNeeded: header.count)
         fits = header.count <= 0xFFFF
@@ -151,6 +146,7 @@ private struct ProtobufFields {
         return rest.prefix(Int(count))
     }
 
+    /// Protocol Buffers permit longer forms than the shortest, which `Varint.Decoder` refuses.
     private mutating func varint() -> UInt64? {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 70, by: 7) {
