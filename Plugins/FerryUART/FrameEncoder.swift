@@ -93,6 +93,29 @@ struct FrameEncoder: Sendable {
     }
 }
 
+/// One of two bytes, looked for among 16 at once.
+private struct EitherByte {
+    private let a: SIMD16<UInt8>
+    private let b: SIMD16<UInt8>
+
+    @inline(__always)
+    init(_ a: UInt8, _ b: UInt8) { (self.a, self.b) = (SIMD16(repeating: a), SIMD16(repeating: b)) }
+
+    /// Which of the bytes it is. As two words, since `any` takes longer.
+    @inline(__always)
+    func matches(_ bytes: SIMD16<UInt8>) -> SIMD2<UInt64> {
+        unsafeBitCast((bytes .== a) .| (bytes .== b), to: SIMD2<UInt64>.self)
+    }
+
+    /// The place of the first that matches; nil where none does.
+    @inline(__always)
+    static func first(in matches: SIMD2<UInt64>) -> Int? {
+        if matches[0] != 0 { return UInt64(littleEndian: matches[0]).trailingZeroBitCount / 8 }
+        if matches[1] != 0 { return 8 &+ UInt64(littleEndian: matches[1]).trailingZeroBitCount / 8 }
+        return nil
+    }
+}
+
 extension RawSpan {
     /// The place of the first `byte`, or the end of the buffer.
     @inline(__always)
@@ -104,14 +127,11 @@ extension RawSpan {
     @inline(__always)
     func first(_ a: UInt8, _ b: UInt8, from start: Int, upTo limit: Int? = nil) -> Int {
         let end = limit ?? byteCount
-        let (manyA, manyB) = (SIMD16<UInt8>(repeating: a), SIMD16<UInt8>(repeating: b))
+        let either = EitherByte(a, b)
         var place = start
         while place &+ 16 <= end {
             let bytes = unsafeLoadUnaligned(fromByteOffset: place, as: SIMD16<UInt8>.self)
-            // As two words, since `any` takes longer.
-            let found = unsafeBitCast((bytes .== manyA) .| (bytes .== manyB), to: SIMD2<UInt64>.self)
-            if found[0] != 0 { return place &+ UInt64(littleEndian: found[0]).trailingZeroBitCount / 8 }
-            if found[1] != 0 { return place &+ 8 &+ UInt64(littleEndian: found[1]).trailingZeroBitCount / 8 }
+            if let found = EitherByte.first(in: either.matches(bytes)) { return place &+ found }
             place &+= 16
         }
         while place < end {
@@ -132,12 +152,12 @@ extension RawSpan {
         at count: Int
     ) -> Int {
         let end = limit ?? byteCount
-        let (manyA, manyB) = (SIMD16<UInt8>(repeating: a), SIMD16<UInt8>(repeating: b))
+        let either = EitherByte(a, b)
         /// Copies 16 bytes; which of them are `a` or `b`.
         func copy16(_ place: Int) -> SIMD2<UInt64> {
             let bytes = unsafeLoadUnaligned(fromByteOffset: place, as: SIMD16<UInt8>.self)
             target.storeBytes(of: bytes, toByteOffset: count &+ (place &- start), as: SIMD16<UInt8>.self)
-            return unsafeBitCast((bytes .== manyA) .| (bytes .== manyB), to: SIMD2<UInt64>.self)
+            return either.matches(bytes)
         }
         var place = start
         while place &+ 64 <= end {
@@ -151,9 +171,7 @@ extension RawSpan {
                 // The last 16 once more: those before `place` are neither.
                 place = end &- 16
             }
-            let found = copy16(place)
-            if found[0] != 0 { return place &+ UInt64(littleEndian: found[0]).trailingZeroBitCount / 8 }
-            if found[1] != 0 { return place &+ 8 &+ UInt64(littleEndian: found[1]).trailingZeroBitCount / 8 }
+            if let found = EitherByte.first(in: copy16(place)) { return place &+ found }
             place &+= 16
         }
         while place < end {
