@@ -65,10 +65,7 @@
             let began = Date()
             let store = try await open(say)
             let notices = StoreNotices(store, since: began)
-            let result: Result<Void, any Error>
-            do { result = .success(try await run(store, notices, say)) } catch { result = .failure(error) }
-            await store.close()
-            try result.get()
+            try await store.closing { try await run($0, notices, say) }
         }
 
         /// Looks whether the store can be written and the place of the figures is free; makes nothing.

@@ -25,11 +25,7 @@
                     throw CommandFailure("There is no store \(store).")
                 }
                 do {
-                    let opened = try RecordStore.open(store)
-                    let result: Result<Value, any Error>
-                    do { result = .success(try await body(opened)) } catch { result = .failure(error) }
-                    await opened.close()
-                    return try result.get()
+                    return try await RecordStore.open(store).closing(body)
                 } catch let error as FerryError { throw CommandFailure(error.message) }
             }
         }

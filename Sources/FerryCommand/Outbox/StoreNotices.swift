@@ -39,28 +39,36 @@
     }
 
     extension RecordStore {
+        /// Closes it at any end of `body`.
+        func closing<Value>(_ body: (RecordStore) async throws -> Value) async throws -> Value {
+            let result: Result<Value, any Error>
+            do { result = .success(try await body(self)) } catch { result = .failure(error) }
+            await close()
+            return try result.get()
+        }
+
         /// Opens a store for a program, tells what it notices on standard error, and closes it at any end.
         static func use<Value>(
             _ path: String, _ body: (RecordStore) async throws -> Value
         ) async throws -> Value {
             let began = Date()
-            let store = try RecordStore.open(path)
-            let result: Result<Value, any Error> = await withTaskGroup(of: StoreNotices.self) { group in
+            return try await RecordStore.open(path).closing { store in
                 let notices = StoreNotices(store, since: began)
-                group.addTask {
-                    var notices = notices
-                    await notices.tell { note($0.text) }
-                    return notices
+                let result: Result<Value, any Error> = await withTaskGroup(of: StoreNotices.self) { group in
+                    group.addTask {
+                        var notices = notices
+                        await notices.tell { note($0.text) }
+                        return notices
+                    }
+                    let result: Result<Value, any Error>
+                    do { result = .success(try await body(store)) } catch { result = .failure(error) }
+                    group.cancelAll()
+                    var rest = await group.next() ?? notices
+                    for notice in (try? await rest.next()) ?? [] { note(notice.text) }
+                    return result
                 }
-                let result: Result<Value, any Error>
-                do { result = .success(try await body(store)) } catch { result = .failure(error) }
-                group.cancelAll()
-                var rest = await group.next() ?? notices
-                for notice in (try? await rest.next()) ?? [] { note(notice.text) }
-                return result
+                return try result.get()
             }
-            await store.close()
-            return try result.get()
         }
     }
 #endif
