@@ -128,20 +128,19 @@ import Testing
         return chunks
     }
 
-    private func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-
-    private func bytes(_ hex: String) -> [UInt8] {
-        var digits = hex.compactMap(\.hexDigitValue)[...]
-        var bytes: [UInt8] = []
-        while let high = digits.popFirst(), let low = digits.popFirst() { bytes.append(UInt8(high << 4 | low)) }
-        return bytes
-    }
-
     @discardableResult private func take(_ chunks: [[UInt8]], _ framing: PFTPFraming) throws -> [[UInt8]] {
         var session = framing.makeSession(limits: Limits())
         for chunk in chunks { try session.receive(chunk.span.bytes, at: Self.at) }
         return session.receivedMessages()
     }
+}
+
+/// Digits without spaces, as the peers of tests write them.
+func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
+
+func bytes(_ hex: String) -> [UInt8] {
+    var digits = hex.compactMap(\.hexDigitValue)[...]
+    var bytes: [UInt8] = []
+    while let high = digits.popFirst(), let low = digits.popFirst() { bytes.append(UInt8(high << 4 | low)) }
+    return bytes
 }
