@@ -4,7 +4,7 @@ import Testing
 /// `ferry smp` and `ferry serial` as people run them, each against itself.
 @Suite("ferry smp and ferry serial", .tags(.program), .timeLimit(.minutes(5))) struct DeviceProgramTests {
     private func run(_ script: String) async throws -> String {
-        try await ProgramShell.run(script, ["T": "--transport unix:./s"])
+        try await ProgramShell.run(script, ["T": "--transport unix:./s", "P": "--transport unix:./s --timeout 3600"])
     }
 
     @Test("A device's image, files and settings") func device() async throws {
@@ -12,14 +12,14 @@ import Testing
             """
             $FERRY smp serve $T 2>log & d=$!
             until_there log Serving
-            $FERRY smp echo $T hello
-            $FERRY smp info $T
+            $FERRY smp echo $P hello
+            $FERRY smp info $P
             head -c 50000 /dev/urandom > image
-            $FERRY smp image upload $T image 2>/dev/null; echo "uploaded $?"
-            $FERRY smp fs put $T image /lfs/a 2>/dev/null && $FERRY smp fs get $T /lfs/a back && cmp image back && echo same
-            $FERRY smp settings set $T a/b 0aFF && $FERRY smp settings get $T a/b
-            $FERRY smp fs get $T /lfs/none; echo "none $?"
-            $FERRY smp image test $T 0G; echo "hash $?"
+            $FERRY smp image upload $P image 2>/dev/null; echo "uploaded $?"
+            $FERRY smp fs put $P image /lfs/a 2>/dev/null && $FERRY smp fs get $P /lfs/a back && cmp image back && echo same
+            $FERRY smp settings set $P a/b 0aFF && $FERRY smp settings get $P a/b
+            $FERRY smp fs get $P /lfs/none; echo "none $?"
+            $FERRY smp image test $P 0G; echo "hash $?"
             kill -INT $d; wait $d; echo "ended $?"
             """)
         // A busy machine makes one wait.
@@ -37,9 +37,9 @@ import Testing
         let output = try await run(
             """
             seq 2000 > a; seq 3000 5000 > b
-            $FERRY serial $T --framing \(framing) --listen --wait 2 < a > from-b 2>/dev/null & d=$!
+            $FERRY serial $P --framing \(framing) --listen --wait 2 < a > from-b 2>/dev/null & d=$!
             until [ -S s ]; do sleep 0.05; done
-            $FERRY serial $T --framing \(framing) --wait 1 < b > from-a 2> waits; echo "serial $?"
+            $FERRY serial $P --framing \(framing) --wait 1 < b > from-a 2> waits; echo "serial $?"
             wait $d; echo "device $?"
             cmp a from-a && cmp b from-b && echo same
             """)
@@ -50,9 +50,9 @@ import Testing
         let output = try await run(
             """
             head -c 100000 /dev/urandom > a
-            $FERRY serial $T --listen --wait 2 < /dev/null > got 2>/dev/null & d=$!
+            $FERRY serial $P --listen --wait 2 < /dev/null > got 2>/dev/null & d=$!
             until [ -S s ]; do sleep 0.05; done
-            $FERRY serial $T --wait 0.2 < a 2> waits; echo "serial $?"
+            $FERRY serial $P --wait 0.2 < a 2> waits; echo "serial $?"
             wait $d; cmp a got && echo same
             """)
         #expect(output == "serial 0\nsame\n")

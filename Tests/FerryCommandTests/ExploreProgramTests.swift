@@ -5,7 +5,8 @@ import Testing
 @Suite("ferry scan, inspect, read, write, watch", .tags(.program, .gatt), .timeLimit(.minutes(5)))
 struct ExploreProgramTests {
     private func run(_ script: String) async throws -> String {
-        try await ProgramShell.run(script, ["T": "--transport loopback"])
+        try await ProgramShell.run(
+            script, ["T": "--transport loopback", "P": "--transport loopback --timeout 3600"])
     }
 
     /// Scans for longer each time, until both peripherals have been heard.
@@ -52,9 +53,9 @@ struct ExploreProgramTests {
         let note = "E07F0AE8-00BB-47F5-94F4-4A7174EA3051"
         let output = try await run(
             """
-            $FERRY read $T 'Ferry room' \(note) --descriptor 'Characteristic User Description' --as text; echo $?
-            $FERRY read $T 'Ferry room' \(note) --descriptor 2902; echo $?
-            $FERRY write $T 'Ferry room' \(note) --descriptor 2901 00 ; echo $?
+            $FERRY read $P 'Ferry room' \(note) --descriptor 'Characteristic User Description' --as text; echo $?
+            $FERRY read $P 'Ferry room' \(note) --descriptor 2902; echo $?
+            $FERRY write $P 'Ferry room' \(note) --descriptor 2901 00 ; echo $?
             """)
         #expect(output.contains("A note\"\n0\n") || output.contains("A note\n0\n"), "\(output)")
         #expect(output.contains("has no descriptor \"2902\". There are: Characteristic User Description"), "\(output)")
@@ -63,7 +64,7 @@ struct ExploreProgramTests {
 
     @Test("A peripheral's tree, by its name and its address", arguments: ["'Ferry room'", "c0:fe:00:00:00:00"])
     func inspect(_ peripheral: String) async throws {
-        let output = try await run("$FERRY inspect $T \(peripheral); echo $?")
+        let output = try await run("$FERRY inspect $P \(peripheral); echo $?")
         #expect(output.contains("ATT_MTU 185\n"), "\(output)")
         #expect(
             output.contains(
@@ -87,12 +88,12 @@ struct ExploreProgramTests {
         let output = try await run(
             """
             N=E07F0AE8-00BB-47F5-94F4-4A7174EA3051
-            $FERRY read $T 'Ferry room' 'battery level' --as uint8
-            $FERRY read $T 'Ferry room' 180A/2A29 --json
-            $FERRY write $T 'Ferry room' $N --as text 'Hello there' --read-back
-            $FERRY write $T 'Ferry room' $N 00ff --without-response --read-back
-            $FERRY watch $T 'Ferry room' Temperature --as int16 --count 2 2>&1 | sed 's/^[0-9.]* //'
-            $FERRY watch $T 'Ferry belt' --seconds 3600 --json 2>/dev/null | head -n 1 | grep -c '"name":"Heart Rate Measurement"'
+            $FERRY read $P 'Ferry room' 'battery level' --as uint8
+            $FERRY read $P 'Ferry room' 180A/2A29 --json
+            $FERRY write $P 'Ferry room' $N --as text 'Hello there' --read-back
+            $FERRY write $P 'Ferry room' $N 00ff --without-response --read-back
+            $FERRY watch $P 'Ferry room' Temperature --as int16 --count 2 2>&1 | sed 's/^[0-9.]* //'
+            $FERRY watch $P 'Ferry belt' --seconds 3600 --json 2>/dev/null | head -n 1 | grep -c '"name":"Heart Rate Measurement"'
             """)
         // A step that takes more than a second says so.
         let waits = ["ferry: Looking for ", "ferry: Connecting to "]
@@ -120,13 +121,13 @@ struct ExploreProgramTests {
             ("scan $T --seconds 0", 64, "0.1 to 86400"), ("scan $T --rssi 30", 64, "-127 to 20"),
             ("scan $T --service frob", 64, "is not a Bluetooth UUID"),
             ("inspect $T nobody --timeout 0", 64, "0.1 to 3600"),
-            ("read $T 'Ferry room' frob", 1, "There is no characteristic \"frob\". There are: 180A/2A29"),
-            ("read $T 'Ferry room' 2A29 --as uint16", 1, "The value is no uint16: 5 bytes"),
-            ("read $T 'Ferry room' 2A29 --as frob", 64, "frob"), ("read $T 'Ferry belt' 2A37", 1, "Read Not Permitted"),
-            ("write $T 'Ferry room' 2A19 5", 64, "1 hexadecimal digits"),
-            ("write $T 'Ferry room' 2A19 05", 1, "Battery Level takes no such writes; it offers: read, notify"),
-            ("watch $T 'Ferry room' 2A29", 1, "neither notifies nor indicates"),
-            ("watch $T 'Ferry room' --count 0", 64, "1 or more"),
+            ("read $P 'Ferry room' frob", 1, "There is no characteristic \"frob\". There are: 180A/2A29"),
+            ("read $P 'Ferry room' 2A29 --as uint16", 1, "The value is no uint16: 5 bytes"),
+            ("read $P 'Ferry room' 2A29 --as frob", 64, "frob"), ("read $P 'Ferry belt' 2A37", 1, "Read Not Permitted"),
+            ("write $P 'Ferry room' 2A19 5", 64, "1 hexadecimal digits"),
+            ("write $P 'Ferry room' 2A19 05", 1, "Battery Level takes no such writes; it offers: read, notify"),
+            ("watch $P 'Ferry room' 2A29", 1, "neither notifies nor indicates"),
+            ("watch $P 'Ferry room' --count 0", 64, "1 or more"),
         ])
     func wrong(_ arguments: String, _ status: Int, _ words: String) async throws {
         let output = try await run("$FERRY \(arguments); echo \"status $?\"")
@@ -144,8 +145,8 @@ struct ExploreProgramTests {
     @Test("A reader of the output may go, and a full disk is told") func brokenPipe() async throws {
         let output = try await run(
             """
-            set -o pipefail; $FERRY watch $T 'Ferry room' Temperature | head -n 1 >/dev/null; echo "status $?"
-            $FERRY watch $T 'Ferry room' Temperature > /dev/full; echo "status $?"
+            set -o pipefail; $FERRY watch $P 'Ferry room' Temperature | head -n 1 >/dev/null; echo "status $?"
+            $FERRY watch $P 'Ferry room' Temperature > /dev/full; echo "status $?"
             """)
         #expect(!output.contains("Standard output cannot be written to.\nstatus 0\n"), "\(output)")
         #expect(output.contains("status 0\n"), "\(output)")

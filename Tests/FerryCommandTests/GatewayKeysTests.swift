@@ -80,8 +80,8 @@
             let output = try await ProgramShell.run(
                 """
                 echo hello > lines
-                $FERRY receive --transport unix:./s --store in.store > /dev/null 2>&1 & r=$!
-                $FERRY send --transport unix:./s --store out.store --lines lines; wait $r
+                $FERRY receive --transport unix:./s --timeout 3600 --store in.store > /dev/null 2>&1 & r=$!
+                $FERRY send --transport unix:./s --timeout 3600 --store out.store --lines lines; wait $r
                 $FERRY gateway peers in.store | awk '{ print $1 == "peer" ? $0 : substr($1, 1, 6), $4 }' | tail -n +2
                 p=$($FERRY gateway peers in.store | awk 'NR == 2 { print $1 }')
                 $FERRY gateway forget in.store "$p" | sed "s/$p/P/"

@@ -94,7 +94,7 @@
                 try await server.start()
                 let output = try await ProgramShell.run(
                     """
-                    echo one | $FERRY send --store peer --transport unix:socket --lines - >sent 2>&1 &
+                    echo one | $FERRY send --store peer --transport unix:socket --timeout 3600 --lines - >sent 2>&1 &
                     sender=$!
                     $FERRY gateway --transport unix:socket --store store --nats $NATS --name g1 --log-level trace >out 2>err &
                     gateway=$!

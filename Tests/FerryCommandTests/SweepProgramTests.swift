@@ -55,9 +55,9 @@ import Testing
     @Test("A transfer that has come to a standstill says so each second") func standstill() async throws {
         let output = try await ProgramShell.run(
             """
-            $FERRY receive --transport unix:./s - > got 2> received & r=$!
+            $FERRY receive --transport unix:./s --timeout 3600 - > got 2> received & r=$!
             (head -c 100000 /dev/zero; until_there events '"bytesPerSecondNow":0,'; head -c 10 /dev/zero) \\
-                | $FERRY send --transport unix:./s --json - > events; echo "sent $?"; wait $r; stat -c %s got
+                | $FERRY send --transport unix:./s --timeout 3600 --json - > events; echo "sent $?"; wait $r; stat -c %s got
             """)
         #expect(output.hasSuffix("sent 0\n100010\n"), "\(output)")
     }

@@ -9,7 +9,7 @@ import Testing
         let output = try await ProgramShell.run(
             """
             head -c 100000 /dev/urandom > big
-            both '$FERRY receive --transport unix:./s out' '$FERRY send --transport unix:./s --log log big' > /dev/null
+            both '$FERRY receive --transport unix:./s --timeout 3600 out' '$FERRY send --transport unix:./s --timeout 3600 --log log big' > /dev/null
             $FERRY trace log > traced; echo "log $?"; grep -c '= message' traced; tail -n 1 traced
             $FERRY trace < log | cmp - traced; echo "pipe $?"
             script -qefc "$FERRY trace log" typescript > /dev/null; echo "terminal $?"; tr -d '\\r' < typescript | grep -c '= message'

@@ -5,7 +5,7 @@ import Testing
 /// `ferry send` and `ferry receive` as people run them: two processes, a shell between them.
 @Suite("ferry send and receive", .tags(.program), .timeLimit(.minutes(5))) struct TransferProgramTests {
     func run(_ script: String, transport: String = "unix:./s") async throws -> String {
-        try await ProgramShell.run(script, ["T": "--transport \(transport)"])
+        try await ProgramShell.run(script, ["T": "--transport \(transport) --timeout 3600"])
     }
 
     @Test("A folder crosses whole, with its permissions") func folder() async throws {
@@ -273,9 +273,9 @@ import Testing
         let output = try await run(
             """
             echo x > a
-            $FERRY receive --transport tcp:127.0.0.1:0 out 2> receiver & r=$!
+            $FERRY receive --transport tcp:127.0.0.1:0 --timeout 3600 out 2> receiver & r=$!
             until_there receiver 'Listening at'; port=$(grep -o '[0-9]*[.]$' receiver | tr -d .)
-            $FERRY send --transport tcp:127.0.0.1:$port a; echo "sent $?"; wait $r; echo "received $?"; cat out/a
+            $FERRY send --transport tcp:127.0.0.1:$port --timeout 3600 a; echo "sent $?"; wait $r; echo "received $?"; cat out/a
             script -qec "$FERRY receive $T --timeout 2" /dev/null | tr -d '\\r'
             $FERRY send $T --json --timeout 2 a 2> /dev/null | grep -o '"event":"waiting",.*'
             $FERRY receive $T --timeout 2 2>&1
