@@ -15,6 +15,8 @@ import Testing
     private static let queue = BluetoothUUID(0xFE05 as UInt16)
     private static let length = BluetoothUUID(0xFE06 as UInt16)
     private static let ident = BluetoothUUID(0xFE07 as UInt16)
+    private static let changing = BluetoothUUID(0xFE08 as UInt16)
+    private static let fixed = BluetoothUUID(0xFE09 as UInt16)
 
     enum Kind: String, CaseIterable, Sendable { case state, length, queue, compared, firstWrite, everything }
 
@@ -167,6 +169,79 @@ import Testing
         }
     }
 
+    /// A layout with a value that changes and one that does not.
+    private static var noted: GATTConfiguration {
+        var layout = layout(.length)
+        layout.sides.notes = [.init(changing, bytes: [1]), .init(fixed, bytes: [7, 8], isNotified: false)]
+        return layout
+    }
+
+    /// What each note is at first comes before anything else; chunks and notes are told apart by their first byte, on both sides.
+    @Test func notesComeWithTheirNumber() throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+        try time.run {
+            let listener = try await GATTTransport(adapter: server, configuration: Self.noted, time: time).listen()
+            let near = try await GATTTransport(adapter: client, configuration: Self.noted, time: time)
+                .connect(timeout: .seconds(20))
+            var links = listener.links.makeAsyncIterator()
+            let far = try #require(await links.next())
+            let (heard, written) = (Heard(), Heard())
+            near.activate(heard)
+            far.activate(written)
+            let long = [0] + [UInt8](repeating: 5, count: far.maximumChunkSize - 1)
+            for chunk in [[0, 4], [1, 2], [1], long, [1, 3]] as [[UInt8]] {
+                try await time.until("space") { (try? far.trySend(chunk.span.bytes)) == true }
+            }
+            #expect(try near.trySend(([9, 9] as [UInt8]).span.bytes))
+            try await time.until("both") { heard.chunks.count == 7 && written.chunks.count == 1 }
+            #expect(heard.chunks == [[1, 1], [2, 7, 8], [0, 4], [1, 2], [1], long, [1, 3]])
+            // What the central writes has no number.
+            #expect(written.chunks == [[9, 9]])
+            for wrong in [[2, 1], [3, 1], [255]] as [[UInt8]] {
+                let error = #expect(throws: FerryError.self) { try far.trySend(wrong.span.bytes) }
+                #expect(error?.code == .invalidConfiguration)
+                #expect(error?.message.contains("begins with \(wrong[0])") == true)
+            }
+            let tooLong = long + [5]
+            let error = #expect(throws: FerryError.self) { try far.trySend(tooLong.span.bytes) }
+            #expect(error?.code == .chunkTooLarge)
+            near.close()
+        }
+    }
+
+    /// A note is read as it was sent last, by each central its own link's, and from any offset.
+    @Test func notesAreRead() throws {
+        try byHand(Self.noted) { central, far in
+            func read(_ uuid: BluetoothUUID) async throws -> [UInt8] {
+                try await central.connection.readValue(of: central.attribute(uuid))
+            }
+            #expect(try await read(Self.changing) == [1])
+            #expect(try await read(Self.fixed) == [7, 8])
+            try await central.connection.setSubscription(.notify, to: central.attribute(Self.changing))
+            #expect(try far.trySend(([1, 0xA, 0xB] as [UInt8]).span.bytes))
+            #expect(try await read(Self.changing) == [0xA, 0xB])
+        }
+    }
+
+    @Test(arguments: [changing, fixed]) func aMissingNoteIsNamed(_ missing: BluetoothUUID) throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        let (server, client) = (radio.makeAdapter(), radio.makeAdapter())
+        try time.run {
+            var without = Self.noted
+            without.sides.notes.removeAll { $0.uuid == missing }
+            let listener = try await GATTTransport(adapter: server, configuration: without, time: time).listen()
+            let error = await #expect(throws: FerryError.self) {
+                _ = try await GATTTransport(adapter: client, configuration: Self.noted, time: time)
+                    .connect(timeout: .seconds(20))
+            }
+            #expect(error?.message.contains("has no characteristic \(missing)") == true)
+            listener.close()
+        }
+    }
+
     private func byHand(
         _ layout: GATTConfiguration, startsFirst: Bool = false,
         _ body: @escaping @Sendable (HandCentral, any Link) async throws -> Void
@@ -179,8 +254,10 @@ import Testing
             let central = try await HandCentral.connect(client, to: Self.service, time)
             if startsFirst { try await central.write([1], to: Self.state) }
             try await central.connection.setSubscription(.notify, to: central.attribute(Self.updates))
-            try await central.connection.setSubscription(.notify, to: central.attribute(Self.state))
-            if !startsFirst { try await central.write([1], to: Self.state) }
+            if layout.sides.state != nil {
+                try await central.connection.setSubscription(.notify, to: central.attribute(Self.state))
+                if !startsFirst { try await central.write([1], to: Self.state) }
+            }
             var links = listener.links.makeAsyncIterator()
             let far = try #require(await links.next())
             try await body(central, far)
@@ -230,4 +307,17 @@ private final class HandCentral: CentralRoleEvents, PeripheralConnectionEvents {
     func centralAdapterDidChange(_ state: AdapterState) { isOn.store(state == .poweredOn, ordering: .releasing) }
     func centralDidDiscover(_ discovery: Discovery) { found.withLock { $0 = discovery.peripheral } }
     func peripheralDidDisconnect(_ reason: BluetoothError) {}
+}
+
+/// A receiver that keeps what arrives.
+private final class Heard: LinkReceiver {
+    private let kept = Mutex<[[UInt8]]>([])
+    var chunks: [[UInt8]] { kept.withLock { $0 } }
+
+    func linkIsReady() {}
+    func linkDidReceive(_ chunk: RawSpan) {
+        let bytes = chunk.withUnsafeBytes { [UInt8]($0) }
+        kept.withLock { $0.append(bytes) }
+    }
+    func linkDidClose(_ reason: FerryError) {}
 }

@@ -39,6 +39,11 @@ package struct EventQueue: Sendable {
         append(.sent(id))
     }
 
+    package mutating func failed(_ id: MessageID, _ error: FerryError) {
+        flushProgress()
+        append(.failed(id, error))
+    }
+
     @inlinable @inline(__always)
     package mutating func next() -> FramingEvent? {
         switch pending {

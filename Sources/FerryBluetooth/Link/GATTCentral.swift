@@ -173,11 +173,17 @@ final class GATTCentral: CentralRoleEvents {
         let attributes = GATTAttributes(
             service: found.service, updates: inbound.id, writes: outbound.id,
             state: configuration.sides.state.flatMap { sides[$0.uuid]?.id },
-            queue: configuration.sides.queue.flatMap { sides[$0]?.id })
+            queue: configuration.sides.queue.flatMap { sides[$0]?.id },
+            notes: configuration.sides.notes.compactMap { sides[$0.uuid]?.id })
         let sizer = ValueSizer(valueSizes, for: connection.identity, time)
         events.begin(
             connection, attributes, configuration.sides.state, sizer,
             configuration.firstStep == .firstWrite ? .owesFirstWrite(subscription) : .open)
+        // Before the link begins at the peripheral, which may tell of a change at once.
+        for (note, attribute) in zip(configuration.sides.notes, attributes.notes) {
+            if note.isNotified { try await connection.setSubscription(.notify, to: attribute) }
+            events.noteDidRead(attribute, try await connection.readValue(of: attribute))
+        }
         if configuration.firstStep == .subscription {
             try await connection.setSubscription(subscription, to: inbound.id)
             if let state = attributes.state { try await connection.setSubscription(.notify, to: state) }

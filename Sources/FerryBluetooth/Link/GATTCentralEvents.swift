@@ -33,6 +33,8 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
     private let opening = Mutex(Opening.open)
     private let hasOpened = Atomic(true)
     private let hasQueue = Atomic(false)
+    /// Whether chunks begin with the number of their characteristic.
+    private let hasNotes = Atomic(false)
 
     private struct Target {
         weak var connection: (any PeripheralConnection)?
@@ -61,6 +63,7 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
         }
         set(first)
         hasQueue.store(attributes.queue != nil, ordering: .releasing)
+        hasNotes.store(!attributes.notes.isEmpty, ordering: .releasing)
         inbound.store(UInt64(attributes.updates.rawValue), ordering: .releasing)
     }
 
@@ -68,11 +71,37 @@ final class GATTCentralEvents: PeripheralConnectionEvents {
 
     func peripheralDidUpdate(_ characteristic: AttributeID, value: RawSpan) {
         guard inbound.load(ordering: .relaxed) == UInt64(characteristic.rawValue) else {
+            if hasNotes.load(ordering: .relaxed), takeNote(characteristic, value) { return }
             return noteState(characteristic, value)
         }
         if hasQueue.load(ordering: .relaxed) { return read() }
         // An empty one is a chunk too: no framing sends it, and each defines its meaning (Formats.md).
-        if !gate.receive(value) { end(.neverActivated) }
+        if !take(value) { end(.neverActivated) }
+    }
+
+    /// Passes a chunk on, or keeps it until the link is activated. False when too much is kept already.
+    private func take(_ value: RawSpan) -> Bool {
+        guard hasNotes.load(ordering: .relaxed) else { return gate.receive(value) }
+        return gate.receive(marked(value, 0).span.bytes)
+    }
+
+    /// Passes the value of a note on. False for any other characteristic.
+    private func takeNote(_ characteristic: AttributeID, _ value: RawSpan) -> Bool {
+        let place = target.withLock { $0.attributes?.notes.firstIndex(of: characteristic) }
+        guard let place else { return false }
+        if !gate.receive(marked(value, UInt8(truncatingIfNeeded: place + 1)).span.bytes) { end(.neverActivated) }
+        return true
+    }
+
+    /// The value of a note as the link begins.
+    func noteDidRead(_ characteristic: AttributeID, _ value: [UInt8]) { _ = takeNote(characteristic, value.span.bytes) }
+
+    private func marked(_ value: RawSpan, _ mark: UInt8) -> [UInt8] {
+        var chunk: [UInt8] = []
+        chunk.reserveCapacity(1 + value.byteCount)
+        chunk.append(mark)
+        value.withUnsafeBytes { chunk.append(contentsOf: $0) }
+        return chunk
     }
 
     func peripheralIsReadyToWrite() {
@@ -239,6 +268,11 @@ extension GATTCentralEvents {
 // MARK: - A queue to read
 
 extension GATTCentralEvents {
+    /// The peripheral may answer a chunk without ringing the bell.
+    func chunkHasLeft() {
+        if hasQueue.load(ordering: .relaxed) { read() }
+    }
+
     func setReading(_ isReading: Bool) {
         target.withLock { $0.isPaused = !isReading }
         if isReading, hasQueue.load(ordering: .relaxed) { read() }
@@ -267,7 +301,7 @@ extension GATTCentralEvents {
                 }
             }
             if !value.isEmpty {
-                guard gate.receive(value.span.bytes) else { return end(.neverActivated) }
+                guard take(value.span.bytes) else { return end(.neverActivated) }
                 continue
             }
             let isDone = target.withLock { target in

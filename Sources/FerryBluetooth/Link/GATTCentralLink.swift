@@ -52,6 +52,7 @@ final class GATTCentralLink: Link {
             guard events.isOpen else { return try events.tryFirst(chunk, writeType, on: connection) }
             let isTaken = try connection.tryWriteValue(chunk, to: outbound, type: writeType)
             sizer.note(isTaken, chunk.byteCount, to: connection.identity)
+            if isTaken { events.chunkHasLeft() }
             return isTaken
         } catch {
             throw events.gate.reason ?? FerryError("Cannot write to the peripheral", error)

@@ -109,6 +109,8 @@ struct GATTAttributes: Sendable {
     var writes: AttributeID
     var state: AttributeID?
     var queue: AttributeID?
+    /// What carries the layout's notes, in their order.
+    var notes: [AttributeID] = []
 }
 
 extension GATTAttributes {
@@ -121,9 +123,12 @@ extension GATTAttributes {
             }
         }
         guard let updates = attribute(configuration.characteristic) else { return nil }
+        let notes = configuration.sides.notes.compactMap { attribute($0.uuid) }
+        guard notes.count == configuration.sides.notes.count else { return nil }
         self.init(
             service: published.id, updates: updates,
             writes: attribute(configuration.writeCharacteristic) ?? updates,
-            state: attribute(configuration.sides.state?.uuid), queue: attribute(configuration.sides.queue))
+            state: attribute(configuration.sides.state?.uuid), queue: attribute(configuration.sides.queue),
+            notes: notes)
     }
 }

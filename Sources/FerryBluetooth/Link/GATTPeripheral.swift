@@ -279,10 +279,17 @@ final class GATTPeripheral: PeripheralRoleEvents {
     }
 
     func peripheralDidReceive(_ request: ReadRequest) {
-        guard let (role, queue) = state.withLock({ state in state.role.map { ($0, state.attributes?.queue) } }) else {
+        guard let (role, attributes) = state.withLock({ state in state.role.map { ($0, state.attributes) } }) else {
             return
         }
-        guard request.characteristic == queue else {
+        if let note = attributes?.notes.firstIndex(of: request.characteristic) {
+            let value = link(to: request.central)?.note(note) ?? configuration.sides.notes[note].bytes
+            return role.respond(
+                to: request.id,
+                with: request.offset <= value.count
+                    ? .success(Array(value[request.offset...])) : .failure(.invalidOffset))
+        }
+        guard request.characteristic == attributes?.queue else {
             return role.respond(to: request.id, with: .failure(.readNotPermitted))
         }
         // Before the link there is nothing to read.

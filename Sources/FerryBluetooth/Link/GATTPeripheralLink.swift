@@ -7,7 +7,7 @@ final class GATTPeripheralLink: Link {
     let central: ConnectedCentral
     private let host: any PeripheralRole
     private let attributes: GATTAttributes
-    private let state: SideCharacteristics.State?
+    private let sides: SideCharacteristics
     private let recipients: UpdateRecipients
     private let identity: KnownIdentity
     private let gate = ReceiverGate()
@@ -15,6 +15,8 @@ final class GATTPeripheralLink: Link {
     private let sizer: ValueSizer
     private let writes = Mutex(Writes())
     private let reads = Mutex(Reads())
+    /// The values of the layout's notes.
+    private let notes: Mutex<[[UInt8]]>
     private let isClosed = Atomic(false)
     private let hasSubscribed: Atomic<Bool>
     /// Tells the peripheral that the link has ended, where no other event does.
@@ -48,7 +50,8 @@ final class GATTPeripheralLink: Link {
         self.host = host
         self.attributes = attributes
         self.onEnd = onEnd
-        state = sides.state
+        self.sides = sides
+        notes = Mutex(sides.notes.map(\.bytes))
         hasSubscribed = Atomic(isSubscribed)
         recipients = .one(central)
         identity = KnownIdentity(central.peer, host.identity(of: central))
@@ -69,8 +72,12 @@ final class GATTPeripheralLink: Link {
 
     /// After the central has gone: the last known size, so that a caller learns of the end only by the end itself.
     var maximumChunkSize: Int {
-        if attributes.queue != nil { return sizeCheck.note(512) }
-        return sizeCheck.note(min(host.maximumUpdateValueLength(for: central) ?? sizeCheck.latest ?? 20, sizer.limit))
+        let mark = sides.notes.isEmpty ? 0 : 1
+        if attributes.queue != nil { return sizeCheck.note(512 + mark) }
+        guard let length = host.maximumUpdateValueLength(for: central) else {
+            return sizeCheck.note(sizeCheck.latest ?? min(20, sizer.limit) + mark)
+        }
+        return sizeCheck.note(min(length, sizer.limit) + mark)
     }
 
     func activate(_ receiver: any LinkReceiver) { gate.activate(receiver) }
@@ -81,6 +88,31 @@ final class GATTPeripheralLink: Link {
         try sizeCheck.check(chunk, for: self)
         // Chunks to a central that has not subscribed are lost.
         guard isSubscribed else { return false }
+        return sides.notes.isEmpty ? try trySendPlain(chunk) : try trySendMarked(chunk)
+    }
+
+    /// Sends a chunk that begins with the number of its characteristic.
+    private func trySendMarked(_ chunk: RawSpan) throws(FerryError) -> Bool {
+        // A link takes no empty chunk.
+        let mark = Int(chunk.unsafeLoad(as: UInt8.self))
+        let value = chunk.extracting(droppingFirst: 1)
+        guard mark > 0 else { return try trySendPlain(value) }
+        guard mark <= attributes.notes.count, sides.notes[mark - 1].isNotified else {
+            throw FerryError(
+                .invalidConfiguration,
+                "A chunk of this layout begins with 0, or with the number of a note that is notified, of \(attributes.notes.count) "
+                    + "notes; this one begins with \(mark). Choose the framing that belongs to the layout.")
+        }
+        do {
+            guard try host.tryUpdateValue(value, of: attributes.notes[mark - 1], for: recipients) else { return false }
+        } catch {
+            throw gate.reason ?? FerryError("Cannot update the central's value", error)
+        }
+        notes.withLock { $0[mark - 1] = value.withUnsafeBytes { [UInt8]($0) } }
+        return true
+    }
+
+    private func trySendPlain(_ chunk: RawSpan) throws(FerryError) -> Bool {
         do {
             guard attributes.queue == nil else { return try queue(chunk.withUnsafeBytes { [UInt8]($0) }) }
             let isTaken = try host.tryUpdateValue(chunk, of: attributes.updates, for: recipients)
@@ -114,7 +146,9 @@ final class GATTPeripheralLink: Link {
 
     /// Sets the state to its end, after the chunks that are queued. Where there is no space for it the connection's end says it.
     private func tellEnd() {
-        guard let state, let attribute = attributes.state, !isClosed.load(ordering: .relaxed), gate.reason == nil else {
+        guard let state = sides.state, let attribute = attributes.state, !isClosed.load(ordering: .relaxed),
+            gate.reason == nil
+        else {
             return
         }
         _ = try? host.tryUpdateValue(state.end.span.bytes, of: attribute, for: recipients)
@@ -161,6 +195,9 @@ final class GATTPeripheralLink: Link {
         gate.close(.neverActivated)
         host.disconnect(central)
     }
+
+    /// The value of a note, by its place.
+    func note(_ place: Int) -> [UInt8] { notes.withLock { $0[place] } }
 
     // MARK: A queue to read
 

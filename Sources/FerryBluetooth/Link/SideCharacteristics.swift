@@ -3,7 +3,7 @@ public import Ferry
 /// The characteristics of a ``GATTConfiguration`` beside the one or two that carry chunks, as formats of others have them.
 /// None by default.
 ///
-/// A peripheral publishes them after the others, in the order state, length, queue, values. A central needs all of them but
+/// A peripheral publishes them after the others, in the order state, length, queue, values, notes. A central needs all of them but
 /// the values that are only offered.
 public struct SideCharacteristics: Sendable, Hashable {
     /// Says when the link begins and when it ends; nil where the subscription and the connection say so.
@@ -11,18 +11,26 @@ public struct SideCharacteristics: Sendable, Hashable {
     /// Says how long chunks towards the peripheral may be; nil where ATT_MTU alone does.
     public var length: Length?
     /// Holds the chunks towards the central, one after the other: after each notification of
-    /// ``GATTConfiguration/characteristic``, whose values are then empty, the central reads it until it is empty. Nil
-    /// where the notifications are the chunks. Chunks have up to 512 bytes at any ATT_MTU.
+    /// ``GATTConfiguration/characteristic``, whose values carry no chunk, and after each chunk of its own the central reads it
+    /// until it is empty. Nil where the notifications are the chunks. Chunks have up to 512 bytes at any ATT_MTU.
     public var queue: BluetoothUUID?
     /// Fixed values.
     public var values: [Value]
+    /// Values that the peripheral tells beside its chunks; at most 255. Where there are any, each chunk towards the central, on
+    /// both sides, begins with a byte that goes by no air: 0 for a chunk of ``GATTConfiguration/characteristic``, 1 for a value of
+    /// the first note, 2 of the second, and so on.
+    public var notes: [Note]
 
     /// Describes the characteristics.
-    public init(state: State? = nil, length: Length? = nil, queue: BluetoothUUID? = nil, values: [Value] = []) {
+    public init(
+        state: State? = nil, length: Length? = nil, queue: BluetoothUUID? = nil, values: [Value] = [],
+        notes: [Note] = []
+    ) {
         self.state = state
         self.length = length
         self.queue = queue
         self.values = values
+        self.notes = notes
     }
 
     /// A characteristic that both sides set: the central to ``start`` once it has subscribed to it and to the chunks, with
@@ -103,6 +111,24 @@ public struct SideCharacteristics: Sendable, Hashable {
             self.use = use
         }
     }
+
+    /// A characteristic with a value of its own, of at most 512 bytes. When the link begins the central reads it, which is the
+    /// first value that arrives of it; later ones arrive as they are notified.
+    public struct Note: Sendable, Hashable {
+        /// The characteristic.
+        public var uuid: BluetoothUUID
+        /// The value at a peripheral until its link sends another.
+        public var bytes: [UInt8]
+        /// Whether the value changes, and the central subscribes to it.
+        public var isNotified: Bool
+
+        /// Describes the characteristic.
+        public init(_ uuid: BluetoothUUID, bytes: [UInt8], isNotified: Bool = true) {
+            self.uuid = uuid
+            self.bytes = bytes
+            self.isNotified = isNotified
+        }
+    }
 }
 
 extension SideCharacteristics {
@@ -125,12 +151,20 @@ extension SideCharacteristics {
             all.append(
                 CharacteristicDefinition(value.uuid, properties: .read, permissions: readable, value: value.bytes))
         }
+        for note in notes {
+            let updates: CharacteristicProperties = encryptionRequired ? [.notify, .notifyEncryptionRequired] : .notify
+            all.append(
+                CharacteristicDefinition(
+                    note.uuid, properties: note.isNotified ? updates.union(.read) : .read, permissions: readable,
+                    value: note.isNotified ? nil : note.bytes))
+        }
         return all
     }
 
     /// Those that a central needs.
     var needed: [BluetoothUUID] {
         [state?.uuid, length?.uuid, queue].compactMap { $0 } + values.filter { $0.use == .compared }.map(\.uuid)
+            + notes.map(\.uuid)
     }
 }
 
