@@ -465,7 +465,7 @@ let package = Package(
             name: "FerryHCITests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "BluetoothHost", "FerryHCI",
-                "FerryMdoc", "FerryBTP", "FerryPFTP", "FerrySMP", "FerryUART",
+                "FerryMdoc", "FerryBTP", "FerryImprov", "FerryMeshtastic", "FerryPFTP", "FerrySMP", "FerryUART",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOEmbedded", package: "swift-nio", condition: .when(traits: ["HCI"])),
             ]),
@@ -609,7 +609,9 @@ extension Package {
 package.plugin("FerrySocket", in: "Plugins")
 package.plugin("FerryCBOR", in: "Plugins")
 package.plugin("FerryBTP", in: "Plugins")
+package.plugin("FerryImprov", in: "Plugins")
 package.plugin("FerryMdoc", in: "Plugins")
+package.plugin("FerryMeshtastic", in: "Plugins")
 package.plugin("FerryPFTP", in: "Plugins")
 package.plugin("FerrySMP", in: "Plugins")
 package.plugin("FerryUART", in: "Plugins")

@@ -3,7 +3,9 @@
     import FerryBTP
     import FerryBluetooth
     import FerryHCI
+    import FerryImprov
     import FerryMdoc
+    import FerryMeshtastic
     import FerryPFTP
     import FerryTesting
     import TestSupport
@@ -12,7 +14,9 @@
     /// Formats of others between two hosts of Ferry's own, over controllers that speak HCI.
     @Suite(.tags(.adapter, .framing), .serialized, .timeLimit(.minutes(5)))
     struct OtherFormatsTests {
-        enum Format: CaseIterable, Sendable { case mdocPeripheralServer, mdocCentralClient, btp, pftp }
+        enum Format: CaseIterable, Sendable {
+            case mdocPeripheralServer, mdocCentralClient, btp, pftp, improv, meshtastic
+        }
 
         private static let service = BluetoothUUID(0x1234_5678_9ABC_4DEF_8123_4567_89AB_CDEF as UInt128)
 
@@ -21,16 +25,25 @@
         func messagesCross(_ format: Format, attMTU: Int) async throws {
             switch format {
             case .mdocPeripheralServer:
-                try await exchange(.mdocPeripheralServer(service: Self.service), MdocFraming(), attMTU)
+                try await exchange(.mdocPeripheralServer(service: Self.service), MdocFraming(), attMTU, Self.messages)
             case .mdocCentralClient:
                 let layout = GATTConfiguration.mdocCentralClient(service: Self.service, ident: [UInt8](1...16))
-                try await exchange(layout, MdocFraming(), attMTU)
-            case .btp: try await exchange(.matterBTP, BTPFraming(), attMTU)
-            case .pftp: try await exchange(.polarPFTP, PFTPFraming(), attMTU)
+                try await exchange(layout, MdocFraming(), attMTU, Self.messages)
+            case .btp: try await exchange(.matterBTP, BTPFraming(), attMTU, Self.messages)
+            case .pftp: try await exchange(.polarPFTP, PFTPFraming(), attMTU, Self.messages)
+            case .improv:
+                let notes: [[UInt8]] = [[1, 1], [2, 0], [3, 0]]
+                try await exchange(.improv(), ImprovFraming(), attMTU, Self.packets, after: notes)
+            case .meshtastic:
+                try await exchange(.meshtastic, MeshtasticFraming(), attMTU, { Self.values($0, attMTU) })
             }
         }
 
-        private func exchange(_ layout: GATTConfiguration, _ framing: some Framing, _ attMTU: Int) async throws {
+        private func exchange(
+            _ layout: GATTConfiguration, _ framing: some Framing, _ attMTU: Int,
+            _ messages: @Sendable (UInt64) throws -> [[UInt8]], after notes: [[UInt8]] = []
+        ) async throws {
+            let (out, home) = (try messages(1), try messages(2))
             let radio = try await Radio.start(.virtualControllers)
             defer { radio.stop() }
             var configuration = HCIConfiguration()
@@ -44,10 +57,10 @@
                 var links = listener.links.makeAsyncIterator()
                 let far = try #require(await links.next())
                 let other = try MessageChannel(over: far, codec: BytesCodec(), framing: framing)
-                async let there: Void = send(seed: 1, over: one)
-                async let back: Void = send(seed: 2, over: other)
-                async let heard: Void = expect(seed: 2, over: one)
-                try await expect(seed: 1, over: other)
+                async let there: Void = send(out, over: one)
+                async let back: Void = send(home, over: other)
+                async let heard: Void = expect(notes + home, over: one)
+                try await expect(out, over: other)
                 _ = try await (there, back, heard)
                 one.close()
                 #expect(await other.closed?.code == .disconnected)
@@ -55,20 +68,38 @@
             #expect(radio.complaints.isEmpty, "\(radio.complaints)")
         }
 
-        private func messages(_ seed: UInt64) -> [[UInt8]] {
+        private static let messages: @Sendable (UInt64) -> [[UInt8]] = { seed in
             var random = SplitMix64(seed: seed)
             return (0..<500).map { index in
                 random.bytes(1 + Int(random.next() % (index % 100 == 99 ? 4000 : index % 20 == 19 ? 1280 : 32)))
             }
         }
 
-        private func send(seed: UInt64, over channel: MessageChannel<[UInt8], [UInt8]>) async throws {
-            for message in messages(seed) { try await channel.send(message) }
+        /// Packets of Improv, to the longest.
+        private static let packets: @Sendable (UInt64) throws -> [[UInt8]] = { seed in
+            var random = SplitMix64(seed: seed)
+            return try (0..<500).map { index in
+                let text = random.bytes(Int(random.next() % (index % 20 == 19 ? 254 : 32)))
+                return [0] + (try ImprovPacket(.scan, [text]).bytes())
+            }
         }
 
-        private func expect(seed: UInt64, over channel: MessageChannel<[UInt8], [UInt8]>) async throws {
+        /// Messages that a value carries: those of seed 1 are written, the others are read, at any ATT_MTU.
+        private static func values(_ seed: UInt64, _ attMTU: Int) -> [[UInt8]] {
+            var random = SplitMix64(seed: seed)
+            let longest = seed == 1 ? min(512, attMTU - 3) : 512
+            return (0..<500).map { index in
+                random.bytes(1 + Int(random.next() % UInt64(index % 20 == 19 ? longest : min(longest, 32))))
+            }
+        }
+
+        private func send(_ messages: [[UInt8]], over channel: MessageChannel<[UInt8], [UInt8]>) async throws {
+            for message in messages { try await channel.send(message) }
+        }
+
+        private func expect(_ messages: [[UInt8]], over channel: MessageChannel<[UInt8], [UInt8]>) async throws {
             var arriving = channel.messages.makeAsyncIterator()
-            for message in messages(seed) { #expect(try await arriving.next() == message) }
+            for message in messages { #expect(try await arriving.next() == message) }
         }
     }
 #endif

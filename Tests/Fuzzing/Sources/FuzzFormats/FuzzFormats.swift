@@ -1,13 +1,15 @@
 import Ferry
 import FerryBTP
+import FerryImprov
 import FerryMdoc
+import FerryMeshtastic
 import FerryPFTP
 import FuzzDriver
 
 /// One session of a format of others and a peer made of arbitrary bytes, under libFuzzer.
 ///
-/// An input's first byte chooses the format: 250 to 252 are PFTP, 253 and 254 PFTP with the numbers of errors, 255 a folder's list of PFTP;
-/// below, modulo 5, 0 is mdoc, 1 BTP as the side that connected, 2 BTP as the other; 3 and 4 are those after a handshake. The rest is a list of steps, each a byte and what it needs:
+/// An input's first byte chooses the format: 245 and 246 are Improv as the app, 247 and 248 as the device, 249 Meshtastic, 250 to 252 PFTP, 253
+/// and 254 PFTP with the numbers of errors, 255 a folder's list of PFTP; below, modulo 5, 0 is mdoc, 1 BTP as the side that connected, 2 BTP as the other; 3 and 4 are those after a handshake. The rest is a list of steps, each a byte and what it needs:
 ///
 ///     0...191    a chunk of so many bytes arrives
 ///     192...215  a message of that less 192, times 37, bytes is to be sent
@@ -119,7 +121,17 @@ private func play(_ input: UnsafeRawBufferPointer) {
         var play = Play(PFTPFraming(errors: errors).makeSession(limits: limits), most: errors == .endLink ? 1 : 2)
         play.run(rest, after: [])
     }
-    switch format < 250 ? format % 5 : format {
+    func improv(_ role: LinkRole) {
+        // What the app sends has no byte for its characteristic, and the message has.
+        var play = Play(ImprovFraming().makeSession(limits: limits, payloads: PayloadFormat(), role: role), most: 2)
+        play.run(rest, after: [])
+    }
+    switch format < 245 ? format % 5 : format {
+    case 245, 246: improv(.initiator)
+    case 247, 248: improv(.responder)
+    case 249:
+        var play = Play(MeshtasticFraming().makeSession(limits: limits))
+        play.run(rest, after: [])
     case 250...252: pftp(.endLink)
     case 253, 254: pftp(.leadMessages)
     case 255: _ = PFTPEntry.list(in: Array(rest))
