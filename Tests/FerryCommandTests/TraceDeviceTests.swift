@@ -100,6 +100,45 @@ import Testing
         #expect(complaint == "1 chunk was not understood.")
     }
 
+    @Test func packetsOfImprovEndByTheirLength() throws {
+        let (lines, complaint) = try trace(
+            "> 01 0c 04 68 6f 6d\n> 65 06 73 65 63 72 65 74 46\n< 07 00 07\n< 01\n", .improv)
+        #expect(
+            lines.filter { !$0.hasPrefix("=") } == [
+                "> 6 bytes: network settings; 6 bytes of message 1", "> 9 bytes: 9 bytes of message 1, which ends",
+                "< 3 bytes: command 7; 3 bytes of message 1, which ends",
+                "< 1 bytes: not understood (a packet of Improv begins with 2 bytes)",
+                "2 messages to the end, 0 open; 4 chunks, 1 not understood",
+            ], "\(lines)")
+        #expect(complaint == "1 chunk was not understood.")
+    }
+
+    @Test func aValueOfMeshtasticIsAMessage() throws {
+        let (lines, complaint) = try trace("> 18 2a\n> 3a 00\n", .meshtastic)
+        #expect(lines.contains("> 2 bytes: 2 bytes of message 2, which ends"), "\(lines)")
+        #expect(complaint == nil)
+    }
+
+    @Test func aCaptureNamesWhatNotesTell() throws {
+        let (lines, complaint) = try trace([
+            declare(3, 0x0046_7768_6228_2272_4663_2774_7826_8001),
+            declare(5, 0x0046_7768_6228_2272_4663_2774_7826_8002),
+            declare(7, 0x0046_7768_6228_2272_4663_2774_7826_8003),
+            declare(9, 0xED9D_A18C_A800_4F66_A670_AA75_47E3_4453),
+            notify(3, [2]), write(7, [2, 0, 2]), notify(5, [3]), notify(3, [9]), notify(9, [1, 0, 0, 0]),
+        ])
+        #expect(lines.contains("hci0 connection 64, improv:"), "\(lines)")
+        #expect(lines.contains("hci0 connection 64, meshtastic:"), "\(lines)")
+        for text in [
+            "< state 2: takes settings", "identify; 3 bytes of message 1, which ends",
+            "< error 3: the network cannot be reached", "< state 9: has no meaning",
+            "< bell 1 0 0 0: messages wait to be read",
+        ] {
+            #expect(lines.contains { $0.hasSuffix(text) }, "\(text): \(lines)")
+        }
+        #expect(complaint == nil)
+    }
+
     @Test func packetsOfBTPAreNumbered() throws {
         let text = """
             > 65 6c 04 00 00 00 f7 00 06

@@ -1,6 +1,7 @@
 import FerrySequenced
 
-/// Says what chunks of the formats that devices speak are: SMP, mdoc, BTP, PFTP, and lines, SLIP and COBS on a serial line.
+/// Says what chunks of the formats that devices speak are: SMP, mdoc, BTP, PFTP, Improv, Meshtastic, and lines, SLIP and COBS on a
+/// serial line.
 struct DeviceTrace {
     private struct Stream {
         var message = 0
@@ -37,6 +38,8 @@ struct DeviceTrace {
         case .mdoc: mdoc(chunk, side.rawValue)
         case .btp: btp(chunk, side.rawValue)
         case .pftp: pftp(chunk, side.rawValue)
+        case .improv: improv(chunk, side.rawValue)
+        case .meshtastic: whole(chunk, side.rawValue)
         case .slip: frames(chunk, side.rawValue, end: 0xC0)
         case .cobs: frames(chunk, side.rawValue, end: 0x00)
         case .lines, .length, .eom, .sequenced: frames(chunk, side.rawValue, end: 0x0A)
@@ -81,6 +84,27 @@ struct DeviceTrace {
         }
         let text = "\(chunk.count - 1) bytes: message \(message) of \(streams[side].passed) bytes ends"
         return Finding(text: text, isUnderstood: true, events: events + end(side))
+    }
+
+    // MARK: Improv and Meshtastic
+
+    private mutating func improv(_ chunk: [UInt8], _ side: Int) -> SequencedTrace.Finding {
+        guard !streams[side].isInside else { return carry(chunk.count, side, "") }
+        guard chunk.count >= 2 else { return Self.failure("not understood (a packet of Improv begins with 2 bytes)") }
+        streams[side].missing = 3 + Int(chunk[1])
+        let begins = begin(side, byteCount: streams[side].missing)
+        let names = ["network settings", "identify", "device info", "scan", "host name"]
+        let number = Int(chunk[0])
+        let name = (1...names.count).contains(number) ? names[number - 1] : "command \(number)"
+        return carry(chunk.count, side, "\(name); ", begins)
+    }
+
+    /// Each value is a message.
+    private mutating func whole(_ chunk: [UInt8], _ side: Int) -> SequencedTrace.Finding {
+        guard !chunk.isEmpty else { return Self.failure("not understood (an empty value)") }
+        streams[side].missing = chunk.count
+        let begins = begin(side, byteCount: chunk.count)
+        return carry(chunk.count, side, "", begins)
     }
 
     // MARK: Lines, SLIP and COBS

@@ -17,8 +17,9 @@ struct Trace: ParsableCommand {
                 ferry send --log chunks.log --transport unix:/tmp/ferry photo.jpg; ferry trace chunks.log
 
             A capture holds many values. Those of the sequenced framing are found by its hello. Those of SMP, of the Nordic UART \
-            service, of mobile documents (mdoc), of Matter's BTP and of Polar's PFTP are found by the UUIDs of their characteristics, where the \
-            capture has their discovery; SMP and BTP by their first bytes too. For others, or when the capture began later, \
+            service, of mobile documents (mdoc), of Matter's BTP, of Polar's PFTP, of Improv and of Meshtastic are found by the UUIDs of their \
+            characteristics, where the capture has their discovery; SMP and BTP by their first bytes too. Of Meshtastic it has what \
+            is written and each bell, and not what is read. For others, or when the capture began later, \
             name the framing and the characteristic's value handle. Values are found on ATT's fixed channel \
             and on enhanced bearers that were opened in the capture; what crosses other L2CAP channels is an app's own and \
             is not looked at. Of a log with both sides the first is shown.

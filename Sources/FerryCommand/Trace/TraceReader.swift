@@ -259,8 +259,9 @@ struct TraceReader {
         case .value(let handle, let isReceived, let bytes):
             let carrier = Carrier(connection: connection, handle: handle, isReceived: isReceived)
             if let link = carriers[carrier] { return chunk(bytes, link, isReceived, time) }
-            if let state = mdocState(carrier, bytes), let link = recognized(.mdoc, connection) {
-                return begin(link, connection, time) + show(link) { $0.ended(at: time, state) }
+            if let note = note(of: carrier), let link = recognized(note.format, connection) {
+                let text = "\(Self.arrow(isReceived)) \(note.text(of: bytes))"
+                return begin(link, connection, time) + show(link) { $0.ended(at: time, text) }
             }
             guard let link = link(carrying: bytes, carrier) else {
                 if others[handle] != nil || others.count < 64 { others[handle, default: 0] += 1 }
@@ -297,7 +298,7 @@ struct TraceReader {
             let known = begun(carrier.connection).compactMap(\.format).first { [.lines, .slip, .cobs].contains($0) }
             let named = framing.flatMap { [.lines, .slip, .cobs].contains($0) ? $0 : nil }
             return recognized(named ?? known ?? DeclaredValue.serialFraming(bytes), carrier.connection)
-        case .mdocState: return nil
+        case .note: return nil
         case nil: break
         }
         if DeviceTrace.isBTPHandshake(bytes) { return recognized(.btp, carrier.connection) }
@@ -311,17 +312,10 @@ struct TraceReader {
         return framing == format ? Link(name: name(connection)) : nil
     }
 
-    /// What a value of mdoc's State says.
-    private func mdocState(_ carrier: Carrier, _ bytes: [UInt8]) -> String? {
-        guard handles.isEmpty, declared[carrier.connection]?[carrier.handle] == .mdocState else { return nil }
-        let meaning =
-            switch bytes {
-            case [1]: "begins"
-            case [2]: "ends"
-            default: "has no meaning"
-            }
-        let text = bytes.prefix(4).map { String($0, radix: 16) }.joined(separator: " ")
-        return "\(Self.arrow(carrier.isReceived)) state \(text): \(meaning)"
+    /// What the values of a characteristic tell by themselves; `nil` where they carry chunks, or nothing that is known.
+    private func note(of carrier: Carrier) -> DeclaredValue.Note? {
+        guard handles.isEmpty, case .note(let note) = declared[carrier.connection]?[carrier.handle] else { return nil }
+        return note
     }
 
     private func begun(_ connection: AttributeValues.Connection) -> Set<Link> { links[connection] ?? [] }
