@@ -15,13 +15,18 @@
         private func check(
             _ address: String, _ more: [String: String] = [:], _ place: SourceLocation = #_sourceLocation
         ) async throws -> String {
-            var settings: [String: Any] = more
-            settings["nats"] = [address]
-            settings["store"] = more["store"] ?? "store.ferry"
-            settings["name"] = "g"
             // Of another shape or away is one thing, a machine that does much else is another.
-            settings["answerSeconds"] = 50
-            settings[more["fleet"] == nil ? "transport" : "peers"] = more["fleet"] == nil ? "unix:x" : ["a": "unix:x"]
+            var settings: [String: Any] = ["name": "g", "store": "store.ferry", "answerSeconds": 50]
+            var nats: [String: Any] = ["servers": [address]]
+            for (key, value) in more where key != "fleet" {
+                if ["store", "metrics"].contains(key) { settings[key] = value } else { nats[key] = value }
+            }
+            settings["nats"] = nats
+            if let bucket = more["fleet"] {
+                settings["fleet"] = ["bucket": bucket, "peers": ["a": "unix:x"]] as [String: Any]
+            } else {
+                settings["transport"] = "unix:x"
+            }
             let json = try JSONSerialization.data(withJSONObject: settings)
             let output = try await ProgramShell.run(
                 """

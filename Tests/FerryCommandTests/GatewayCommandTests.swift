@@ -25,8 +25,9 @@
         @Test("The file says what the options say, and more") func file() throws {
             let settings = try read(
                 """
-                {"nats": ["nats://a", "nats://b"], "name": "g", "stream": "s", "prefix": "p.q", "keepSeconds": 1200,
-                 "credentials": "c", "streamBytes": 1000, "streamReplicas": 3, "createStream": false, "statusSeconds": 5}
+                {"nats": {"servers": ["nats://a", "nats://b"], "stream": "s", "prefix": "p.q", "credentials": "c", "streamBytes": 1000,
+                          "streamReplicas": 3, "createStream": false},
+                 "name": "g", "keepSeconds": 1200, "statusSeconds": 5}
                 """)
             let gateway = try settings.gateway()
             #expect(gateway.servers.servers == ["nats://a", "nats://b"] && gateway.servers.credentialsFile == "c")
@@ -34,7 +35,7 @@
             #expect(gateway.stream.maximumBytes == 1000 && gateway.stream.replicas == 3 && !gateway.createsStream)
             #expect(gateway.retention == .seconds(1200) && gateway.stream.duplicateWindow == .seconds(1211))
             #expect(try settings.status() == .seconds(5))
-            let defaults = try read(#"{"nats": ["nats://a"]}"#).gateway()
+            let defaults = try read(#"{"nats": {"servers": ["nats://a"]}}"#).gateway()
             #expect(defaults.stream.name == "ferry" && defaults.stream.subjects == ["ferry.records.>"])
             #expect(defaults.retention == .seconds(240) && defaults.stream.duplicateWindow == .seconds(600))
         }
@@ -42,11 +43,12 @@
         @Test("Options come before the file") func options() throws {
             let file = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UUID().uuidString).json")
             defer { try? FileManager.default.removeItem(at: file) }
-            try #"{"nats": ["nats://a"], "store": "one", "name": "g"}"#.write(
+            try #"{"nats": {"servers": ["nats://a"], "prefix": "p"}, "store": "one", "name": "g"}"#.write(
                 to: file, atomically: true, encoding: .utf8)
             let command = try GatewayCommand.parse(["--config", file.path(), "--store", "two", "--nats", "nats://b"])
             let settings = try command.settings()
-            #expect(settings.store == "two" && settings.nats == ["nats://b"] && settings.name == "g")
+            #expect(settings.store == "two" && settings.name == "g")
+            #expect(settings.nats == NATSSettings(servers: ["nats://b"], prefix: "p"))
         }
 
         @Test("What is wrong in the file is told") func wrong() {
@@ -55,30 +57,49 @@
             #expect(!failure { _ = try read("{") }.contains("NSCocoa"))
             #expect(
                 failure { _ = try read(#"{"server": 1}"#) }.contains(
-                    "'server', which means nothing. There are: transport"))
-            #expect(failure { _ = try read(#"{"nats": "a"}"#) }.contains("'nats' must be a list"))
-            #expect(failure { _ = try read(#"{"nats": ["a", 1]}"#) }.contains("'nats.1' must be text"))
+                    "'server', which means nothing. There are: name, transport"))
+            for (part, known) in [
+                ("nats", "servers"), ("downlink", "stream"), ("fleet", "bucket"), ("trust", "seal"), ("log", "level"),
+            ] {
+                let told = failure { _ = try read(#"{"\#(part)": {"x": 1}}"#) }
+                #expect(told.contains("'\(part).x', which means nothing. There are: \(known)"), "\(told)")
+            }
+            #expect(failure { _ = try read(#"{"nats": "a"}"#) }.contains("'nats' must be an object"))
+            #expect(failure { _ = try read(#"{"nats": {"servers": "a"}}"#) }.contains("'nats.servers' must be a list"))
+            #expect(
+                failure { _ = try read(#"{"nats": {"servers": ["a", 1]}}"#) }.contains("'nats.servers.1' must be text"))
+            let wrong = failure { _ = try read(#"{"trust": {"seal": "maybe"}}"#).trustRequest() }
+            #expect(wrong.contains(#"trust.seal is "maybe"; give always or never"#))
             #expect(failure { _ = try read("{}").gateway() }.contains("No NATS server is named"))
             #expect(
-                failure { _ = try read(#"{"nats": ["a"], "keepSeconds": 0}"#).gateway() }.contains("keepSeconds is 0.0")
-            )
+                failure { _ = try read(#"{"nats": {"servers": ["a"]}, "keepSeconds": 0}"#).gateway() }
+                    .contains("keepSeconds is 0.0"))
             #expect(failure { _ = try read(#"{"statusSeconds": -1}"#).status() }.contains("statusSeconds is -1.0"))
         }
 
         @Test("A fleet has its own keys") func fleet() throws {
             let settings = try read(
-                #"{"nats": ["nats://a"], "name": "g", "fleet": "b", "leaseSeconds": 3, "capacity": 7, "peers": {"x": "unix:x"}}"#
-            )
+                """
+                {"nats": {"servers": ["nats://a"]}, "name": "g",
+                 "fleet": {"bucket": "b", "leaseSeconds": 3, "capacity": 7, "peers": {"x": "unix:x"}}}
+                """)
             let leases = try #require(try settings.leases())
             #expect(leases.bucket == "b" && leases.name == "g" && leases.capacity == 7)
             #expect(leases.policy.timeToLive == .seconds(3) && leases.policy.requestTimeout < .milliseconds(201))
             try leases.policy.validate()
             #expect(try settings.gateway().stream.subjects == ["ferry.records.>", "ferry.owners.>"])
-            #expect(try read(#"{"nats": ["nats://a"]}"#).leases() == nil)
-            let alone = failure { _ = try read(#"{"nats": ["nats://a"], "capacity": 7}"#).leases() }
-            #expect(alone.contains("capacity goes with fleet"))
+            #expect(try read(#"{"nats": {"servers": ["nats://a"]}}"#).leases() == nil)
+            let alone = failure {
+                _ = try read(#"{"nats": {"servers": ["nats://a"]}, "fleet": {"capacity": 7}}"#).leases()
+            }
+            #expect(alone.contains("fleet has no bucket"))
+            let down = failure {
+                _ = try read(#"{"nats": {"servers": ["nats://a"]}, "downlink": {"prefix": "p"}}"#).messages()
+            }
+            #expect(down.contains("downlink has no stream"))
             for seconds in ["2", "30", "3600"] {
-                let text = #"{"nats": ["nats://a"], "name": "g", "fleet": "b", "leaseSeconds": \#(seconds)}"#
+                let text =
+                    #"{"nats": {"servers": ["nats://a"]}, "name": "g", "fleet": {"bucket": "b", "leaseSeconds": \#(seconds)}}"#
                 try #require(try read(text).leases()).policy.validate()
             }
         }

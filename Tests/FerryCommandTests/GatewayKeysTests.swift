@@ -31,7 +31,7 @@
                 k revoke wnhcmk2778an1jdpc99zt7mv2d886nf7 > /dev/null; k keys | grep -c revoked
                 k allow wnhcmk2778an1jdpc99zt7mv2d886nf7 > /dev/null; k keys | grep -c revoked
                 k keys --bucket others
-                printf '{"nats": ["%s"], "allow": "others"}' "$NATS" > gateway.json
+                printf '{"nats": {"servers": ["%s"]}, "trust": {"allow": "others"}}' "$NATS" > gateway.json
                 $FERRY gateway allow --config gateway.json 0000000000000000000000000000000a
                 $FERRY gateway keys --config gateway.json | grep -c allowed; k keys --bucket others | grep -c allowed
                 $FERRY gateway keys 2>&1 | grep -o 'No NATS server is named'
@@ -106,17 +106,17 @@
                 (#""transport": "unix:s""#, nil, false, true),
                 (#""transport": "tcp:127.0.0.1:7070""#, nil, false, true),
                 (#""transport": "tcp:0.0.0.0:7070""#, nil, false, false),
-                (#""transport": "tcp:0.0.0.0:7070", "plain": true"#, nil, false, false),
-                (#""transport": "tcp:0.0.0.0:7070", "acceptsStrangers": true"#, nil, false, true),
+                (#""transport": "tcp:0.0.0.0:7070", "trust": {"seal": "never"}"#, nil, false, false),
+                (#""transport": "tcp:0.0.0.0:7070", "trust": {"acceptsStrangers": true}"#, nil, false, true),
                 (#""transport": "hci:user:0""#, nil, false, false),
-                (#""peers": {"a": "unix:s"}, "fleet": "f""#, nil, false, false),
-                (#""transport": "unix:s", "acceptsStrangers": false"#, nil, false, false),
-                (#""transport": "unix:s", "allow": "k""#, "k", false, false),
-                (#""transport": "unix:s", "allow": "k", "acceptsStrangers": true"#, "k", true, true),
+                (#""fleet": {"bucket": "f", "peers": {"a": "unix:s"}}"#, nil, false, false),
+                (#""transport": "unix:s", "trust": {"acceptsStrangers": false}"#, nil, false, false),
+                (#""transport": "unix:s", "trust": {"allow": "k"}"#, "k", false, false),
+                (#""transport": "unix:s", "trust": {"allow": "k", "acceptsStrangers": true}"#, "k", true, true),
             ] as [(String, String?, Bool, Bool)])
         func configuration(_ text: String, _ bucket: String?, _ listTakes: Bool, _ storeTakes: Bool) throws {
             let settings = try read(
-                #"{"nats": ["nats://a"], "name": "g", "store": "s", \#(text)}"#)
+                #"{"nats": {"servers": ["nats://a"]}, "name": "g", "store": "s", \#(text)}"#)
             let plan = try GatewayRun(settings)
             #expect(plan.allowed?.bucket == bucket)
             #expect(plan.allowed.map(\.acceptsStrangers) ?? false == listTakes)
@@ -126,8 +126,8 @@
 
         @Test("What is wrong about it in the configuration is told") func wrong() {
             for (text, words) in [
-                (#"{"acceptsStrangers": "no"}"#, "'acceptsStrangers' must be"),
-                (#"{"allow": 1}"#, "'allow' must be text"),
+                (#"{"trust": {"acceptsStrangers": "no"}}"#, "'trust.acceptsStrangers' must be"),
+                (#"{"trust": {"allow": 1}}"#, "'trust.allow' must be text"),
             ] {
                 let error = #expect(throws: CommandFailure.self) { _ = try read(text) }
                 #expect(error?.description.contains(words) == true, "\(String(describing: error))")

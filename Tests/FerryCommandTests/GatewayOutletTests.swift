@@ -25,9 +25,13 @@
         }
 
         @Test(
-            "What is of NATS does not go with an outlet", arguments: ["fleet", "downlink", "allow", "stream", "prefix"])
-        func keysOfNATS(_ key: String) {
-            let text = failure(#"{"outlet": {"mqtt": "mqtt://a"}, "\#(key)": "b"}"#)
+            "What is of NATS does not go with an outlet",
+            arguments: [
+                ("nats", #""nats": {"stream": "b"}"#), ("fleet", #""fleet": {"bucket": "b"}"#),
+                ("downlink", #""downlink": {"stream": "b"}"#), ("trust.allow", #""trust": {"allow": "b"}"#),
+            ])
+        func keysOfNATS(_ key: String, _ settings: String) {
+            let text = failure(#"{"outlet": {"mqtt": "mqtt://a"}, \#(settings)}"#)
             #expect(text.contains("\(key) is of NATS"), "\(text)")
         }
 
@@ -65,7 +69,7 @@
         }
 
         @Test("Without an outlet it is NATS, as ever") func nats() throws {
-            guard case .nats(let configuration) = try read(#"{"nats": ["nats://a"]}"#).destination() else {
+            guard case .nats(let configuration) = try read(#"{"nats": {"servers": ["nats://a"]}}"#).destination() else {
                 Issue.record("it is no NATS")
                 return
             }

@@ -7,7 +7,7 @@
         @Test("SIGHUP has the configuration read again; one that is wrong changes nothing") func hangup() async throws {
             let output = try await ProgramShell.run(
                 """
-                configure() { printf '{"transport": "unix:%s", "store": "g.store", "nats": ["nats://127.0.0.1:1"], "name": "g"}' $1 > g.json; }
+                configure() { printf '{"transport": "unix:%s", "store": "g.store", "nats": {"servers": ["nats://127.0.0.1:1"]}, "name": "g"}' $1 > g.json; }
                 bring() { echo "$2" | $FERRY send --store ${3-p}.store --lines --transport unix:$1 --timeout 240 - 2> told; echo "$2 $?"; }
                 configure a
                 $FERRY gateway --config g.json > out 2> err & p=$!

@@ -14,14 +14,13 @@
     @Suite(.tags(.program, .records, .hostility), .timeLimit(.minutes(5))) struct GatewayTrustTests {
         @Test func theFileAndTheOptionsSayWhomItTrusts() throws {
             let file = try GatewaySettings.read(
-                Data(#"{"sealed": true, "identity": "k", "trusted": "t"}"#.utf8), "file")
-            let trust = try file.trust()
+                Data(#"{"trust": {"seal": "always", "identity": "k", "trusted": "t"}}"#.utf8), "file")
+            let trust = try file.trustRequest()
             #expect(trust.isSealed && !trust.isPlain && !trust.showsCode)
             #expect(trust.identity == "k" && trust.trusted == "t")
-            let both = try GatewaySettings.read(Data(#"{"sealed": true, "plain": true}"#.utf8), "file")
-            #expect(throws: CommandFailure.self) { try both.trust() }
             let command = try GatewayCommand.parse(["--plain", "--trusted", "list"])
-            #expect(try command.settings().plain == true && command.settings().trusted == "list")
+            #expect(try command.settings().trust == TrustSettings(seal: "never", trusted: "list"))
+            #expect(try command.settings().trustRequest().isPlain)
             let error = #expect(throws: (any Error).self) { try GatewayCommand.parse(["--code", "x"]) }
             #expect(error.map { GatewayCommand.fullMessage(for: $0).contains("ferry invite") } == true)
         }

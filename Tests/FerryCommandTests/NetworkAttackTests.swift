@@ -157,14 +157,16 @@
             let (gateway, victim) = (try rig.store("gateway"), try rig.store("victim"))
             gateway.decideTrust { $0.certainty == .key ? .trusted : RecordStore.Trust($0) }
             let settings: [String: Any] = [
-                "nats": [server.url], "name": "g", "fleet": "leases", "leaseSeconds": 2,
-                "peers": ["press-7": rig.address()], "sealed": true, "store": "unused",
-                "identity": "\(rig.folder)/gateway", "trusted": "\(rig.folder)/trusted",
+                "nats": ["servers": [server.url]], "name": "g", "store": "unused",
+                "fleet": ["bucket": "leases", "leaseSeconds": 2, "peers": ["press-7": rig.address()]],
+                "trust": [
+                    "seal": "always", "identity": "\(rig.folder)/gateway", "trusted": "\(rig.folder)/trusted",
+                ],
             ]
             let read = try GatewaySettings.read(try JSONSerialization.data(withJSONObject: settings), "file")
             let fleet = try await GatewayFleet(
                 gateway, try #require(try read.leases()), try read.rounds(), over: nil,
-                named: ["press-7": try TransferOptions.parse(rig.address())], try read.trust(),
+                named: ["press-7": try TransferOptions.parse(rig.address())], try read.trustRequest(),
                 try GatewayLog(nil, gateway: "g"))
             let running = Task { try await fleet.run(with: nil) }
 

@@ -39,7 +39,7 @@ again() { # WHO
     start "$1"
 }
 
-printf '{"streamBytes": 50000000, "downlinkBytes": 50000000, "keepSeconds": 5}\n' >"$work/gateway.json"
+printf '{"nats": {"streamBytes": 50000000}, "downlink": {"streamBytes": 50000000}, "keepSeconds": 5}\n' >"$work/gateway.json"
 cat >"$work/run/note" <<'SH'
 #!/bin/sh
 line=$(cat)

@@ -233,9 +233,9 @@ cluster {{ name: fleet, listen: "{self.network.nodes[name]}:6222", routes: [{rou
 
     def gateway(self, name: str, number: str) -> None:
         (self.work / f"{name}.json").write_text(json.dumps({
-            "name": name, "store": f"{self.work}/{name}/store.ferry", "nats": self.addresses, "fleet": "leases",
-            "leaseSeconds": self.options.lease, "transport": f"hci:unix:{self.work}/air/{number}", "streamReplicas": 3,
-            "streamBytes": (32 + int(4 * self.options.minutes)) << 20, "capacity": self.options.peers, "statusSeconds": 1,
+            "name": name, "store": f"{self.work}/{name}/store.ferry", "transport": f"hci:unix:{self.work}/air/{number}",
+            "nats": {"servers": self.addresses, "streamReplicas": 3, "streamBytes": (32 + int(4 * self.options.minutes)) << 20},
+            "fleet": {"bucket": "leases", "leaseSeconds": self.options.lease, "capacity": self.options.peers}, "statusSeconds": 1,
             # Few with --once, where most peers are to be free when a gateway is stopped.
             "slots": 2 if self.options.once else 4}))
         self.run_in(name, name, [self.ferry, "gateway", "--config", self.work / f"{name}.json"])

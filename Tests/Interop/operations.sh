@@ -71,8 +71,8 @@ server=$!
 wait_for "the nats-server's port" test -s "$work/nats-server_$server.ports"
 port=$(grep -o '127.0.0.1:[0-9]*' "$work/nats-server_$server.ports" | head -n 1)
 cat >"$old/etc/ferry/gateway.json" <<JSON
-{"name": "gateway-1", "transport": "unix:$work/s", "sealed": true, "store": "$root/var/lib/ferry/gateway.ferry",
- "nats": ["nats://a:one@$port"], "stream": "ferry", "prefix": "ferry.records", "streamBytes": 10000000}
+{"name": "gateway-1", "transport": "unix:$work/s", "trust": {"seal": "always"}, "store": "$root/var/lib/ferry/gateway.ferry",
+ "nats": {"servers": ["nats://a:one@$port"], "stream": "ferry", "prefix": "ferry.records", "streamBytes": 10000000}}
 JSON
 gateway_key=$(key "$old/var/lib/ferry")
 FERRY_HOME=$old/var/lib/ferry "$ferry" trust "$(key "$work/peer")" press-7 >/dev/null

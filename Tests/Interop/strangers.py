@@ -162,7 +162,8 @@ def trouble(kind: str, mode: str, message: bytes, gateway: subprocess.Popen) -> 
 
 
 def run(kind: str, message: bytes) -> None:
-    settings = {"name": "g", "store": f"{work}/{kind}.store", "transport": address(kind), "nats": ["nats://127.0.0.1:9"], "acceptsStrangers": True}
+    settings = {"name": "g", "store": f"{work}/{kind}.store", "transport": address(kind), "nats": {"servers": ["nats://127.0.0.1:9"]},
+                "trust": {"acceptsStrangers": True}}
     (work / f"{kind}.json").write_text(json.dumps(settings))
     # Its server is away: records stay on its disk.
     with open(work / f"{kind}.log", "wb") as log:

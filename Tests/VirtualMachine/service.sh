@@ -43,8 +43,8 @@ FERRY_HOME=/etc/ferry /usr/local/bin/ferry key >/results/key.log
 ls -la /etc/ferry >/results/etc.log
 cat >/etc/ferry/gateway.json <<'JSON'
 {"name": "gateway-1", "transport": "tcp:127.0.0.1:7070", "store": "/var/lib/ferry/gateway.ferry",
- "nats": ["nats://127.0.0.1:4222"], "stream": "ferry", "prefix": "ferry.records", "metrics": "127.0.0.1:9469",
- "identity": "/run/credentials/ferry-gateway.service/key"}
+ "nats": {"servers": ["nats://127.0.0.1:4222"], "stream": "ferry", "prefix": "ferry.records"}, "metrics": "127.0.0.1:9469",
+ "trust": {"identity": "/run/credentials/ferry-gateway.service/key"}}
 JSON
 ip link set lo up
 # The guest's disk is its memory: the server is to promise more than it has.

@@ -35,8 +35,8 @@
             /// What the file says, and over it what these options say.
             func settings() throws -> GatewaySettings {
                 var settings = try config.map(GatewaySettings.read) ?? GatewaySettings()
-                if !nats.isEmpty { settings.nats = nats }
-                settings.credentials = credentials ?? settings.credentials
+                if !nats.isEmpty { settings.nats.orNew.servers = nats }
+                if let credentials { settings.nats.orNew.credentials = credentials }
                 return settings
             }
         }
@@ -105,25 +105,21 @@
             var settings = try servers.settings()
             settings.transport = transport ?? settings.transport
             settings.store = store ?? settings.store
-            if mqtt != nil || http != nil {
-                var outlet = settings.outlet ?? OutletSettings()
-                outlet.mqtt = mqtt ?? outlet.mqtt
-                outlet.http = http ?? outlet.http
-                settings.outlet = outlet
-            }
-            settings.stream = stream ?? settings.stream
-            settings.prefix = prefix ?? settings.prefix
+            if let mqtt { settings.outlet.orNew.mqtt = mqtt }
+            if let http { settings.outlet.orNew.http = http }
+            if let stream { settings.nats.orNew.stream = stream }
+            if let prefix { settings.nats.orNew.prefix = prefix }
             settings.name = name ?? settings.name
-            settings.fleet = fleet ?? settings.fleet
-            settings.downlink = downlink ?? settings.downlink
-            settings.allow = allow ?? settings.allow
+            if let fleet { settings.fleet.orNew.bucket = fleet }
+            if let downlink { settings.downlink.orNew.stream = downlink }
+            if let allow { settings.trust.orNew.allow = allow }
             settings.metrics = metrics ?? settings.metrics
-            settings.logLevel = logLevel ?? settings.logLevel
-            settings.logFormat = logFormat ?? settings.logFormat
-            if trust.sealed { (settings.sealed, settings.plain) = (true, false) }
-            if trust.plain { (settings.sealed, settings.plain) = (false, true) }
-            settings.identity = trust.identity ?? settings.identity
-            settings.trusted = trust.trusted ?? settings.trusted
+            if let logLevel { settings.log.orNew.level = logLevel }
+            if let logFormat { settings.log.orNew.format = logFormat }
+            if trust.sealed { settings.trust.orNew.seal = "always" }
+            if trust.plain { settings.trust.orNew.seal = "never" }
+            if let identity = trust.identity { settings.trust.orNew.identity = identity }
+            if let trusted = trust.trusted { settings.trust.orNew.trusted = trusted }
             return settings
         }
 
@@ -185,6 +181,23 @@
             } else {
                 say("no bucket \(leases.bucket) yet; it is made when the gateway begins")
             }
+        }
+    }
+
+    /// An object of the configuration, which an option makes where the file has none.
+    private protocol SettingsObject { init() }
+
+    extension NATSSettings: SettingsObject {}
+    extension OutletSettings: SettingsObject {}
+    extension DownlinkSettings: SettingsObject {}
+    extension FleetSettings: SettingsObject {}
+    extension TrustSettings: SettingsObject {}
+    extension LogSettings: SettingsObject {}
+
+    extension Optional where Wrapped: SettingsObject {
+        fileprivate var orNew: Wrapped {
+            get { self ?? Wrapped() }
+            set { self = newValue }
         }
     }
 

@@ -197,28 +197,20 @@
         /// Where to: `nats` or `outlet`.
         func destination() throws -> GatewayDestination {
             guard let outlet else { return .nats(try gateway()) }
-            let others: [(String, Bool)] = [
-                ("nats", nats != nil), ("credentials", credentials != nil), ("authorities", authorities != nil),
-                ("certificate", certificate != nil), ("key", key != nil), ("stream", stream != nil),
-                ("prefix", prefix != nil), ("createStream", createStream != nil), ("streamBytes", streamBytes != nil),
-                ("streamReplicas", streamReplicas != nil), ("downlink", downlink != nil), ("fleet", fleet != nil),
-                ("allow", allow != nil),
-            ]
-            for (key, isThere) in others where isThere {
+            for (key, isThere) in [
+                ("nats", nats != nil), ("downlink", downlink != nil), ("fleet", fleet != nil),
+                ("trust.allow", trust?.allow != nil),
+            ] where isThere {
                 throw CommandFailure(
                     "\(key) is of NATS, and there is an outlet. Leave one of them out; an outlet's own keys are inside outlet."
                 )
             }
-            var bounds = OutletGateway.Configuration(name: name ?? ProcessInfo.processInfo.hostName)
-            if let keepSeconds {
-                try require((1...86_000).contains(keepSeconds), "keepSeconds", keepSeconds, "1 to 86000")
-                bounds.retention = .seconds(keepSeconds)
+            var bounds = OutletGateway.Configuration(name: gatewayName)
+            if let retention = try retention() {
+                bounds.retention = retention
                 bounds.lookInterval = min(bounds.lookInterval, bounds.retention / 4)
             }
-            if let answerSeconds {
-                try require((0.1...3600).contains(answerSeconds), "answerSeconds", answerSeconds, "0.1 to 3600")
-            }
-            return .outlet(try outlet.destination(bounds, answer: answerSeconds.map { .seconds($0) }))
+            return .outlet(try outlet.destination(bounds, answer: try answerTime()))
         }
     }
 #endif

@@ -56,7 +56,7 @@
                 servers.name = "ferry gateway"
                 certificates.apply(to: &servers)
                 // A bucket that is not there yet is made as the gateways would make it.
-                var configuration = try settings.allowed(in: bucket ?? settings.allow ?? "ferry-keys")
+                var configuration = try settings.allowed(in: bucket ?? settings.trust?.allow ?? "ferry-keys")
                 configuration.servers = servers
                 let keys = AllowedKeys(configuration)
                 do throws(FerryError) {

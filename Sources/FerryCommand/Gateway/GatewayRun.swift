@@ -37,7 +37,7 @@
             downlink = try settings.messages()
             allowed = try settings.allowed()
             interval = try settings.status()
-            named = try (settings.peers ?? [:]).mapValues(parse)
+            named = try (settings.fleet?.peers ?? [:]).mapValues(parse)
             guard settings.transport != nil || !named.isEmpty else {
                 throw CommandFailure("No transport is named. Give --transport, or transport in the configuration.")
             }
@@ -55,8 +55,8 @@
             rounds = try settings.rounds()
             metrics = settings.metrics
             latencies = metrics.map { _ in GatewayLatencies() }
-            trust = try settings.trust()
-            let log = try GatewayLog(settings.logLevel, settings.logFormat, gateway: destination.name)
+            trust = try settings.trustRequest()
+            let log = try GatewayLog(settings.log?.level, settings.log?.format, gateway: destination.name)
             self.log = latencies.map { log.telling($0) } ?? log
         }
 

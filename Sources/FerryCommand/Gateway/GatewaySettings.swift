@@ -8,50 +8,27 @@
 
     /// The file of `ferry gateway --config`: one JSON object. `Documentation/Gateway.md` has it.
     struct GatewaySettings: Codable, Equatable {
+        var name: String?
         var transport: String?
         var store: String?
-        var nats: [String]?
+        var nats: NATSSettings?
         var outlet: OutletSettings?
-        var credentials: String?
-        var authorities: String?
-        var certificate: String?
-        var key: String?
-        var name: String?
-        var stream: String?
-        var prefix: String?
-        var createStream: Bool?
-        var streamBytes: Int64?
-        var streamReplicas: Int?
-        var keepSeconds: Double?
-        var answerSeconds: Double?
-        var statusSeconds: Double?
+        var downlink: DownlinkSettings?
+        var fleet: FleetSettings?
+        var trust: TrustSettings?
+        var log: LogSettings?
+        var metrics: String?
         var slots: Int?
         var peerBytes: Int?
         var largestRecord: Int?
-        var downlink: String?
-        var downlinkPrefix: String?
-        var downlinkBytes: Int64?
-        var fleet: String?
-        var leaseSeconds: Double?
-        var capacity: Int?
-        var storeBytes: Int?
-        var peers: [String: String]?
-        var allow: String?
-        var acceptsStrangers: Bool?
-        var metrics: String?
-        var logLevel: String?
-        var logFormat: String?
-        var sealed: Bool?
-        var plain: Bool?
-        var identity: String?
-        var trusted: String?
+        var keepSeconds: Double?
+        var answerSeconds: Double?
+        var statusSeconds: Double?
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
-            case transport, store, nats, outlet, credentials, authorities, certificate, key, name, stream, prefix,
-                createStream
-            case streamBytes, streamReplicas, keepSeconds, answerSeconds, statusSeconds, slots, peerBytes, largestRecord
-            case downlink, downlinkPrefix, downlinkBytes, fleet, leaseSeconds, capacity, storeBytes, peers, allow,
-                acceptsStrangers, metrics, logLevel, logFormat, sealed, plain, identity, trusted
+            case name, transport, store, nats, outlet, downlink, fleet, trust, log, metrics, slots, peerBytes,
+                largestRecord
+            case keepSeconds, answerSeconds, statusSeconds
         }
 
         /// Reads a file.
@@ -69,9 +46,14 @@
                     throw CommandFailure("The configuration \(path) is not one JSON object.")
                 }
                 try refuseUnknown(object, CodingKeys.self, path)
-                let outlet = object[CodingKeys.outlet.rawValue] as? [String: Any]
-                try refuseUnknown(outlet, OutletSettings.CodingKeys.self, path, "outlet.")
-                let home = outlet?[OutletSettings.CodingKeys.homeAssistant.rawValue] as? [String: Any]
+                func part(_ key: CodingKeys) -> [String: Any]? { object[key.rawValue] as? [String: Any] }
+                try refuseUnknown(part(.nats), NATSSettings.CodingKeys.self, path, "nats.")
+                try refuseUnknown(part(.downlink), DownlinkSettings.CodingKeys.self, path, "downlink.")
+                try refuseUnknown(part(.fleet), FleetSettings.CodingKeys.self, path, "fleet.")
+                try refuseUnknown(part(.trust), TrustSettings.CodingKeys.self, path, "trust.")
+                try refuseUnknown(part(.log), LogSettings.CodingKeys.self, path, "log.")
+                try refuseUnknown(part(.outlet), OutletSettings.CodingKeys.self, path, "outlet.")
+                let home = part(.outlet)?[OutletSettings.CodingKeys.homeAssistant.rawValue] as? [String: Any]
                 try refuseUnknown(home, HomeAssistantSettings.CodingKeys.self, path, "outlet.homeAssistant.")
                 for sensor in home?[HomeAssistantSettings.CodingKeys.sensors.rawValue] as? [[String: Any]] ?? [] {
                     try refuseUnknown(
@@ -105,13 +87,16 @@
         }
 
         /// Who is trusted.
-        func trust() throws -> TrustRequest {
+        func trustRequest() throws -> TrustRequest {
             var request = TrustRequest()
-            (request.isSealed, request.isPlain) = (sealed ?? false, plain ?? false)
-            (request.identity, request.trusted) = (identity, trusted)
-            guard !(request.isSealed && request.isPlain) else {
-                throw CommandFailure("sealed and plain exclude each other; give one of them.")
+            switch trust?.seal {
+            case nil: break
+            case "always": request.isSealed = true
+            case "never": request.isPlain = true
+            case let other?:
+                throw CommandFailure("trust.seal is \(other.debugDescription); give always or never, or leave it out.")
             }
+            (request.identity, request.trusted) = (trust?.identity, trust?.trusted)
             // Its output is a log; `ferry invite` makes codes.
             request.showsCode = false
             return request
@@ -119,36 +104,34 @@
 
         /// Where to, and how.
         func gateway() throws -> Gateway.Configuration {
-            guard let nats, !nats.isEmpty else {
+            guard let nats, let servers = nats.servers, !servers.isEmpty else {
                 throw CommandFailure(
-                    "No NATS server is named. Give --nats nats://HOST:4222, or nats in the configuration; or --mqtt for a broker, or --http for a server."
-                )
+                    "No NATS server is named. Give --nats nats://HOST:4222, or nats.servers in the configuration; or --mqtt for a broker, or "
+                        + "--http for a server.")
             }
-            let name = name ?? ProcessInfo.processInfo.hostName
             var configuration = Gateway.Configuration(
-                servers: nats, name: name, stream: stream ?? "ferry", prefix: prefix ?? "ferry.records")
-            configuration.servers.credentialsFile = credentials
-            configuration.servers.authoritiesFile = authorities
-            configuration.servers.certificateFile = certificate
-            configuration.servers.keyFile = key
-            configuration.createsStream = createStream ?? true
-            if let streamBytes {
-                try require(streamBytes > 0, "streamBytes", streamBytes, "at least 1")
-                configuration.stream.maximumBytes = streamBytes
+                servers: servers, name: gatewayName, stream: nats.stream ?? "ferry",
+                prefix: nats.prefix ?? "ferry.records")
+            configuration.servers.credentialsFile = nats.credentials
+            configuration.servers.authoritiesFile = nats.authorities
+            configuration.servers.certificateFile = nats.certificate
+            configuration.servers.keyFile = nats.key
+            configuration.createsStream = nats.createStream ?? true
+            if let bytes = nats.streamBytes {
+                try require(bytes > 0, "nats.streamBytes", bytes, "at least 1")
+                configuration.stream.maximumBytes = bytes
             }
-            if let streamReplicas {
-                try require((1...5).contains(streamReplicas), "streamReplicas", streamReplicas, "1 to 5")
-                configuration.stream.replicas = streamReplicas
+            if let replicas = nats.streamReplicas {
+                try require((1...5).contains(replicas), "nats.streamReplicas", replicas, "1 to 5")
+                configuration.stream.replicas = replicas
             }
-            if let answerSeconds {
-                try require((0.1...3600).contains(answerSeconds), "answerSeconds", answerSeconds, "0.1 to 3600")
-                configuration.servers.connectTimeout = .seconds(answerSeconds)
-                configuration.servers.requestTimeout = .seconds(answerSeconds)
-                configuration.patience = .seconds(answerSeconds)
+            if let answer = try answerTime() {
+                configuration.servers.connectTimeout = answer
+                configuration.servers.requestTimeout = answer
+                configuration.patience = answer
             }
-            if let keepSeconds {
-                try require((1...86_000).contains(keepSeconds), "keepSeconds", keepSeconds, "1 to 86000")
-                configuration.retention = .seconds(keepSeconds)
+            if let retention = try retention() {
+                configuration.retention = retention
                 configuration.lookInterval = min(configuration.lookInterval, configuration.retention / 4)
                 let window = (configuration.retention + configuration.lookInterval).components.seconds + 1
                 configuration.stream.duplicateWindow = max(.seconds(600), .seconds(window))
@@ -157,68 +140,73 @@
             return configuration
         }
 
+        var gatewayName: String { name ?? ProcessInfo.processInfo.hostName }
+
+        /// How long an answer of a server may take; nil where it is not said.
+        func answerTime() throws -> Duration? {
+            guard let answerSeconds else { return nil }
+            try require((0.1...3600).contains(answerSeconds), "answerSeconds", answerSeconds, "0.1 to 3600")
+            return .seconds(answerSeconds)
+        }
+
+        /// How long a record is kept after the server's answer; nil where it is not said.
+        func retention() throws -> Duration? {
+            guard let keepSeconds else { return nil }
+            try require((1...86_000).contains(keepSeconds), "keepSeconds", keepSeconds, "1 to 86000")
+            return .seconds(keepSeconds)
+        }
+
         /// What subjects begin with on which gateways of a fleet say whose peer they have.
         static let claims = "ferry.owners"
 
         /// Where messages for peers come from; nil where none are carried.
         func messages() throws -> Downlink.Configuration? {
-            guard let downlink else {
-                for (key, isThere) in [
-                    ("downlinkPrefix", downlinkPrefix != nil), ("downlinkBytes", downlinkBytes != nil),
-                ] where isThere {
-                    throw CommandFailure("\(key) goes with downlink; name the stream of messages for peers.")
-                }
-                return nil
+            guard let downlink else { return nil }
+            guard let stream = downlink.stream else {
+                throw CommandFailure("downlink has no stream; name the stream of messages for peers.")
             }
             let gateway = try gateway()
             var configuration = Downlink.Configuration(
-                servers: gateway.servers.servers, stream: downlink, prefix: downlinkPrefix ?? "ferry.commands")
+                servers: gateway.servers.servers, stream: stream, prefix: downlink.prefix ?? "ferry.commands")
             configuration.servers = gateway.servers
             configuration.createsStream = gateway.createsStream
             configuration.stream.replicas = gateway.stream.replicas
-            if let downlinkBytes {
-                try require(downlinkBytes > 0, "downlinkBytes", downlinkBytes, "at least 1")
-                configuration.stream.maximumBytes = downlinkBytes
+            if let bytes = downlink.streamBytes {
+                try require(bytes > 0, "downlink.streamBytes", bytes, "at least 1")
+                configuration.stream.maximumBytes = bytes
             }
-            guard downlink != gateway.stream.name else {
+            guard stream != gateway.stream.name else {
                 throw CommandFailure(
-                    "downlink and stream are both \(downlink); records and messages need streams of their own.")
+                    "downlink.stream and nats.stream are both \(stream). Name two: one for records, one for messages.")
             }
             return configuration
         }
 
         /// By which leases; nil without a fleet.
         func leases() throws -> LeaseKeeper.Configuration? {
-            guard let fleet else {
-                for (key, isThere) in [
-                    ("leaseSeconds", leaseSeconds != nil), ("capacity", capacity != nil),
-                    ("storeBytes", storeBytes != nil), ("peers", peers != nil),
-                ] {
-                    guard !isThere else {
-                        throw CommandFailure("\(key) goes with fleet; name the bucket of its leases.")
-                    }
-                }
-                return nil
+            guard let fleet else { return nil }
+            guard let bucket = fleet.bucket else {
+                throw CommandFailure("fleet has no bucket; name the bucket of its leases.")
             }
             let gateway = try gateway()
             var configuration = LeaseKeeper.Configuration(
-                servers: gateway.servers.servers, name: gateway.name, bucket: fleet)
+                servers: gateway.servers.servers, name: gateway.name, bucket: bucket)
             configuration.servers = gateway.servers
             configuration.replicas = gateway.stream.replicas
             configuration.createsBucket = gateway.createsStream
             configuration.claims = Self.claims
-            if let capacity {
-                try require((1...100_000).contains(capacity), "capacity", capacity, "1 to 100000")
+            if let capacity = fleet.capacity {
+                try require((1...100_000).contains(capacity), "fleet.capacity", capacity, "1 to 100000")
                 configuration.capacity = capacity
             }
-            let leaseSeconds = leaseSeconds ?? 30
-            try require((2...3600).contains(leaseSeconds), "leaseSeconds", leaseSeconds, "2 to 3600")
+            let leaseSeconds = fleet.leaseSeconds ?? 30
+            try require((2...3600).contains(leaseSeconds), "fleet.leaseSeconds", leaseSeconds, "2 to 3600")
             configuration.policy = .lasting(.seconds(leaseSeconds))
             return configuration
         }
 
         /// The keys whose peers are taken; nil where no list is named.
-        func allowed() throws -> AllowedKeys.Configuration? { try allow.map(allowed(in:)) }
+        func allowed() throws -> AllowedKeys.Configuration? { try trust?.allow.map(allowed(in:)) }
 
         /// The list of keys in a bucket.
         func allowed(in bucket: String) throws -> AllowedKeys.Configuration {
@@ -226,14 +214,14 @@
             var configuration = AllowedKeys.Configuration(servers: gateway.servers, bucket: bucket)
             configuration.createsBucket = gateway.createsStream
             configuration.replicas = gateway.stream.replicas
-            configuration.acceptsStrangers = acceptsStrangers ?? false
+            configuration.acceptsStrangers = trust?.acceptsStrangers ?? false
             return configuration
         }
 
         /// Whether peers are taken that are neither known nor allowed: false unless it is said, or only this machine can come and no
         /// list says who may.
         func takesStrangers(over transport: NamedTransport?) -> Bool {
-            acceptsStrangers ?? (allow == nil && transport?.isOfThisMachine == true)
+            trust?.acceptsStrangers ?? (trust?.allow == nil && transport?.isOfThisMachine == true)
         }
 
         /// How many peers are served at once; nil where it is not said.
@@ -254,8 +242,8 @@
         func rounds() throws -> PeerRounds.Configuration {
             var bounds = PeerRounds.Configuration()
             bounds.slots = try peersAtOnce() ?? bounds.slots
-            if let storeBytes {
-                try require(storeBytes >= 1 << 20, "storeBytes", storeBytes, "at least 1048576")
+            if let storeBytes = fleet?.storeBytes {
+                try require(storeBytes >= 1 << 20, "fleet.storeBytes", storeBytes, "at least 1048576")
                 bounds.highWaterBytes = storeBytes
             }
             return bounds
@@ -267,6 +255,64 @@
             try require((0.1...86_400).contains(seconds), "statusSeconds", seconds, "0.1 to 86400")
             return .seconds(seconds)
         }
+    }
+
+    /// The object `nats`: the servers, and the stream that gets the records.
+    struct NATSSettings: Codable, Equatable {
+        var servers: [String]?
+        var credentials: String?
+        var authorities: String?
+        var certificate: String?
+        var key: String?
+        var stream: String?
+        var prefix: String?
+        var createStream: Bool?
+        var streamBytes: Int64?
+        var streamReplicas: Int?
+
+        enum CodingKeys: String, CodingKey, CaseIterable {
+            case servers, credentials, authorities, certificate, key, stream, prefix, createStream, streamBytes,
+                streamReplicas
+        }
+    }
+
+    /// The object `downlink`: messages for peers.
+    struct DownlinkSettings: Codable, Equatable {
+        var stream: String?
+        var prefix: String?
+        var streamBytes: Int64?
+
+        enum CodingKeys: String, CodingKey, CaseIterable { case stream, prefix, streamBytes }
+    }
+
+    /// The object `fleet`: gateways that share their peers.
+    struct FleetSettings: Codable, Equatable {
+        var bucket: String?
+        var leaseSeconds: Double?
+        var capacity: Int?
+        var storeBytes: Int?
+        var peers: [String: String]?
+
+        enum CodingKeys: String, CodingKey, CaseIterable { case bucket, leaseSeconds, capacity, storeBytes, peers }
+    }
+
+    /// The object `trust`: who may come, and how that is proven.
+    struct TrustSettings: Codable, Equatable {
+        var seal: String?
+        var identity: String?
+        var trusted: String?
+        var allow: String?
+        var acceptsStrangers: Bool?
+
+        enum CodingKeys: String, CodingKey, CaseIterable { case seal, identity, trusted, allow, acceptsStrangers }
+    }
+
+    /// The object `log`.
+    struct LogSettings: Codable, Equatable {
+        var level: String?
+        var format: String?
+
+        enum CodingKeys: String, CodingKey, CaseIterable { case level, format }
     }
 
     extension LeasePolicy {
