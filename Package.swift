@@ -109,6 +109,9 @@ let package = Package(
         // A model of the radio in virtual time.
         .target(name: "FerrySimulator", dependencies: ["Ferry", "FerryBluetooth", deque]),
 
+        // SHA-256 for formats of devices.
+        .target(name: "FerryDigest"),
+
         // Who owns a peer among many gateways, as values.
         .target(
             name: "FerryFleet", dependencies: ["Ferry", .product(name: "HeapModule", package: "swift-collections")]),
@@ -458,6 +461,7 @@ let package = Package(
                 .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Protobuf"])),
             ],
             path: "Plugins/FerryProtobuf/Tests", exclude: ["reading.proto"]),
+        .testTarget(name: "FerryDigestTests", dependencies: ["FerryDigest"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
             name: "FerryLoopbackTests", dependencies: ["Ferry", "FerryBluetooth", "FerryTesting", "FerryLoopback"]),
@@ -621,6 +625,9 @@ package.plugin("FerryNearby", in: "Tests/Exercises")
 
 // The bodies of SMP's messages are CBOR.
 package.targets.first { $0.name == "FerrySMP" }?.dependencies.append("FerryCBOR")
+for name in ["FerryMdoc", "FerrySMP"] {
+    package.targets.first { $0.name == name }?.dependencies.append("FerryDigest")
+}
 package.targets.first { $0.name == "FerrySMPTests" }?.dependencies.append("FerrySimulator")
 
 // What is built anew for some tests is built without the others (scripts/sanitize).

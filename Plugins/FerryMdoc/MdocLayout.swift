@@ -1,5 +1,6 @@
 public import Ferry
 public import FerryBluetooth
+import FerryDigest
 
 extension GATTConfiguration {
     /// The layout of mdoc peripheral server mode: the mobile document listens, its reader connects (ISO/IEC 18013-5:2021, 8.3.3.1.1.4,

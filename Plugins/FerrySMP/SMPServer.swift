@@ -1,5 +1,6 @@
 import Ferry
 import FerryCBOR
+import FerryDigest
 
 /// A server of SMP, as a value without I/O: for tests of clients, and for demonstrations. It answers as Zephyr's does.
 ///
@@ -145,7 +146,7 @@ public struct SMPServer: Sendable {
         guard current.bytes.count == current.size else { return UploadAnswer(off: UInt64(current.bytes.count)) }
         uploadedImage = current.bytes
         return UploadAnswer(
-            off: UInt64(current.size), match: current.sha.map { $0 == SHA256Digest.of(current.bytes) })
+            off: UInt64(current.size), match: current.sha.map { $0 == SHA256.digest(of: current.bytes) })
     }
 
     // MARK: Settings and files

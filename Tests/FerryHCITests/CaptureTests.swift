@@ -31,7 +31,7 @@
                 let packets = try await dissect(file)
                 #expect(packets.count > 100)
                 for (opcode, count) in [("0x1b", 600), ("0x1d", 600), ("0x12", 512)] {
-                    let sent = packets.filter { $0[1] == opcode }.flatMap { Self.bytes($0[2]) }
+                    let sent = packets.filter { $0[1] == opcode }.flatMap { bytes($0[2]) }
                     // The host's own write says what it understands, Client Supported Features: when it connects, and once
                     // more when the two have paired and it looks at the server anew.
                     #expect(sent == (opcode == "0x12" ? [5, 5] : []) + Layout.pattern(count), "\(opcode)")
@@ -48,11 +48,6 @@
             let output = try await Interop.run("tshark", ["-r", file, "-T", "fields"] + fields.flatMap { ["-e", $0] })
             return output.split(separator: "\n").map { $0.split(separator: "\t", omittingEmptySubsequences: false) }
                 .filter { $0.count == fields.count }
-        }
-
-        private static func bytes(_ text: Substring) -> [UInt8] {
-            let digits = text.compactMap(\.hexDigitValue)
-            return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
         }
     }
 #endif

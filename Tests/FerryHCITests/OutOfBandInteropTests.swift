@@ -21,12 +21,6 @@
             configuration.pairing?.requiresAuthentication = true
         }
 
-        private func bytes(_ hex: Substring) -> [UInt8] {
-            stride(from: 0, to: hex.count, by: 2).compactMap { UInt8(hex.dropFirst($0).prefix(2), radix: 16) }
-        }
-
-        private func hex(_ bytes: [UInt8]) -> String { bytes.map { String(format: "%02x", $0) }.joined() }
-
         /// Carries the data that are to be carried.
         private func carry(_ way: Way, _ script: Interop.Script, _ adapter: HCIAdapter) async throws {
             // The line before is whole then.
@@ -42,7 +36,7 @@
             }
             guard way != .here else { return script.say("-") }
             let own = try #require(adapter.makeOutOfBandData())
-            script.say("\(hex(own.confirm)):\(hex(own.random))")
+            script.say("\(digits(own.confirm)):\(digits(own.random))")
         }
 
         private func kept(_ adapter: HCIAdapter) -> Bond? {
@@ -90,7 +84,8 @@
             let central = try Interop.Script(
                 "peer.py",
                 [
-                    "central", radio.peers[1], "--legacy", "--tk", hex(Self.key), "pair", "read=\(Layout.secretText)",
+                    "central", radio.peers[1], "--legacy", "--tk", digits(Self.key), "pair",
+                    "read=\(Layout.secretText)",
                 ])
             #expect(await central.exitStatus() == 0, "\(central.output)")
             #expect(central.lines.contains("C: read 30 match = True"), "\(central.output)")
@@ -104,7 +99,7 @@
             let radio = try await Radio.start()
             defer { radio.stop() }
             let peripheral = try Interop.Script(
-                "peer.py", ["peripheral", radio.peers[0], "--legacy", "--tk", hex(Self.key)])
+                "peer.py", ["peripheral", radio.peers[0], "--legacy", "--tk", digits(Self.key)])
             #expect(await peripheral.hasPrinted("P: advertising"), "\(peripheral.output)")
             let client = try await Client.open(radio.channels[1], require)
             _ = try client.adapter.useTemporaryKey(Self.key, of: .staticRandom(0xF1F1_F1F1_F1F1))

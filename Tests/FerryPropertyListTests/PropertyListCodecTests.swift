@@ -12,11 +12,6 @@ import Testing
 
 typealias Plain = PropertyListCodec<[String: String]>
 
-func bytes(_ hex: String) -> [UInt8] {
-    let digits = hex.compactMap(\.hexDigitValue)
-    return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-}
-
 /// What CPython 3.11's plistlib wrote.
 enum Golden {
     static let card = [

@@ -97,7 +97,7 @@
             let lower = shown.lowercased()
             #expect(!lower.contains(secret.dropFirst(14).prefix(8)))
             #expect(!lower.contains(invitation.code.prefix(11)))
-            #expect(!lower.contains(lowHex(bytes).prefix(8)))
+            #expect(!lower.contains(digits(bytes).prefix(8)))
             #expect(!lower.contains(bytes.prefix(4).map(String.init).joined(separator: ", ")))
             #expect(lower.contains("\(key.publicKey.fingerprint)"))
         }

@@ -47,8 +47,8 @@
             let process = try ChildProcess(
                 ".build-interop/venv/bin/python",
                 [
-                    "Tests/Interop/seal_peer.py", path, "\(chunkSize)", meeting, lowHex(secret),
-                    lowHex(own.publicKey.bytes), lowHex(code),
+                    "Tests/Interop/seal_peer.py", path, "\(chunkSize)", meeting, digits(secret),
+                    digits(own.publicKey.bytes), digits(code),
                 ], output: .pipe(output))
             defer { process.signal(SIGTERM) }
             var links = listener.links.makeAsyncIterator()

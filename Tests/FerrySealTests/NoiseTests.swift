@@ -65,12 +65,12 @@
                     let written =
                         isFromInitiator
                         ? try initiator.write(bytes(message.payload)) : try responder.write(bytes(message.payload))
-                    #expect(lowHex(written) == message.ciphertext, "message \(index)")
+                    #expect(digits(written) == message.ciphertext, "message \(index)")
                     #expect(written.count == pattern.messageCount(index) + message.payload.count / 2)
                     let read =
                         isFromInitiator
                         ? try responder.read(bytes(message.ciphertext)) : try initiator.read(bytes(message.ciphertext))
-                    #expect(lowHex(read) == message.payload, "message \(index)")
+                    #expect(digits(read) == message.payload, "message \(index)")
                     if initiator.isComplete {
                         ciphers = (try #require(initiator.result), try #require(responder.result))
                         #expect(ciphers?.a.hash == ciphers?.b.hash)
@@ -83,8 +83,8 @@
                 }
                 let at = isFromInitiator ? 0 : 2
                 #expect(
-                    lowHex(try states[at].encrypt(bytes(message.payload))) == message.ciphertext, "message \(index)")
-                #expect(lowHex(try states[at + 1].decrypt(bytes(message.ciphertext)[...])) == message.payload)
+                    digits(try states[at].encrypt(bytes(message.payload))) == message.ciphertext, "message \(index)")
+                #expect(digits(try states[at + 1].decrypt(bytes(message.ciphertext)[...])) == message.payload)
             }
             #expect(ciphers != nil)
         }

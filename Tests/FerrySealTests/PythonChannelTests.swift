@@ -82,8 +82,8 @@
                 if try far.transmit(chunkSize, to: &near) { isBusy = true }
             }
             #expect(near.stream.count == vector.countA && far.stream.count == vector.countB)
-            #expect(lowHex(SHA256.hash(data: near.stream)) == vector.digestA)
-            #expect(lowHex(SHA256.hash(data: far.stream)) == vector.digestB)
+            #expect(digits(SHA256.hash(data: near.stream)) == vector.digestA)
+            #expect(digits(SHA256.hash(data: far.stream)) == vector.digestB)
             #expect(far.received == (0..<1000).map { Self.payload($0, 0) })
             #expect(near.received == (0..<1000).map { Self.payload($0, 1) })
         }

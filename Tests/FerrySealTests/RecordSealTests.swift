@@ -28,11 +28,11 @@
                 authenticatedBy: Curve25519.KeyAgreement.PublicKey(rawRepresentation: bytes(vector.pkSm)))
             for export in vector.exports {
                 let secret = try recipient.exportSecret(context: bytes(export.exporter_context), outputByteCount: 32)
-                #expect(secret.withUnsafeBytes { lowHex($0) } == export.exported_value)
+                #expect(secret.withUnsafeBytes { digits($0) } == export.exported_value)
             }
             for encryption in vector.encryptions {
                 let plain = try recipient.open(bytes(encryption.ct), authenticating: bytes(encryption.aad))
-                #expect(lowHex(plain) == encryption.pt)
+                #expect(digits(plain) == encryption.pt)
             }
         }
 
@@ -43,7 +43,7 @@
                 from: try SecretKey(bytes: bytes(file.sender)).publicKey,
                 scope: RecordScope(stream: file.stream, epoch: bytes(file.epoch)))
             for record in file.records {
-                #expect(lowHex(try opener.open(bytes(record.sealed), sequence: record.sequence)) == record.record)
+                #expect(digits(try opener.open(bytes(record.sealed), sequence: record.sequence)) == record.record)
             }
             #expect(file.records.count == 6)
         }

@@ -3,6 +3,7 @@
     import FerrySeal
     import FerryTesting
     import Foundation
+    import TestSupport
     import Testing
 
     /// The files of Vectors: where they come from stands in each.
@@ -52,17 +53,6 @@
             struct File: Decodable { let vectors: [Noise] }
             return try load("noise.json", as: File.self).vectors + load("noise-psk.json", as: File.self).vectors
         }
-    }
-
-    func bytes(_ hex: String) -> [UInt8] {
-        stride(from: 0, to: hex.utf8.count, by: 2).map { offset in
-            let start = hex.index(hex.startIndex, offsetBy: offset)
-            return UInt8(hex[start..<hex.index(start, offsetBy: 2)], radix: 16) ?? 0
-        }
-    }
-
-    func lowHex(_ bytes: some Sequence<UInt8>) -> String {
-        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
     }
 
     /// A key of a test, the same in each run.

@@ -21,11 +21,6 @@ private enum Golden {
 
     static let empty = bytes("0300")
     static let stored = bytes("010600f9ff73746f726564")
-
-    private static func bytes(_ hex: String) -> [UInt8] {
-        let digits = hex.compactMap(\.hexDigitValue)
-        return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-    }
 }
 
 private func decompress(

@@ -41,12 +41,19 @@ extension FramingSession {
     }
 }
 
-/// The bytes of pairs of hexadecimal digits parted by spaces.
-package func bytes(_ hex: String) -> [UInt8] {
-    hex.split(separator: " ").map { digits in
-        guard let byte = UInt8(digits, radix: 16) else { fatalError("not hexadecimal: \(digits)") }
-        return byte
+/// The bytes of pairs of hexadecimal digits, with spaces between or none.
+package func bytes(_ hex: some StringProtocol) -> [UInt8] {
+    let digits = hex.filter { $0 != " " }.map { digit -> UInt8 in
+        guard let value = digit.hexDigitValue else { fatalError("not hexadecimal: \(digit) in \(hex)") }
+        return UInt8(value)
     }
+    guard digits.count.isMultiple(of: 2) else { fatalError("an odd number of digits: \(hex)") }
+    return stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
+}
+
+/// Bytes as hexadecimal digits without spaces, as other programs write them.
+package func digits(_ bytes: some Sequence<UInt8>) -> String {
+    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }
 
 /// Bytes as pairs of hexadecimal digits parted by spaces.

@@ -25,7 +25,7 @@ import Testing
         ] as [(String, [UInt8], UInt16, UInt8)])
     func requestsAreTheReferences(_ packet: String, _ versions: [UInt8], _ mtu: UInt16, _ window: UInt8) {
         let request = BTPRequest(versions: versions, mtu: mtu, window: window)
-        #expect(hex(request.bytes) == packet)
+        #expect(digits(request.bytes) == packet)
         #expect(BTPRequest(bytes(packet)) == request)
     }
 
@@ -34,7 +34,7 @@ import Testing
             as [(String, UInt8, UInt16, UInt8)])
     func responsesAreTheReferences(_ packet: String, _ version: UInt8, _ fragment: UInt16, _ window: UInt8) {
         let response = BTPResponse(version: version, fragment: fragment, window: window)
-        #expect(hex(response.bytes) == packet)
+        #expect(digits(response.bytes) == packet)
         #expect(BTPResponse(bytes(packet)) == response)
     }
 
@@ -97,15 +97,15 @@ import Testing
         ] as [(UInt16, Int, Int)])
     func packetsFitWhateverTheRequestMeans(_ asked: UInt16, _ own: Int, _ size: Int) throws {
         var peripheral = HandSession(.responder)
-        try peripheral.receive(hex(BTPRequest(mtu: asked, window: 6).bytes))
-        #expect(try peripheral.next(own) == hex(BTPResponse(version: 4, fragment: UInt16(size), window: 6).bytes))
+        try peripheral.receive(digits(BTPRequest(mtu: asked, window: 6).bytes))
+        #expect(try peripheral.next(own) == digits(BTPResponse(version: 4, fragment: UInt16(size), window: 6).bytes))
     }
 
     @Test(arguments: [(3, 3), (6, 6), (7, 6), (255, 6)] as [(UInt8, UInt8)])
     func theSmallerWindowCounts(_ asked: UInt8, _ window: UInt8) throws {
         var peripheral = HandSession(.responder)
-        try peripheral.receive(hex(BTPRequest(mtu: 247, window: asked).bytes))
-        #expect(try peripheral.next() == hex(BTPResponse(version: 4, fragment: 244, window: window).bytes))
+        try peripheral.receive(digits(BTPRequest(mtu: 247, window: asked).bytes))
+        #expect(try peripheral.next() == digits(BTPResponse(version: 4, fragment: 244, window: window).bytes))
     }
 
     @Test func noCommonVersionIsAnsweredAndEnds() throws {
@@ -172,7 +172,7 @@ import Testing
         var peripheral = try HandSession.open(.responder, packetSize: 20)
         for number in 0..<5 {
             #expect(try peripheral.all(20).isEmpty)
-            try peripheral.receive("05" + hex([UInt8(number), 1, 0, 7]))
+            try peripheral.receive("05" + digits([UInt8(number), 1, 0, 7]))
         }
         #expect(try peripheral.all(20) == ["080401"])
     }
@@ -180,7 +180,7 @@ import Testing
     /// connectedhomeip sends one packet too many after its numbers have wrapped.
     @Test func onePacketBeyondTheWindowIsTaken() throws {
         var peripheral = try HandSession.open(.responder, packetSize: 20)
-        for number in 0..<7 { try peripheral.receive("05" + hex([UInt8(number), 1, 0, 7])) }
+        for number in 0..<7 { try peripheral.receive("05" + digits([UInt8(number), 1, 0, 7])) }
         let error = #expect(throws: FerryError.self) { try peripheral.receive("0507010007") }
         #expect(error?.message.contains("8th without an acknowledgement") == true)
         #expect(peripheral.messages().count == 7)

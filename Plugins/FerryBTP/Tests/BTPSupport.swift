@@ -1,15 +1,7 @@
 import Ferry
 import FerryBTP
+import TestSupport
 import Testing
-
-func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-
-func bytes(_ hex: String) -> [UInt8] {
-    var digits = hex.compactMap(\.hexDigitValue)[...]
-    var bytes: [UInt8] = []
-    while let high = digits.popFirst(), let low = digits.popFirst() { bytes.append(UInt8(high << 4 | low)) }
-    return bytes
-}
 
 /// A session with a hand at its link.
 struct HandSession {
@@ -30,11 +22,11 @@ struct HandSession {
         switch role {
         case .initiator:
             _ = try hand.next(packetSize)
-            try hand.receive("656c04" + hex([UInt8(packetSize), 0, window]))
+            try hand.receive("656c04" + digits([UInt8(packetSize), 0, window]))
         case .responder:
             try hand.receive(
-                "656c04000000" + hex([UInt8(packetSize + 3 & 0xFF), UInt8((packetSize + 3) >> 8), window]))
-            #expect(try hand.next(packetSize) == "656c04" + hex([UInt8(packetSize), 0, min(window, 6)]))
+                "656c04000000" + digits([UInt8(packetSize + 3 & 0xFF), UInt8((packetSize + 3) >> 8), window]))
+            #expect(try hand.next(packetSize) == "656c04" + digits([UInt8(packetSize), 0, min(window, 6)]))
         }
         #expect(hand.session.isReady)
         return hand
@@ -52,7 +44,7 @@ struct HandSession {
             packet = offered.withUnsafeBytes { [UInt8]($0) }
             return true
         }
-        return packet.map { hex($0) }
+        return packet.map { digits($0) }
     }
 
     /// All that can be sent.

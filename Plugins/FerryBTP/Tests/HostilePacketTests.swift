@@ -67,7 +67,7 @@ import Testing
         switch row.outcome {
         case .delivered(let messages):
             try peripheral.receive(last)
-            #expect(peripheral.messages().map(hex) == messages)
+            #expect(peripheral.messages().map(digits) == messages)
         case .refused(_, let what):
             let error = #expect(throws: FerryError.self) { try peripheral.receive(last) }
             #expect(error?.code == .malformedStream)
@@ -92,9 +92,9 @@ import Testing
         let error = #expect(throws: FerryError.self) { try peripheral.receive("0100ffffaa") }
         #expect(error?.code == .messageTooLarge)
         var other = try HandSession.open(.responder)
-        try other.receive("01000100" + hex([UInt8](repeating: 7, count: 240)))
+        try other.receive("01000100" + digits([UInt8](repeating: 7, count: 240)))
         let endless = #expect(throws: FerryError.self) {
-            for number in 1...5 { try other.receive(hex([2, UInt8(number)] + [UInt8](repeating: 7, count: 240))) }
+            for number in 1...5 { try other.receive(digits([2, UInt8(number)] + [UInt8](repeating: 7, count: 240))) }
         }
         #expect(endless?.message.contains("without its end") == true)
     }
@@ -110,7 +110,7 @@ import Testing
                 if random.next() % 2 == 0 { packet[Int(random.next() % 7)] ^= 1 << UInt8(random.next() % 8) }
                 if random.next() % 16 == 0 { packet = random.bytes(Int(random.next() % 30)) }
                 received += packet.count
-                do { try peripheral.receive(hex(packet)) } catch { break }
+                do { try peripheral.receive(digits(packet)) } catch { break }
                 delivered += peripheral.messages().reduce(0) { $0 + $1.count }
                 _ = try peripheral.all()
             }

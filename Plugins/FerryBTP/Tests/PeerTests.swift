@@ -33,7 +33,7 @@ struct PeerTests {
             let largest = number % 10 == 9 ? 1583 : 64
             let there = random.bytes(1 + Int(random.next() % UInt64(largest)))
             try hand.send(there)
-            #expect(try peer.drain(&hand, packetSize).last == hex(there))
+            #expect(try peer.drain(&hand, packetSize).last == digits(there))
             // The engine cuts a message at once, so that no acknowledgement of its own can go between: 20 packets at most.
             let back = random.bytes(1 + Int(random.next() % UInt64(min(largest, 20 * (packetSize - 3)))))
             try peer.send(back, to: &hand, packetSize)
@@ -87,7 +87,7 @@ struct PeerTests {
 
         /// Has the engine send a message, packet by packet.
         func send(_ message: [UInt8], to hand: inout HandSession, _ size: Int) throws {
-            for packet in try ask("send \(hex(message))").split(separator: " ") {
+            for packet in try ask("send \(digits(message))").split(separator: " ") {
                 try hand.receive(String(packet))
                 for answer in try hand.all(size) {
                     let taken = try ask("recv \(answer)").split(separator: " ")

@@ -307,13 +307,6 @@ private struct Reading: Codable, Equatable, Sendable {
     }
 }
 
-private func bytes(_ hex: String) -> [UInt8] {
-    var digits = Array(hex.utf8.map { $0 < 0x3A ? $0 - 0x30 : $0 - 0x57 })[...]
-    var bytes: [UInt8] = []
-    while let high = digits.popFirst(), let low = digits.popFirst() { bytes.append(high << 4 | low) }
-    return bytes
-}
-
 extension [UInt8] {
     fileprivate var hex: String { map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined() }
 }

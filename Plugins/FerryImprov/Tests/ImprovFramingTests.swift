@@ -145,10 +145,3 @@ import Testing
         #expect(layout.sides.notes.map(\.isNotified) == [true, true, false] && layout.writeType == .withResponse)
     }
 }
-
-func bytes(_ hex: String) -> [UInt8] {
-    var digits = hex.compactMap(\.hexDigitValue)[...]
-    var bytes: [UInt8] = []
-    while let high = digits.popFirst(), let low = digits.popFirst() { bytes.append(UInt8(high << 4 | low)) }
-    return bytes
-}

@@ -27,11 +27,11 @@ struct PeerTests {
             let packet = ImprovPacket(.init(rawValue: number), strings)
             let words = ["\(number)"] + strings.map { word($0) }
             let made = try packet.bytes()
-            #expect(try peer.ask("result \(hex(made))") == words.joined(separator: " "))
-            #expect(try peer.ask("command \(words.joined(separator: " "))") == hex(made))
+            #expect(try peer.ask("result \(digits(made))") == words.joined(separator: " "))
+            #expect(try peer.ask("command \(words.joined(separator: " "))") == digits(made))
         }
         let long = ImprovPacket(.scan, [random.bytes(200)])
-        #expect(try peer.ask("result \(hex(long.bytes()))") == "4 \(hex(long.strings[0]))")
+        #expect(try peer.ask("result \(digits(long.bytes()))") == "4 \(digits(long.strings[0]))")
     }
 
     /// Both take the same, and refuse the same, of any bytes near to a packet.
@@ -45,12 +45,9 @@ struct PeerTests {
             if random.next() % 2 == 0 { bytes[bytes.count - 1] = bytes.dropLast().reduce(0, &+) }
             let packet = try? ImprovPacket(bytes)
             let own = packet.map { (["\($0.command.rawValue)"] + $0.strings.map { word($0) }).joined(separator: " ") }
-            #expect(try peer.ask("result \(hex(bytes))") == own ?? "refused", "\(bytes)")
+            #expect(try peer.ask("result \(digits(bytes))") == own ?? "refused", "\(bytes)")
         }
     }
 
-    private func word(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "-" : hex(bytes) }
+    private func word(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "-" : digits(bytes) }
 }
-
-/// Digits without spaces, as the peers of tests write them.
-private func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }

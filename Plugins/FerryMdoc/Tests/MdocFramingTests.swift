@@ -37,7 +37,7 @@ import Testing
     ])
     func goldenRow(_ count: Int, _ values: [String]) throws {
         let message = (0..<count).map { UInt8($0) }
-        #expect(try cut(message, atMost: 20).map(hex) == values)
+        #expect(try cut(message, atMost: 20).map(digits) == values)
         let chunks = values.map(bytes)
         try FramingVerifier(MdocFraming(), boundaries: .carryMeaning, minimumChunkSize: 2)
             .verifyReceiving(chunks, as: [message])
@@ -105,7 +105,7 @@ import Testing
         let key = bytes(
             "d818584ba4010220012158205a88d182bce5f42efa59943f33359d2e8a968ff289d93e5fa444b624343167fe225820b16e8cf858ddc7690407ba61d4"
                 + "c338237a8cfcf3de6aa672fc60a557aa32fc67")
-        #expect(hex(MdocIdent.value(eDeviceKeyBytes: key)) == "8da0b7a85919f05673054ea996bbd124")
+        #expect(digits(MdocIdent.value(eDeviceKeyBytes: key)) == "8da0b7a85919f05673054ea996bbd124")
     }
 
     // MARK: Helpers
@@ -132,13 +132,4 @@ import Testing
         while let event = session.nextEvent() { if case .received(let message) = event { messages.append(message) } }
         return messages
     }
-}
-
-func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-
-func bytes(_ hex: String) -> [UInt8] {
-    var digits = hex.compactMap(\.hexDigitValue)[...]
-    var bytes: [UInt8] = []
-    while let high = digits.popFirst(), let low = digits.popFirst() { bytes.append(UInt8(high << 4 | low)) }
-    return bytes
 }

@@ -107,7 +107,7 @@ import Testing
             sent = chunk.withUnsafeBytes { [UInt8]($0) }
             return true
         }
-        #expect(hex(sent) == "00000002aabb")
+        #expect(digits(sent) == "00000002aabb")
     }
 
     // MARK: Helpers

@@ -28,10 +28,10 @@ import Testing
         ("0580", ["020580"]), ("00", ["0200"]),
     ])
     func goldenRow(_ message: String, _ chunks: [String]) throws {
-        #expect(try cut(bytes(message), PFTPFraming()).map(hex) == chunks)
+        #expect(try cut(bytes(message), PFTPFraming()).map(digits) == chunks)
         // With a number in front the same goes over the air.
         let led = PFTPFraming(errors: .leadMessages)
-        #expect(try cut([0, 0] + bytes(message), led).map(hex) == chunks)
+        #expect(try cut([0, 0] + bytes(message), led).map(digits) == chunks)
         try FramingVerifier(PFTPFraming(), boundaries: .carryMeaning, minimumChunkSize: 3)
             .verifyReceiving(chunks.map(bytes), as: [bytes(message)])
         #expect(try take(chunks.map(bytes), led) == [[0, 0] + bytes(message)])
@@ -41,14 +41,14 @@ import Testing
     @Test func numbersAreModulo16() throws {
         let heads = try cut([UInt8](repeating: 7, count: 19 * 20), PFTPFraming()).map { $0[0] }
         #expect(
-            heads.map { hex([$0]) }.joined(separator: " ")
+            heads.map { digits([$0]) }.joined(separator: " ")
                 == "06 17 27 37 47 57 67 77 87 97 a7 b7 c7 d7 e7 f7 07 17 27 33")
     }
 
     /// A number of 2 bytes goes as an error; an error in the middle of a message is all that comes of it, and the next message is whole.
     @Test func errorsAreCarried() throws {
         let framing = PFTPFraming(errors: .leadMessages)
-        #expect(try cut([0xFE, 0xFF], framing).map(hex) == ["00feff"])
+        #expect(try cut([0xFE, 0xFF], framing).map(digits) == ["00feff"])
         #expect(try take([[0x00, 103, 0]], framing) == [[103, 0]])
         #expect(
             try take([[0x06, 1, 2], [0x17, 3], [0x21, 0xFE, 0xFF], [0x02, 9]], framing) == [[0xFE, 0xFF], [0, 0, 9]])
@@ -133,14 +133,4 @@ import Testing
         for chunk in chunks { try session.receive(chunk.span.bytes, at: Self.at) }
         return session.receivedMessages()
     }
-}
-
-/// Digits without spaces, as the peers of tests write them.
-func hex(_ bytes: [UInt8]) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-
-func bytes(_ hex: String) -> [UInt8] {
-    var digits = hex.compactMap(\.hexDigitValue)[...]
-    var bytes: [UInt8] = []
-    while let high = digits.popFirst(), let low = digits.popFirst() { bytes.append(UInt8(high << 4 | low)) }
-    return bytes
 }

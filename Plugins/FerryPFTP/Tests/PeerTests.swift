@@ -28,7 +28,7 @@ struct PeerTests {
             try sender.enqueue([0, 0] + message, as: MessageID(rawValue: UInt64(number)), at: .zero)
             var chunks: [[UInt8]] = []
             while try sender.sendOne(atMost: size, to: &chunks) == .accepted {}
-            let words = chunks.map(hex).joined(separator: " ")
+            let words = chunks.map(digits).joined(separator: " ")
             #expect(try peer.ask("cut \(word(message)) \(size)") == words)
             #expect(try peer.ask("take \(words)") == "ok \(word(message))")
             for chunk in chunks { try receiver.receive(chunk.span.bytes, at: .zero) }
@@ -64,22 +64,23 @@ struct PeerTests {
                 answer = number == 0 ? "ok \(word(Array(message.dropFirst(2))))" : "error \(number)"
                 break
             }
-            let theirs = try peer.ask("take " + row.map { hex($0).isEmpty ? "-" : hex($0) }.joined(separator: " "))
+            let theirs = try peer.ask(
+                "take " + row.map { digits($0).isEmpty ? "-" : digits($0) }.joined(separator: " "))
             #expect(theirs == answer, "\(row)")
         }
     }
 
     @Test func requestsAndListsAreTheirs() throws {
         for path in ["/", "/U/0/", "/" + String(repeating: "a", count: 200)] {
-            #expect(try peer.ask("request get \(path) -") == hex(PFTPRequest.get(path).bytes()))
-            #expect(try peer.ask("request put \(path) 0102") == hex(PFTPRequest.put(path, [1, 2]).bytes()))
-            #expect(try peer.ask("request remove \(path) -") == hex(PFTPRequest.remove(path).bytes()))
+            #expect(try peer.ask("request get \(path) -") == digits(PFTPRequest.get(path).bytes()))
+            #expect(try peer.ask("request put \(path) 0102") == digits(PFTPRequest.put(path, [1, 2]).bytes()))
+            #expect(try peer.ask("request remove \(path) -") == digits(PFTPRequest.remove(path).bytes()))
         }
         let list: [UInt8] =
             [0x0A, 9, 0x0A, 5] + Array("A.BPB".utf8) + [0x10, 100] + [0x0A, 7, 0x0A, 2] + Array("R/".utf8) + [
                 0x10, 0x80, 1,
             ]
-        #expect(try peer.ask("list \(hex(list))") == "A.BPB:100 R/:128")
+        #expect(try peer.ask("list \(digits(list))") == "A.BPB:100 R/:128")
         #expect(PFTPEntry.list(in: list)?.map { "\($0.name):\($0.size)" } == ["A.BPB:100", "R/:128"])
     }
 
@@ -87,5 +88,5 @@ struct PeerTests {
 
     private func session() -> PFTPFraming.Session { PFTPFraming(errors: .leadMessages).makeSession(limits: Limits()) }
 
-    private func word(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "-" : hex(bytes) }
+    private func word(_ bytes: [UInt8]) -> String { bytes.isEmpty ? "-" : digits(bytes) }
 }

@@ -31,11 +31,6 @@
             return reading
         }()
 
-        private func bytes(_ hex: String) -> [UInt8] {
-            let digits = hex.compactMap(\.hexDigitValue)
-            return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
-        }
-
         /// In this format an empty payload is a message, and so is one that was cut behind a field.
         @Test func conforms() throws {
             var small = Reading()

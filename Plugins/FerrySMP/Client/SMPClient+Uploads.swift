@@ -1,5 +1,6 @@
 public import Ferry
 import FerryCBOR
+import FerryDigest
 
 extension SMPClient {
     /// Uploads a firmware image into the slot that does not run; ``setImage(_:confirm:)`` has it started.
@@ -20,7 +21,8 @@ extension SMPClient {
         progress: (@Sendable (SMPProgress) -> Void)? = nil
     ) async throws(FerryError) {
         let first = UploadRequest(
-            off: 0, data: [], len: UInt64(image.count), sha: SHA256Digest.of(image), image: number, upgrade: upgradeOnly
+            off: 0, data: [], len: UInt64(image.count), sha: SHA256.digest(of: image), image: number,
+            upgrade: upgradeOnly
         )
         try await upload(
             image, .image, SMPCommand.imageUpload, first: first, rest: UploadRequest(off: 0, data: []), "the image",

@@ -1,7 +1,19 @@
-/// SHA-256 (FIPS 180-4), by which a server knows an upload again. For this module alone: apps have their system's.
-enum SHA256Digest {
-    /// The digest's 32 bytes.
-    static func of(_ message: [UInt8]) -> [UInt8] {
+/// SHA-256 (FIPS 180-4) and HMAC over it (RFC 2104), for formats of devices whose modules depend on nothing: swift-crypto would bring all of
+/// BoringSSL to the plain build. What has secrets to keep is behind the trait Seal, and uses swift-crypto.
+package enum SHA256 {
+    /// The bytes of a digest.
+    package static let byteCount = 32
+    private static let blockCount = 64
+
+    /// The digest of a message under a key (HMAC-SHA-256).
+    package static func authenticate(_ message: [UInt8], key: [UInt8]) -> [UInt8] {
+        let short = key.count > blockCount ? digest(of: key) : key
+        let padded = short + [UInt8](repeating: 0, count: blockCount - short.count)
+        return digest(of: padded.map { $0 ^ 0x5C } + digest(of: padded.map { $0 ^ 0x36 } + message))
+    }
+
+    /// The digest of a message.
+    package static func digest(of message: [UInt8]) -> [UInt8] {
         var state: [UInt32] = [
             0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a, 0x510e_527f, 0x9b05_688c, 0x1f83_d9ab, 0x5be0_cd19,
         ]
