@@ -70,6 +70,26 @@ extension SocketAddress {
     }
 }
 
+extension SocketAddress {
+    /// The TCP port; nil for a Unix socket.
+    package var port: UInt16? {
+        guard case .tcp(_, let port) = kind else { return nil }
+        return port
+    }
+
+    /// Whether it is a file, whose rights say who may connect.
+    package var isFile: Bool {
+        guard case .unix(let path) = kind else { return false }
+        return !path.hasPrefix("@")
+    }
+
+    /// The same host at another TCP port; a Unix socket as it is.
+    package func at(port: UInt16) -> SocketAddress {
+        guard case .tcp(let host, _) = kind else { return self }
+        return .tcp(host, port)
+    }
+}
+
 extension SocketAddress: CustomStringConvertible {
     /// As ``init(_:)`` reads it.
     public var description: String {

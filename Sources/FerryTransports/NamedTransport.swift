@@ -2,6 +2,7 @@ import ArgumentParser
 package import Ferry
 package import FerryBluetooth
 package import FerryLoopback
+package import FerrySocket
 
 /// A transport by its name, ready to be opened.
 package struct NamedTransport: Sendable, CustomStringConvertible {
@@ -17,6 +18,8 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
     package let canCapture: Bool
     /// Whether what crosses can leave this machine over a network, by whether this side listens.
     package let leavesMachine: @Sendable (_ isListening: Bool) -> Bool
+    /// The socket; `nil` for a transport that has none.
+    package let socket: SocketAddress?
     /// What it makes.
     package let opening: Opening
 
@@ -41,7 +44,7 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
     package init(
         _ description: String, reachesOtherProcesses: Bool = true, reachesItself: Bool = false, attMTU: Int? = nil,
         canCapture: Bool = false, leavesMachine: @escaping @Sendable (Bool) -> Bool = { _ in false },
-        _ opening: Opening
+        socket: SocketAddress? = nil, _ opening: Opening
     ) {
         self.description = description
         self.reachesOtherProcesses = reachesOtherProcesses
@@ -49,6 +52,7 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
         self.attMTU = attMTU
         self.canCapture = canCapture
         self.leavesMachine = leavesMachine
+        self.socket = socket
         self.opening = opening
     }
 }
@@ -107,7 +111,7 @@ extension NamedTransport {
     ///
     /// - Throws: `ValidationError`.
     package func requireConnectable() throws {
-        guard description.hasPrefix("tcp:"), description.hasSuffix(":0") else { return }
+        guard socket?.port == 0 else { return }
         throw ValidationError(
             "\(description) has port 0, by which a listener has the system choose one. Give the port that the other side tells."
         )

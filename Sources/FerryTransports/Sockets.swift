@@ -1,10 +1,22 @@
 package import Ferry
 import FerrySocket
 
-/// The TCP port at which a transport listens; nil where it does not, or not at such a port.
-package func listeningPort(of transport: any Transport) -> UInt16? {
-    if let sealed = transport as? ProtectedTransport { return listeningPort(of: sealed.base) }
-    return (transport as? SocketTransport)?.port
+extension NamedTransport {
+    /// Whether it is a socket in the file system, where the file's rights say who may connect.
+    package var isSocketFile: Bool { socket?.isFile == true }
+
+    /// Whether it is a port of a host.
+    package var isPort: Bool { socket?.port != nil }
+
+    /// The name at which the other side finds a listener; `nil` where that is the name that was typed. With port 0 the system has chosen
+    /// another.
+    ///
+    /// - Parameter transport: the transport that listens, made by this one.
+    package func chosenName(listening transport: any Transport) -> String? {
+        guard let socket, socket.port == 0 else { return nil }
+        let base = (transport as? ProtectedTransport)?.base ?? transport
+        return (base as? SocketTransport)?.port.map { "\(socket.at(port: $0))" }
+    }
 }
 
 extension TransportKind {
@@ -17,6 +29,7 @@ extension TransportKind {
         let address = try SocketAddress(text)
         let transport = try SocketTransport(address)
         return NamedTransport(
-            text, reachesItself: true, leavesMachine: { address.leavesMachine(isListening: $0) }, .links { transport })
+            text, reachesItself: true, leavesMachine: { address.leavesMachine(isListening: $0) }, socket: address,
+            .links { transport })
     }
 }

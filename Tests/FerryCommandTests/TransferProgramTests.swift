@@ -244,6 +244,7 @@ import Testing
             ("receive $T --keep -", 64, "needs a folder"), ("receive $T --keep --connect", 64, "Choose one"),
             ("send $T none", 1, "'none' cannot be read: No such file"), ("send $T a b/a", 1, "would be one"),
             ("send $T /dev/log /", 1, "cannot"), ("send $T --lines b", 1, "has no lines"),
+            ("send --transport tcp:127.0.0.1:00 a", 64, "has port 0, by which a listener"),
             ("send $T --timeout 0.2 a", 1, "Nobody listens at unix:./s"),
             ("receive $T --timeout 0.2", 1, "Nobody has come within 0.2 s"),
             ("receive $T a", 1, "cannot be opened: Not a directory"),

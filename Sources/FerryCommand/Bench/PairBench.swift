@@ -48,9 +48,7 @@ struct PairBench: Sendable {
         let listener = try await opened.listen()
         defer { listener.close() }
         listener.onInterruption { note("ferry: \($0?.message ?? "Listening again.")") }
-        var name = "\(transport)"
-        // The system has chosen a port, which the other side needs.
-        if name.hasSuffix(":0"), let port = listeningPort(of: opened) { name = "\(name.dropLast(1))\(port)" }
+        let name = transport.chosenName(listening: opened) ?? "\(transport)"
         note("ferry: Waiting for ferry bench --connect at \(name).")
         let failure = Mutex<(any Error)?>(nil)
         let acceptor = Acceptor(AcceptingPlan.Configuration(places: 1))

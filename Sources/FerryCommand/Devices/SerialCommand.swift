@@ -79,7 +79,7 @@ struct Serial: AsyncParsableCommand {
     private func talk() async throws {
         let transport = try options.open(.nordicUART, listen ? "device" : "client")
         let meeting = try await Meeting.open(
-            transport, listens: listen, name: "\(options.transport)", onWait: { note("ferry: \($0)") }
+            transport, listens: listen, named: options.transport, onWait: { note("ferry: \($0)") }
         ) { note("ferry: \($0)") }
         let link = try await meeting.next(within: .seconds(options.timeout))
         defer { meeting.close() }

@@ -79,7 +79,7 @@ struct Receive: AsyncParsableCommand {
 
     private func receive(_ receiver: Receiver, _ report: TransferReport) async throws {
         let meeting = try await Meeting.open(
-            try options.open("receiver"), listens: !connect, name: "\(options.transport)", onWait: { report.wait($0) }
+            try options.open("receiver"), listens: !connect, named: options.transport, onWait: { report.wait($0) }
         ) { report.remark($0) }
         defer { meeting.close() }
         guard let listener = meeting.listener else { return try await receiveConnecting(meeting, receiver, report) }

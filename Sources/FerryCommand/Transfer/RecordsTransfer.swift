@@ -127,7 +127,7 @@
 
         private func send() async throws {
             let meeting = try await Meeting.open(
-                try options.open("sender"), listens: listens, name: "\(options.transport)",
+                try options.open("sender"), listens: listens, named: options.transport,
                 onWait: { [report] in report.wait($0) }
             ) { [report] in report.remark($0) }
             defer { meeting.close() }
@@ -393,7 +393,7 @@
 
         private func receive() async throws {
             let meeting = try await Meeting.open(
-                try options.open("receiver"), listens: !connects, name: "\(options.transport)",
+                try options.open("receiver"), listens: !connects, named: options.transport,
                 onWait: { [report] in report.wait($0) }
             ) { [report] in report.remark($0) }
             defer { meeting.close() }

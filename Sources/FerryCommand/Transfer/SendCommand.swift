@@ -110,7 +110,7 @@ struct Send: AsyncParsableCommand {
     private func send(_ sources: [Source], _ report: TransferReport) async throws {
         let sender = Sender(sources: sources, report: report, patience: max(options.patience, .seconds(30)))
         let meeting = try await Meeting.open(
-            try options.open("sender"), listens: listen, name: "\(options.transport)", onWait: { report.wait($0) }
+            try options.open("sender"), listens: listen, named: options.transport, onWait: { report.wait($0) }
         ) { report.remark($0) }
         defer { meeting.close() }
         if let listener = meeting.listener { return try await send(sender, sources.count, meeting, listener, report) }
@@ -209,21 +209,18 @@ struct Meeting {
     private let onWait: @Sendable (String) -> Void
 
     /// - Parameters:
-    ///   - name: the transport, as it was typed; messages have the port that the system chose in place of 0.
+    ///   - named: the transport's name; messages have the port that the system chose in place of 0.
     ///   - onWait: receives the words of a wait that takes more than half a second.
     ///   - remark: receives each obstacle to those who are waited for, at any moment.
     static func open(
-        _ transport: any Transport, listens: Bool, name: String, onWait: @escaping @Sendable (String) -> Void,
+        _ transport: any Transport, listens: Bool, named: NamedTransport, onWait: @escaping @Sendable (String) -> Void,
         _ remark: @escaping @Sendable (String) -> Void
     ) async throws -> Meeting {
         let listener = listens ? try await transport.listen() : nil
         listener?.onInterruption { remark($0?.message ?? "Listening again.") }
-        var name = name
-        if listens, name.hasSuffix(":0"), let port = listeningPort(of: transport) {
-            name = "\(name.dropLast(1))\(port)"
-            remark("Listening at \(name).")
-        }
-        return Meeting(transport: transport, listener: listener, name: name, onWait: onWait)
+        let chosen = listens ? named.chosenName(listening: transport) : nil
+        if let chosen { remark("Listening at \(chosen).") }
+        return Meeting(transport: transport, listener: listener, name: chosen ?? "\(named)", onWait: onWait)
     }
 
     /// The next connection.

@@ -107,8 +107,7 @@ struct TransferOptions: ParsableArguments {
 
     /// Whether the other side proves who it is: by its key, or at a Unix socket by the rights of the socket's file.
     func provesPeer(listens: Bool) -> Bool {
-        let isFile = transport.description.hasPrefix("unix:") && !transport.description.hasPrefix("unix:@")
-        return isFile || isSealed(listening: listens)
+        transport.isSocketFile || isSealed(listening: listens)
     }
 
     private func isSealed(listening: Bool) -> Bool {
@@ -117,7 +116,7 @@ struct TransferOptions: ParsableArguments {
 
     /// Whether it connects without a seal, and within this machine, to what may listen to a network: `tcp:localhost:7070` reaches a
     /// listener at `tcp:0.0.0.0:7070`, which wants a seal.
-    var connectsPlainlyToItself: Bool { "\(transport)".hasPrefix("tcp:") && !isSealed(listening: false) }
+    var connectsPlainlyToItself: Bool { transport.isPort && !isSealed(listening: false) }
 
     /// The framing that was chosen, sealed where the link's transport says so.
     func protected(over link: any Link) -> any Framing { ProtectedTransport.framing(framing.framing, over: link) }
