@@ -306,12 +306,22 @@ class Seen(unittest.TestCase):
 
     def test_another_commit_begins_anew(self):
         with tempfile.TemporaryDirectory() as folder:
-            with open(f'{folder}/summary.json', 'w') as file:
+            with open(f'{folder}/seen.json', 'w') as file:
                 json.dump({'commit': 'abc', 'held': ['lint'], 'failing': ['tests']}, file)
             self.assertEqual(run.Seen.of(folder, 'abc').words(), {'held': ['lint'], 'failing': ['tests']})
             self.assertEqual(run.Seen.of(folder, 'abd').words(), {'held': [], 'failing': []})
             self.assertEqual(run.Seen.of(folder, None).words(), {'held': [], 'failing': []})
             self.assertEqual(run.Seen.of(f'{folder}/none', 'abc').words(), {'held': [], 'failing': []})
+
+    def test_what_was_seen_before_a_run_was_cut_off_counts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cut = run.Run.__new__(run.Run)
+            cut.folder, cut.commit, cut.outcomes, cut.earlier = folder, 'abc', [], run.Seen({'lint'}, set())
+            cut.keep()
+            self.assertEqual(run.Seen.of(folder, 'abc').words(), {'held': ['lint'], 'failing': []})
+            cut.note(self.outcome('tests'))
+            cut.note(self.outcome('lint', 1))
+            self.assertEqual(run.Seen.of(folder, 'abc').words(), {'held': ['tests'], 'failing': ['lint']})
 
 
 class Records(unittest.TestCase):

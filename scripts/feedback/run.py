@@ -49,8 +49,20 @@ class Run:
         self.earlier = Seen.of(self.folder, self.commit)
         shutil.rmtree(self.folder, ignore_errors=True)
         os.makedirs(self.folder)
+        self.keep()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.stop)
+
+    def keep(self):
+        """Keeps what has been seen so far: a run of hours may be cut off, and the next one goes on from there."""
+        place = os.path.join(self.folder, 'seen.json')
+        with open(f'{place}.new', 'w') as file:
+            json.dump({'commit': self.commit, **self.earlier.after(self.outcomes).words()}, file)
+        os.replace(f'{place}.new', place)
+
+    def note(self, outcome):
+        self.outcomes.append(outcome)
+        self.keep()
 
     def stop(self, number, _):
         raise Stopped(signal.Signals(number).name)
@@ -140,7 +152,7 @@ class Run:
                     with open(one.log, 'rb') as log:
                         show(log.read())
                     self.tell(outcome)
-                    self.outcomes.append(outcome)
+                    self.note(outcome)
             time.sleep(0.1)
 
     def all(self, pairs):
@@ -170,7 +182,7 @@ class Run:
                     self.alone(step, size, builds=True, place=f'{step.name}-build')
         while serial and (not self.overlaps or serial[0][0].name == 'build'):
             step, size = serial.pop(0)
-            self.outcomes.append(self.alone(step, size))
+            self.note(self.alone(step, size))
             if step.name == 'build':
                 if self.outcomes[-1].failed:
                     return
@@ -184,6 +196,7 @@ class Run:
                     again.flaky.append((outcome.step.name, seen))
                     again.seconds += outcome.seconds
                     self.outcomes[place] = again
+                    self.keep()
 
     def log(self, name):
         return os.path.join(self.folder, name, 'log')
@@ -210,13 +223,16 @@ class Run:
                 place = f'{outcome.step.name}-again' if os.path.exists(self.log(f'{outcome.step.name}-again')) else outcome.step.name
                 report.append(f'FAILED: {outcome.step.name}')
                 report += [f'    {line}' for line in records.why(self.log(place))]
+        # The commit of which this was seen; none when something was changed before or meanwhile.
+        if self.commit != checked_out():
+            self.commit = None
+        self.keep()
         summary = {
             'passed': total.passed, 'failed': total.failed + len(unlisted), 'skipped': total.skipped, 'report': report,
             'seconds': [[outcome.step.name, outcome.size, outcome.seconds, outcome.processor, outcome.step.expected(outcome.size)]
                         for outcome in self.outcomes],
             'together': time.monotonic() - began,
-            # The commit of which this was seen; none when something was changed before or meanwhile.
-            'commit': self.commit if self.commit == checked_out() else None,
+            'commit': self.commit,
             **self.earlier.after(self.outcomes).words(),
         }
         with open(os.path.join(self.folder, 'summary.json'), 'w') as file:
@@ -235,11 +251,11 @@ class Seen:
     @staticmethod
     def of(folder, commit):
         try:
-            with open(os.path.join(folder, 'summary.json')) as file:
-                summary = json.load(file)
+            with open(os.path.join(folder, 'seen.json')) as file:
+                seen = json.load(file)
         except FileNotFoundError:
             return Seen()
-        return Seen(set(summary['held']), set(summary['failing'])) if commit and summary.get('commit') == commit else Seen()
+        return Seen(set(seen['held']), set(seen['failing'])) if commit and seen['commit'] == commit else Seen()
 
     def after(self, outcomes):
         full = [outcome for outcome in outcomes if outcome.size == 'full']
