@@ -19,7 +19,7 @@ enum Devices {
         guard input.count > 2 else { return }
         let bytes = Array(input.dropFirst(2))
         let size = Int(input[1]) + 1
-        switch input[0] % 5 {
+        switch (chosenFormat ?? input[0]) % 5 {
         case 0: _ = receive(SMPFraming(), bytes, size)
         case 1:
             var server = SMPServer()

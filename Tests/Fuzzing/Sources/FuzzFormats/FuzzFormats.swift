@@ -108,7 +108,8 @@ struct Play<Session: FramingSession> {
 }
 
 private func play(_ input: UnsafeRawBufferPointer) {
-    guard let format = input.first else { return }
+    guard let first = input.first else { return }
+    let format = chosenFormat ?? first
     let rest = UnsafeRawBufferPointer(rebasing: input.dropFirst())
     var limits = Limits()
     limits.maximumMessageSize = 1 << 20
