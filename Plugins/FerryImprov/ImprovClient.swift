@@ -83,7 +83,9 @@ public final class ImprovClient: Sendable {
     public func close() { channel.close() }
 
     /// The device's state from now on, the present one first. Ends with the link. The latest is kept for a reader that is slow.
-    public var states: AsyncStream<ImprovState> {
+    public var states: AsyncStream<ImprovState> { watch().states }
+
+    private func watch() -> (states: AsyncStream<ImprovState>, source: AsyncStream<ImprovState>.Continuation) {
         let (states, source) = AsyncStream<ImprovState>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let number = known.withLock { known -> UInt64? in
             if let state = known.device { source.yield(state) }
@@ -94,25 +96,20 @@ public final class ImprovClient: Sendable {
         }
         guard let number else {
             source.finish()
-            return states
+            return (states, source)
         }
         source.onTermination = { [weak self] _ in self?.known.withLock { _ = $0.watchers.removeValue(forKey: number) } }
-        return states
+        return (states, source)
     }
 
     /// Waits until the device takes settings, for which a person may have to press its button.
     ///
     /// - Throws: `timedOut`, `cancelled`, or why the link has ended.
     public func authorized(within limit: Duration) async throws(FerryError) {
-        let (ends, end) = AsyncStream<Void>.makeStream()
-        let watched = states
-        let deadline = time.schedule(at: time.now + limit) { end.finish() }
+        let (states, source) = watch()
+        let deadline = time.schedule(at: time.now + limit) { source.finish() }
         defer { deadline.cancel() }
-        time.startTask {
-            for await state in watched where state != .authorizationRequired { end.yield() }
-            end.finish()
-        }
-        for await _ in ends { return }
+        for await state in states where state != .authorizationRequired { return }
         if let reason = closeReason { throw reason }
         throw FerryError(
             Task.isCancelled ? .cancelled : .timedOut,
