@@ -16,12 +16,13 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
     package let attMTU: Int?
     /// Whether what crosses can be captured (``RadioOptions/capture``).
     package let canCapture: Bool
-    /// Whether what crosses can leave this machine over a network, by whether this side listens.
-    package let leavesMachine: @Sendable (_ isListening: Bool) -> Bool
     /// The socket; `nil` for a transport that has none.
     package let socket: SocketAddress?
     /// What it makes.
     package let opening: Opening
+
+    /// Whether what crosses can leave this machine over a network, by whether this side listens.
+    package func leavesMachine(_ isListening: Bool) -> Bool { socket?.leavesMachine(isListening: isListening) == true }
 
     /// Whether only this machine can connect: a Unix socket, or a loopback address.
     package var isOfThisMachine: Bool {
@@ -43,15 +44,13 @@ package struct NamedTransport: Sendable, CustomStringConvertible {
 
     package init(
         _ description: String, reachesOtherProcesses: Bool = true, reachesItself: Bool = false, attMTU: Int? = nil,
-        canCapture: Bool = false, leavesMachine: @escaping @Sendable (Bool) -> Bool = { _ in false },
-        socket: SocketAddress? = nil, _ opening: Opening
+        canCapture: Bool = false, socket: SocketAddress? = nil, _ opening: Opening
     ) {
         self.description = description
         self.reachesOtherProcesses = reachesOtherProcesses
         self.reachesItself = reachesItself
         self.attMTU = attMTU
         self.canCapture = canCapture
-        self.leavesMachine = leavesMachine
         self.socket = socket
         self.opening = opening
     }

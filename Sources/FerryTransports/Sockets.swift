@@ -28,8 +28,6 @@ extension TransportKind {
     private static func socket(_ text: String) throws(FerryError) -> NamedTransport {
         let address = try SocketAddress(text)
         let transport = try SocketTransport(address)
-        return NamedTransport(
-            text, reachesItself: true, leavesMachine: { address.leavesMachine(isListening: $0) }, socket: address,
-            .links { transport })
+        return NamedTransport(text, reachesItself: true, socket: address, .links { transport })
     }
 }
