@@ -24,8 +24,15 @@ enum DeclaredValue: Hashable {
 
         func text(of bytes: [UInt8]) -> String {
             let digits = bytes.prefix(4).map { String($0, radix: 16) }.joined(separator: " ")
-            return
-                "\(self == .improvError ? "error" : self == .meshtasticBell ? "bell" : "state") \(digits): \(meaning(of: bytes))"
+            return "\(word) \(digits): \(meaning(of: bytes))"
+        }
+
+        private var word: String {
+            switch self {
+            case .mdocState, .improvState: "state"
+            case .improvError: "error"
+            case .meshtasticBell: "bell"
+            }
         }
 
         private func meaning(of bytes: [UInt8]) -> String {
