@@ -30,7 +30,7 @@ land: setup
 	@scripts/setup steps
 	scripts/steps land $(BASE)
 
-# Which changes of a file the tests do not notice: make mutants FILE=Sources/Ferry/Framing/Varint.swift
+# Which changes of a file the tests do not notice: make mutants FILE=Sources/Core/Ferry/Framing/Varint.swift
 mutants: setup
 	scripts/mutants $(FILE) $(ARGS)
 

@@ -12,6 +12,26 @@ func observing(_ products: (String, String)...) -> [Target.Dependency] {
 let observability = observing(
     ("Logging", "swift-log"), ("CoreMetrics", "swift-metrics"), ("Tracing", "swift-distributed-tracing"))
 
+// The floors of the house, the lowest first. A module may lean on its own floor and on lower ones, and what it leans on is listed
+// below; scripts/lint reads both. It is in the folder of its floor: its tests too, or, of what is in Sources, on the same floor of
+// Tests. What `plugin` adds at the end names its floor there.
+let floors: KeyValuePairs = [
+    "Sources/Core": ["Ferry", "FerryDigest", "CFerryChecksum"],
+    "Sources/Bluetooth": ["FerryBluetooth", "BluetoothHost"],
+    "Sources/Fleet": ["FerryFleet"],
+    "Sources/Testing": ["FerryTesting", "FerrySimulator"],
+    "Plugins/Codecs": ["FerryJSON", "FerryPropertyList", "FerryProtobuf"],
+    "Plugins/Compression": ["CZlib", "FerryZlib"],
+    "Plugins/Framings": ["FerrySequenced"],
+    "Plugins/Sealing": ["FerrySeal"],
+    "Plugins/Transports": ["FerryLoopback", "FerryHCI", "CSystemd", "FerryBlueZ"],
+    "Plugins/Apple": ["CCoreBluetooth", "CoreBluetooth", "FerryVirtualBluetooth", "FerryCoreBluetooth"],
+    "Plugins/Languages": ["CFerry", "FerryC"],
+    "Plugins/Services": ["FerryRecords", "CNATS", "FerryNATS", "CMosquitto", "FerryMQTT", "FerryHTTP"],
+    "Sources/Gateway": ["FerryGateway", "FerryObservability"],
+    "Sources/Programs": ["FerryTransports", "FerryCommand"],
+]
+
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
 // For `ArraySpan.swift`, which lends an array's bytes where Apple's systems lack `Array.span`. swift-collections needs it too.
 let lifetimes = [SwiftSetting.enableExperimentalFeature("Lifetimes")]
@@ -117,35 +137,32 @@ let package = Package(
             name: "FerryFleet", dependencies: ["Ferry", .product(name: "HeapModule", package: "swift-collections")]),
 
         // Plugins: each depends on seams, never on another plugin.
-        .target(name: "CFerryChecksum", path: "Plugins/CFerryChecksum"),
+        .target(name: "CFerryChecksum"),
         .target(
             name: "FerrySequenced",
-            dependencies: ["Ferry", "CFerryChecksum", deque],
-            path: "Plugins/FerrySequenced"
+            dependencies: ["Ferry", "CFerryChecksum", deque], exclude: ["Tests"]
         ),
         // The framings for C: the header, and what implements it. scripts/firmware makes the library.
-        .target(name: "CFerry", path: "Plugins/CFerry"),
+        .target(name: "CFerry"),
         .target(
-            name: "FerryC", dependencies: ["CFerry", "Ferry", "FerrySequenced"], path: "Plugins/FerryC",
+            name: "FerryC", dependencies: ["CFerry", "Ferry", "FerrySequenced"],
             exclude: ["Tests"]),
-        .target(name: "FerryJSON", dependencies: ["Ferry"], path: "Plugins/FerryJSON"),
-        .target(name: "FerryPropertyList", dependencies: ["Ferry"], path: "Plugins/FerryPropertyList"),
+        .target(name: "FerryJSON", dependencies: ["Ferry"], exclude: ["Tests"]),
+        .target(name: "FerryPropertyList", dependencies: ["Ferry"], exclude: ["Tests"]),
         .target(
             name: "FerryProtobuf",
             dependencies: [
                 "Ferry",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Protobuf"])),
-            ],
-            path: "Plugins/FerryProtobuf", exclude: ["Tests"]),
+            ], exclude: ["Tests"]),
         .systemLibrary(
-            name: "CZlib", path: "Plugins/CZlib", pkgConfig: "zlib",
+            name: "CZlib", pkgConfig: "zlib",
             providers: [.apt(["libz-dev"]), .brew(["zlib"])]
         ),
-        .target(name: "FerryZlib", dependencies: ["Ferry", "CZlib"], path: "Plugins/FerryZlib"),
+        .target(name: "FerryZlib", dependencies: ["Ferry", "CZlib"], exclude: ["Tests"]),
         .target(
             name: "FerryLoopback",
-            dependencies: ["Ferry", "FerryBluetooth", deque],
-            path: "Plugins/FerryLoopback"
+            dependencies: ["Ferry", "FerryBluetooth", deque], exclude: ["Tests"]
         ),
         .target(
             name: "FerryRecords",
@@ -155,8 +172,7 @@ let package = Package(
                 .product(name: "HeapModule", package: "swift-collections", condition: .when(traits: ["Records"])),
                 .product(name: "GRDBSQLite", package: "GRDB.swift", condition: .when(traits: ["Records"])),
                 .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Records"])),
-            ],
-            path: "Plugins/FerryRecords"
+            ], exclude: ["Tests"]
         ),
 
         // Sealed channels and records, keys and invitations.
@@ -166,12 +182,11 @@ let package = Package(
                 "Ferry",
                 .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["Seal"])),
                 .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Seal"])),
-            ],
-            path: "Plugins/FerrySeal"
+            ], exclude: ["Tests"]
         ),
 
         .systemLibrary(
-            name: "CNATS", path: "Plugins/CNATS", pkgConfig: "libnats",
+            name: "CNATS", pkgConfig: "libnats",
             providers: [.apt(["libnats-dev"]), .brew(["cnats"])]
         ),
         .target(
@@ -180,18 +195,17 @@ let package = Package(
                 "Ferry",
                 .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["NATS"])),
                 .target(name: "CNATS", condition: .when(traits: ["NATS"])),
-            ],
-            path: "Plugins/FerryNATS"
+            ], exclude: ["Tests"]
         ),
 
         .systemLibrary(
-            name: "CMosquitto", path: "Plugins/CMosquitto", pkgConfig: "libmosquitto",
+            name: "CMosquitto", pkgConfig: "libmosquitto",
             providers: [.apt(["libmosquitto-dev"]), .brew(["mosquitto"])]
         ),
         .target(
             name: "FerryMQTT",
             dependencies: ["Ferry", "FerryFleet", .target(name: "CMosquitto", condition: .when(traits: ["MQTT"]))],
-            path: "Plugins/FerryMQTT"
+            exclude: ["Tests"]
         ),
 
         .target(
@@ -204,8 +218,7 @@ let package = Package(
             ]
                 + ["NIOCore", "NIOHTTP1", "NIOPosix"].map {
                     .product(name: $0, package: "swift-nio", condition: .when(traits: ["HTTP"]))
-                },
-            path: "Plugins/FerryHTTP", exclude: ["Tests"]),
+                }, exclude: ["Tests"]),
 
         // Where records meet a stream: the one place that knows both plugins.
         .target(
@@ -221,7 +234,7 @@ let package = Package(
         .target(
             name: "FerryObservability",
             dependencies: ["Ferry", .target(name: "FerryFleet", condition: .when(traits: ["NATS"]))]
-                + gateway + observability, path: "Plugins/FerryObservability"),
+                + gateway + observability),
 
         // Every transport by the name that people type: the one place where the programs meet a new one.
         .target(
@@ -269,12 +282,11 @@ let package = Package(
                 .product(name: "NIOPosix", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["HCI"])),
                 .product(name: "CryptoExtras", package: "swift-crypto", condition: .when(traits: ["HCI"])),
-            ],
-            path: "Plugins/FerryHCI"
+            ], exclude: ["Tests"]
         ),
 
         .systemLibrary(
-            name: "CSystemd", path: "Plugins/CSystemd", pkgConfig: "libsystemd",
+            name: "CSystemd", pkgConfig: "libsystemd",
             providers: [.apt(["libsystemd-dev"])]
         ),
         .target(
@@ -283,13 +295,12 @@ let package = Package(
                 "Ferry", "FerryBluetooth",
                 .product(name: "DequeModule", package: "swift-collections", condition: .when(traits: ["BlueZ"])),
                 .target(name: "CSystemd", condition: .when(platforms: [.linux], traits: ["BlueZ"])),
-            ],
-            path: "Plugins/FerryBlueZ"
+            ], exclude: ["Tests"]
         ),
 
         // Apple's framework as an adapter; elsewhere over the module of the same name (below).
         .target(
-            name: "FerryCoreBluetooth", dependencies: ["Ferry", "FerryBluetooth"], path: "Plugins/FerryCoreBluetooth",
+            name: "FerryCoreBluetooth", dependencies: ["Ferry", "FerryBluetooth"],
             exclude: ["Tests"]),
 
         // The business-card exchange: where people start.
@@ -406,8 +417,7 @@ let package = Package(
         .testTarget(name: "FerryTests", dependencies: ["Ferry", "FerryTesting"]),
         .testTarget(name: "FerrySequencedTests", dependencies: ["Ferry", "FerryTesting", "FerrySequenced"]),
         .testTarget(
-            name: "FerryCTests", dependencies: ["CFerry", "FerryC", "Ferry", "FerryTesting", "FerrySequenced"],
-            path: "Plugins/FerryC/Tests"),
+            name: "FerryCTests", dependencies: ["CFerry", "FerryC", "Ferry", "FerryTesting", "FerrySequenced"]),
         .testTarget(
             name: "FerrySealTests",
             dependencies: [
@@ -427,8 +437,7 @@ let package = Package(
         .testTarget(name: "FerryNATSTests", dependencies: ["Ferry", "FerryNATS"]),
         .testTarget(name: "FerryMQTTTests", dependencies: ["Ferry", "FerryFleet", "FerryMQTT", "FerryTesting"]),
         .testTarget(
-            name: "FerryHTTPTests", dependencies: ["Ferry", "FerryFleet", "FerryHTTP", "FerryTesting"],
-            path: "Plugins/FerryHTTP/Tests"),
+            name: "FerryHTTPTests", dependencies: ["Ferry", "FerryFleet", "FerryHTTP", "FerryTesting"]),
         .testTarget(
             name: "FerryGatewayTests",
             dependencies: [
@@ -459,8 +468,7 @@ let package = Package(
             dependencies: [
                 "Ferry", "FerryTesting", "FerryProtobuf",
                 .product(name: "SwiftProtobuf", package: "swift-protobuf", condition: .when(traits: ["Protobuf"])),
-            ],
-            path: "Plugins/FerryProtobuf/Tests", exclude: ["reading.proto"]),
+            ], exclude: ["reading.proto"]),
         .testTarget(name: "FerryDigestTests", dependencies: ["FerryDigest"]),
         .testTarget(name: "FerryZlibTests", dependencies: ["Ferry", "FerryTesting", "FerryZlib"]),
         .testTarget(
@@ -539,7 +547,8 @@ if !hasCoreBluetooth {
     package.targets += [
         .target(name: "CCoreBluetooth"),
         .target(
-            name: "FerryVirtualBluetooth", dependencies: overRadio, path: "Sources/CoreBluetooth"),
+            name: "FerryVirtualBluetooth", dependencies: overRadio, path: "Plugins/Apple/CoreBluetooth",
+            exclude: ["Tests"]),
     ]
 }
 if hasCoreBluetooth {
@@ -548,7 +557,7 @@ if hasCoreBluetooth {
     package.targets += [
         // The codes of its errors, which must be open enumerations.
         .target(name: "CCoreBluetooth"),
-        .target(name: "CoreBluetooth", dependencies: overRadio),
+        .target(name: "CoreBluetooth", dependencies: overRadio, exclude: ["Tests"]),
         .target(name: "FerryVirtualBluetooth", dependencies: ["CoreBluetooth"]),
         .testTarget(
             name: "CoreBluetoothTests",
@@ -581,8 +590,7 @@ if hasCoreBluetooth {
             dependencies: [
                 "CoreBluetooth", "CoreBluetoothRig", "Ferry", "FerryBluetooth", "FerryCoreBluetooth", "FerryJSON",
                 "FerryLoopback", "FerrySequenced", "FerryTesting",
-            ],
-            path: "Plugins/FerryCoreBluetooth/Tests"),
+            ]),
         // Phones by Apple's API.
         .testTarget(
             name: "PhoneCardLogicTests",
@@ -599,7 +607,7 @@ if hasCoreBluetooth {
 // A plugin with nothing but the seams below it: a folder with its sources, its tests in the folder Tests of it, and one line.
 extension Package {
     func plugin(_ name: String, in folder: String) {
-        if folder == "Plugins" { products.append(.library(name: name, targets: [name])) }
+        if folder.hasPrefix("Plugins/") { products.append(.library(name: name, targets: [name])) }
         targets += [
             .target(
                 name: name, dependencies: ["Ferry", "FerryBluetooth"], path: "\(folder)/\(name)", exclude: ["Tests"]),
@@ -610,15 +618,15 @@ extension Package {
         ]
     }
 }
-package.plugin("FerrySocket", in: "Plugins")
-package.plugin("FerryCBOR", in: "Plugins")
-package.plugin("FerryBTP", in: "Plugins")
-package.plugin("FerryImprov", in: "Plugins")
-package.plugin("FerryMdoc", in: "Plugins")
-package.plugin("FerryMeshtastic", in: "Plugins")
-package.plugin("FerryPFTP", in: "Plugins")
-package.plugin("FerrySMP", in: "Plugins")
-package.plugin("FerryUART", in: "Plugins")
+package.plugin("FerrySocket", in: "Plugins/Transports")
+package.plugin("FerryCBOR", in: "Plugins/Codecs")
+package.plugin("FerryBTP", in: "Plugins/Framings")
+package.plugin("FerryImprov", in: "Plugins/Framings")
+package.plugin("FerryMdoc", in: "Plugins/Framings")
+package.plugin("FerryMeshtastic", in: "Plugins/Framings")
+package.plugin("FerryPFTP", in: "Plugins/Framings")
+package.plugin("FerrySMP", in: "Plugins/Framings")
+package.plugin("FerryUART", in: "Plugins/Framings")
 package.plugin("FerryHex", in: "Tests/Exercises")
 package.plugin("FerryFlagged", in: "Tests/Exercises")
 package.plugin("FerryNearby", in: "Tests/Exercises")
@@ -629,6 +637,16 @@ for name in ["FerryMdoc", "FerrySMP"] {
     package.targets.first { $0.name == name }?.dependencies.append("FerryDigest")
 }
 package.targets.first { $0.name == "FerrySMPTests" }?.dependencies.append("FerrySimulator")
+
+for (floor, names) in floors {
+    for target in package.targets where target.path == nil {
+        if names.contains(target.name) { target.path = "\(floor)/\(target.name)" }
+        guard target.type == .test, let name = names.first(where: { "\($0)Tests" == target.name }) else { continue }
+        target.path =
+            floor.hasPrefix("Plugins/")
+            ? "\(floor)/\(name)/Tests" : "Tests\(floor.dropFirst("Sources".count))/\(target.name)"
+    }
+}
 
 // What is built anew for some tests is built without the others (scripts/sanitize).
 if let tests = Context.environment["FERRY_TESTS"] {

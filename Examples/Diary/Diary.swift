@@ -4,7 +4,7 @@
     import FerryRecords
     import FerrySequenced
 
-    // The program of the tutorial (Sources/Ferry/Ferry.docc/Tutorial.md), which shows it in parts.
+    // The program of the tutorial (Sources/Core/Ferry/Ferry.docc/Tutorial.md), which shows it in parts.
 
     /// The service that both sides know.
     func layout() throws -> GATTConfiguration {

@@ -12,7 +12,7 @@ import glob, json, os, re, shlex, signal, subprocess, sys, tempfile, time
 
 programs = sys.argv[1]
 pages = ['README.md', 'CONTRIBUTING.md'] + sorted(
-    glob.glob('Documentation/*.md') + glob.glob('Sources/*/*.docc/*.md') + glob.glob('Plugins/*/*.docc/*.md'))
+    glob.glob('Documentation/*.md') + glob.glob('Sources/*/*/*.docc/*.md') + glob.glob('Plugins/*/*/*.docc/*.md'))
 manifest = open('Package.swift').read()
 problems, blocks, commands = [], 0, 0
 

@@ -32,11 +32,9 @@
         static func peripheral(_ transport: String) throws -> Program { try start("peripheral.py", transport) }
 
         private static func start(_ program: String, _ transport: String) throws -> Program {
-            let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent()
             return try Program(
-                root.appending(path: ".build-interop/venv/bin/python").path,
-                ["-u", root.appending(path: "Tests/Interop/\(program)").path, transport])
+                packageFolder.appending(path: ".build-interop/venv/bin/python").path,
+                ["-u", packageFolder.appending(path: "Tests/Interop/\(program)").path, transport])
         }
 
         static func hasTheCard(_ central: Program) async throws { try await end(central, "match = True") }

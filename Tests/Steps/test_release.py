@@ -12,7 +12,7 @@ import table  # noqa: E402
 steps = table.load()
 # What the check reads, beside the files of Formats.md's table.
 paths = ['CHANGELOG.md', 'README.md', '.gitignore', '.ci', 'Documentation/Formats.md', 'scripts', 'Tests/Outside',
-         'Sources/FerryTransports/FerryVersion.swift']
+         'Sources/Programs/FerryTransports/FerryVersion.swift']
 added = r'(ferry\.git", from: ")[^"]*'
 
 
@@ -31,7 +31,7 @@ class Release(unittest.TestCase):
         for path in filter(os.path.exists, filter(None, listed)):
             os.makedirs(os.path.dirname(os.path.join(cls.clone, path)), exist_ok=True)
             shutil.copy(os.path.join(root, path), os.path.join(cls.clone, path))
-        cls.edit('Sources/FerryTransports/FerryVersion.swift', r'(text = ").*', r'\g<1>9.0.0"')
+        cls.edit('Sources/Programs/FerryTransports/FerryVersion.swift', r'(text = ").*', r'\g<1>9.0.0"')
         cls.edit('CHANGELOG.md', r'\n## .*', '\n## 9.0.0 (2030-01-01)')
         for path in ('README.md', 'Tests/Outside/App/Package.swift', 'Tests/Outside/FerryForApp/Package.swift'):
             cls.edit(path, added, r'\g<1>9.0.0', count=0)
@@ -93,11 +93,11 @@ class Release(unittest.TestCase):
                      'make verify was last run on', '4 of the above')
 
     def test_a_version_in_the_making_and_another_than_the_changelogs(self):
-        self.edit('Sources/FerryTransports/FerryVersion.swift', '"9.0.0"', '"9.1.0-dev"')
+        self.edit('Sources/Programs/FerryTransports/FerryVersion.swift', '"9.0.0"', '"9.1.0-dev"')
         self.commit()
         self.seen()
         self.refused("prints 9.1.0-dev, which is no release's")
-        self.edit('Sources/FerryTransports/FerryVersion.swift', '"9.1.0-dev"', '"9.1.0"')
+        self.edit('Sources/Programs/FerryTransports/FerryVersion.swift', '"9.1.0-dev"', '"9.1.0"')
         self.commit()
         self.seen()
         self.refused("prints 9.1.0, and CHANGELOG.md's last release is 9.0.0")
@@ -117,6 +117,18 @@ class Release(unittest.TestCase):
     def test_vectors_that_went_since_the_last_tag(self):
         self.git('tag', '8.0.0')
         self.edit('Tests/Vectors/envelope.txt', r'(?m)^bytes ', 'bytes ff')
+        self.commit()
+        self.seen()
+        self.refused('these vectors are of 8.0.0')
+
+    def test_a_file_of_vectors_that_moved(self):
+        self.git('tag', '8.0.0')
+        self.git('mv', 'Tests/Vectors/envelope.txt', 'Tests/Vectors/moved.txt')
+        self.edit('Documentation/Formats.md', 'Tests/Vectors/envelope.txt', 'Tests/Vectors/moved.txt')
+        self.commit()
+        self.seen()
+        self.refused()
+        self.edit('Tests/Vectors/moved.txt', r'(?m)^bytes .*\n', '')
         self.commit()
         self.seen()
         self.refused('these vectors are of 8.0.0')

@@ -2,12 +2,12 @@
 
     python3 -m unittest discover -s Tests/Steps
 """
-import contextlib, importlib.machinery, importlib.util, io, json, os, sys, tempfile, time, unittest
+import contextlib, dataclasses, importlib.machinery, importlib.util, io, json, os, sys, tempfile, time, unittest
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(root, 'scripts', 'feedback'))
-import records, rules, run, selection, table  # noqa: E402
+import floors, records, rules, run, selection, table  # noqa: E402
 
 loader = importlib.machinery.SourceFileLoader('faults', os.path.join(root, 'scripts', 'faults'))
 faults = importlib.util.module_from_spec(importlib.util.spec_from_loader('faults', loader))
@@ -26,38 +26,38 @@ class Selection(unittest.TestCase):
     """One file of each part, and the steps that its change selects beside make test and the turn."""
 
     def test_codec(self):
-        self.assertEqual(selected('Plugins/FerryJSON/JSONCodec.swift'), {'apple'})
+        self.assertEqual(selected('Plugins/Codecs/FerryJSON/JSONCodec.swift'), {'apple'})
 
     def test_le_host(self):
-        self.assertEqual(selected('Sources/BluetoothHost/LEHost.swift'), {'interop-hosts', 'interop-kernel', 'interop-mixed', 'apple'})
+        self.assertEqual(selected('Sources/Bluetooth/BluetoothHost/LEHost.swift'), {'interop-hosts', 'interop-kernel', 'interop-mixed', 'apple'})
 
     def test_gateway(self):
-        self.assertEqual(selected('Sources/FerryGateway/Gateway.swift'), {'fleet'})
+        self.assertEqual(selected('Sources/Gateway/FerryGateway/Gateway.swift'), {'fleet'})
 
     def test_core(self):
-        self.assertEqual(selected('Sources/Ferry/Framing/Varint.swift'), landing - {'report', 'keys', 'installation', 'plain', 'package', 'docs'})
+        self.assertEqual(selected('Sources/Core/Ferry/Framing/Varint.swift'), landing - {'report', 'keys', 'installation', 'plain', 'package', 'docs'})
 
     def test_sequenced_framing(self):
-        self.assertEqual(selected('Plugins/FerrySequenced/SequencedFraming.swift'), {'schedules', 'memory', 'apple', 'firmware'})
+        self.assertEqual(selected('Plugins/Framings/FerrySequenced/SequencedFraming.swift'), {'schedules', 'memory', 'apple', 'firmware'})
 
     def test_bluez(self):
-        self.assertEqual(selected('Plugins/FerryBlueZ/BlueZAdapter.swift'), {'interop-bluez', 'interop-mixed'})
+        self.assertEqual(selected('Plugins/Transports/FerryBlueZ/BlueZAdapter.swift'), {'interop-bluez', 'interop-mixed'})
 
     def test_core_bluetooth(self):
-        self.assertEqual(selected('Sources/CoreBluetooth/CoreBluetooth.swift'), {'updates', 'docs', 'apple'})
+        self.assertEqual(selected('Plugins/Apple/CoreBluetooth/CoreBluetooth.swift'), {'updates', 'docs', 'apple'})
 
     def test_records(self):
-        self.assertEqual(selected('Plugins/FerryRecords/Store/RecordStore.swift'), {'records', 'fleet', 'strangers'})
+        self.assertEqual(selected('Plugins/Services/FerryRecords/Store/RecordStore.swift'), {'records', 'fleet', 'strangers'})
 
     def test_page(self):
         self.assertEqual(selected('Documentation/Formats.md'), set())
 
     def test_article(self):
-        self.assertEqual(selected('Sources/Ferry/Ferry.docc/Tutorial.md') & {'docs'}, {'docs'})
+        self.assertEqual(selected('Sources/Core/Ferry/Ferry.docc/Tutorial.md') & {'docs'}, {'docs'})
 
     def test_tests_select_the_steps_that_run_them_and_no_more(self):
-        self.assertEqual(selected('Tests/FerryHCITests/KitTests.swift'), {'interop-hosts'})
-        self.assertEqual(selected('Tests/FerryTests/TimerTests.swift'), set())
+        self.assertEqual(selected('Plugins/Transports/FerryHCI/Tests/KitTests.swift'), {'interop-hosts'})
+        self.assertEqual(selected('Tests/Core/FerryTests/TimerTests.swift'), set())
 
     def test_the_package_and_the_scripts_select_everything(self):
         for path in ('Package.swift', 'scripts/library', '.ci/run', 'Makefile'):
@@ -68,9 +68,41 @@ class Selection(unittest.TestCase):
         FerryHTTP and FerryProtobuf need are too long for each landing."""
         whole = {'FerryHTTP', 'FerryMQTT', 'FerryProtobuf', 'FerryObservability', 'FerrySeal', 'FerryTransports', 'FerryCommand'}
         missed = {module.name for module in modules.values()
-                  if module.folder.startswith(('Sources/', 'Plugins/Ferry')) and not module.is_test
+                  if module.folder.startswith(('Sources/', 'Plugins/')) and module.name.startswith(('Ferry', 'BluetoothHost', 'CoreBluetooth')) and not module.is_test
                   and not selected(f'{module.folder}/File.swift')}
         self.assertEqual(missed - whole, set())
+
+
+class Floors(unittest.TestCase):
+    """Who may lean on whom, as Documentation/Design.md says it."""
+
+    page = open(os.path.join(root, 'Documentation/Design.md')).read()
+
+    def wrong(self, name, **changed):
+        """What is said of the package when one module is another."""
+        return floors.problems(modules | {name: dataclasses.replace(modules[name], **changed)}, self.page)
+
+    def test_the_package_has_the_floors_of_the_page(self):
+        self.assertEqual(floors.problems(modules, self.page), [])
+        order = list(floors.listed(self.page)[0])
+        self.assertEqual((order[0], order[-1], len(order)), ('Sources/Core', 'Sources/Programs', 14))
+
+    def test_no_floor_leans_on_a_higher_one(self):
+        self.assertEqual(self.wrong('Ferry', needs=frozenset({'FerryBluetooth'})), [
+            'Ferry, on Sources/Core, leans on FerryBluetooth, on Sources/Bluetooth: no floor leans on a higher one.'])
+
+    def test_a_plugin_leans_on_no_other_plugin_that_the_page_does_not_name(self):
+        self.assertEqual(self.wrong('FerrySMP', needs=modules['FerrySMP'].needs | {'FerryJSON', 'FerryUART'}), [
+            f'FerrySMP leans on {name}, another plugin. Documentation/Design.md names those that may, each with its reason.'
+            for name in ('FerryJSON', 'FerryUART')])
+        self.assertEqual(self.wrong('FerrySMP', needs=modules['FerrySMP'].needs - {'FerryCBOR'}), [
+            'Documentation/Design.md lets FerrySMP lean on FerryCBOR, which it does not.'])
+
+    def test_a_module_is_on_its_floor(self):
+        self.assertEqual(self.wrong('FerryDigest', folder='Sources/Testing/FerryDigest')[:1], [
+            'FerryDigest is in Sources/Testing/FerryDigest, and the tree of Documentation/Design.md does not have it on that floor.'])
+        self.assertEqual(floors.problems(modules, self.page.replace('        FerryDigest ', '        FerryGone   \n        FerryDigest ')), [
+            'Documentation/Design.md has FerryGone in its tree, and there is no such folder.'])
 
 
 class Turns(unittest.TestCase):
@@ -110,7 +142,7 @@ class Faults(unittest.TestCase):
         self.assertEqual(faults.problems(faults.load()), [])
 
     def test_the_tests_of_a_faults_module_come_first(self):
-        fault = faults.Fault(1, {'name': 'One.', 'file': 'Plugins/FerryZlib/Inflater.swift', 'line': '', 'fault': ''})
+        fault = faults.Fault(1, {'name': 'One.', 'file': 'Plugins/Compression/FerryZlib/Inflater.swift', 'line': '', 'fault': ''})
         names = faults.ordered(fault, modules)
         self.assertEqual(names[0], 'FerryZlibTests')
         self.assertLess(names.index('EndToEndTests'), names.index('FerryFleetTests'))

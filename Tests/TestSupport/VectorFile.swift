@@ -21,8 +21,11 @@ package struct VectorCase: Sendable, CustomStringConvertible {
 }
 
 /// Where the vectors are.
-package let vectorFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-    .appending(path: "Vectors")
+package let vectorFolder = packageFolder.appending(path: "Tests/Vectors")
+
+/// The folder that Package.swift is in.
+package let packageFolder = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+    .deletingLastPathComponent()
 
 /// The cases of a file, by its name without `.txt`.
 package func vectorCases(_ file: String) throws -> [VectorCase] {

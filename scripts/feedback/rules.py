@@ -1,6 +1,7 @@
 """What `make lint` holds test sources and lists to: who may read a clock, and that a test that waits has a limit."""
 import glob, os, re
 
+import floors
 from selection import package
 from table import Wrong, clocks, flakes, landings, load, root
 
@@ -69,6 +70,6 @@ def main():
     load()
     flakes()
     landings()
-    found = problems()
+    found = problems() + floors.problems()
     if found:
         raise Wrong('\n'.join(found))

@@ -14,7 +14,7 @@ if (pictures) mkdirSync(pictures, { recursive: true });
 export const patience = Number(process.env.FERRY_PATIENCE ?? 1);
 export const root = fileURLToPath(new URL("../../..", import.meta.url));
 const folders = {
-    "/ferry/": packageFolder, "/vectors/": join(root, "Tests/Vectors"), "/tests/": join(root, "Plugins/JavaScript/Tests"),
+    "/ferry/": packageFolder, "/vectors/": join(root, "Tests/Vectors"), "/tests/": join(root, "Plugins/Languages/JavaScript/Tests"),
     "/": join(root, "Examples/WebCard"),
 };
 const types = {

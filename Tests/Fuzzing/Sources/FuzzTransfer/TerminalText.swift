@@ -1,1 +1,1 @@
-../../../../Sources/FerryCommand/Output/TerminalText.swift
+../../../../Sources/Programs/FerryCommand/Output/TerminalText.swift

@@ -1,1 +1,1 @@
-../../../../Sources/FerryCommand/Transfer/TransferInbox.swift
+../../../../Sources/Programs/FerryCommand/Transfer/TransferInbox.swift

@@ -1,1 +1,1 @@
-../../../../Sources/FerryCommand/Transfer/TransferMessage.swift
+../../../../Sources/Programs/FerryCommand/Transfer/TransferMessage.swift

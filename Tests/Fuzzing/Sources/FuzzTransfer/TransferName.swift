@@ -1,1 +1,1 @@
-../../../../Sources/FerryCommand/Transfer/TransferName.swift
+../../../../Sources/Programs/FerryCommand/Transfer/TransferName.swift

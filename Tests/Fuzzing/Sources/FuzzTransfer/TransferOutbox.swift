@@ -1,1 +1,1 @@
-../../../../Sources/FerryCommand/Transfer/TransferOutbox.swift
+../../../../Sources/Programs/FerryCommand/Transfer/TransferOutbox.swift

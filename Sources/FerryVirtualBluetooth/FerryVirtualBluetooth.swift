@@ -1,2 +1,0 @@
-// On Apple's systems the sources of Sources/CoreBluetooth are this module (Package.swift); elsewhere it is the other's name.
-@_exported public import CoreBluetooth
