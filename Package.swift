@@ -29,7 +29,7 @@ let floors: KeyValuePairs = [
     "Plugins/Languages": ["CFerry", "FerryC"],
     "Plugins/Services": ["FerryRecords", "CNATS", "FerryNATS", "CMosquitto", "FerryMQTT", "FerryHTTP"],
     "Sources/Gateway": ["FerryGateway", "FerryObservability"],
-    "Sources/Programs": ["FerryTransports", "FerryCommand"],
+    "Sources/Programs": ["FerryTransports", "FerryLab", "FerryCommand"],
 ]
 
 let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections")
@@ -248,21 +248,29 @@ let package = Package(
             ]
         ),
 
-        // The command line: measures links and advises.
+        // Measures links, compares codecs and advises, without a terminal.
+        .target(
+            name: "FerryLab",
+            dependencies: [
+                "Ferry", "FerryBluetooth", "FerryBTP", "FerryCBOR", "FerryJSON", "FerryLoopback", "FerryMdoc",
+                "FerryPFTP",
+                "FerryPropertyList", "FerrySequenced", "FerrySimulator", "FerryUART", "FerryZlib", deque,
+                .product(name: "Histogram", package: "hdrhistogram-swift"),
+            ]),
+
+        // The command line.
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerrySequenced", "FerryLoopback",
-                "FerryBTP", "FerryCBOR", "FerryJSON", "FerryMdoc", "FerryPFTP", "FerryPropertyList", "FerrySMP",
-                "FerrySimulator", "FerryTransports", "FerryUART", "FerryZlib",
+                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerryLab", "FerrySequenced", "FerryBTP",
+                "FerryJSON", "FerryMdoc", "FerryPFTP", "FerrySMP", "FerrySimulator", "FerryTransports", "FerryUART",
+                "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryMQTT", condition: .when(traits: ["MQTT"])),
                 .target(name: "FerryHTTP", condition: .when(traits: ["HTTP"])),
                 .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .target(name: "FerryObservability", condition: .when(traits: ["Observability"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                deque,
-                .product(name: "Histogram", package: "hdrhistogram-swift"),
                 // Runs a peer's programs.
                 .product(name: "Subprocess", package: "swift-subprocess", condition: .when(traits: ["Records"])),
                 .product(
@@ -511,9 +519,14 @@ let package = Package(
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
             ]),
         .testTarget(
+            name: "FerryLabTests",
+            dependencies: [
+                "Ferry", "FerryJSON", "FerryLab", "FerrySequenced", "FerrySimulator", "FerryZlib",
+            ]),
+        .testTarget(
             name: "FerryCommandTests",
             dependencies: [
-                "FerryCommand", "Ferry", "FerryBluetooth", "FerryFleet", "FerryTesting", "FerrySequenced",
+                "FerryCommand", "Ferry", "FerryBluetooth", "FerryFleet", "FerryLab", "FerryTesting", "FerrySequenced",
                 "FerryLoopback", "FerrySimulator", "FerryTransports",
                 .target(name: "FerrySeal", condition: .when(traits: ["Seal"])),
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),

@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 
 @testable import FerryCommand
+@testable import FerryLab
 
 /// Adapters that `--transport` names, played by those of one loopback radio.
 @Suite("ferry bench over adapters", .tags(.program), .timeLimit(.minutes(5))) struct AdapterTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import FerryCommand
+@testable import FerryLab
 
 /// What the two processes of a measurement say to one another, and what is counted.
 @Suite("ferry bench --serve and --connect: messages", .tags(.program)) struct PairMessageTests {

@@ -9,6 +9,7 @@ import TestSupport
 import Testing
 
 @testable import FerryCommand
+@testable import FerryLab
 
 /// `ferry bench --peer` against the services of others, rebuilt, over the simulated link in virtual time.
 @Suite("ferry bench --peer", .tags(.program, .gatt)) struct PeerBenchTests {
@@ -25,7 +26,7 @@ import Testing
     private static func measure(
         _ kind: PeerService, _ parameters: LinkParameters, _ profile: ControllerProfile, seconds: Double = 2,
         packets: UInt32 = 0
-    ) throws -> (outcomes: [PeerBench.Outcome], peer: ThroughputPeer) {
+    ) throws -> (outcomes: [PeerOutcome], peer: ThroughputPeer) {
         let time = VirtualTime()
         var configuration = LoopbackRadio.Configuration()
         configuration.attMTU = parameters.attMTU

@@ -3,6 +3,7 @@ import FerryBluetooth
 import Synchronization
 
 @testable import FerryCommand
+@testable import FerryLab
 
 /// The peer's side of throughput services that others have made, rebuilt from their sources.
 final class ThroughputPeer: PeripheralRoleEvents {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import FerryCommand
+@testable import FerryLab
 
 /// What `ferry trace` says of what a capture does not have, and of writes that had no effect.
 @Suite(.tags(.program)) struct TraceGapTests {

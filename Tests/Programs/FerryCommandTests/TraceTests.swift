@@ -33,6 +33,19 @@ import Testing
         try trace(Array(text.utf8), framing: framing)
     }
 
+    @Test func tracedLinesArePairsOfDigits() throws {
+        func event(_ line: String) throws -> ChunkLogLines.Event? {
+            var lines = ChunkLogLines()
+            let read = try lines.read(line)
+            try lines.finish()
+            return read?.event
+        }
+        #expect(try event(" < e0 0 1ff") == .chunk(.second, [0xE0, 0x01, 0xFF]))
+        #expect(try event(">") == .chunk(.first, []))
+        #expect(try event("# > 00") == nil)
+        for line in ["> 0", "> 0g", "00", "> +1"] { #expect(throws: (any Error).self) { try event(line) } }
+    }
+
     @Test func linesBecomeChunks() throws {
         let read = try lines("> e0 01 FF1f\n<e3\n  \n# a remark\n").map(\.event)
         #expect(read == [.chunk(.first, [0xE0, 0x01, 0xFF, 0x1F]), .chunk(.second, [0xE3])])

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryLab
 
 /// `ferry advise`: recommends how to send messages of given sizes to a given peer.
 struct Advise: AsyncParsableCommand {

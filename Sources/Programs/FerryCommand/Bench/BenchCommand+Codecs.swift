@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryLab
 
 extension Bench {
     /// What `ferry bench --records --json` prints for each point.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryBluetooth
+import FerryLab
 import FerrySimulator
 import FerryTransports
 import Foundation
@@ -9,7 +10,7 @@ import Foundation
 extension Bench {
     /// One line of `--json`.
     struct PeerLine: Encodable {
-        var measured: PeerBench.Outcome
+        var measured: PeerOutcome
         /// In kbit/s.
         var simulated: Double
         var controller: String
@@ -53,7 +54,7 @@ extension Bench {
             let explorer = try await Explorer.open(try await make(radio)("client"))
             defer { explorer.close() }
             let visit = try await explorer.visit(name, within: .seconds(60))
-            let outcomes: [PeerBench.Outcome]
+            let outcomes: [PeerOutcome]
             do {
                 outcomes = try await PeerBench(
                     connection: visit.connection, events: visit.events, time: SystemTime()
@@ -76,7 +77,7 @@ extension Bench {
         }
     }
 
-    private static func show(_ outcome: PeerBench.Outcome, _ settings: BenchSettings, isJSON: Bool) throws {
+    private static func show(_ outcome: PeerOutcome, _ settings: BenchSettings, isJSON: Bool) throws {
         let parameters = try settings.linkParameters()
         let profile = try settings.profile.controllerProfile()
         let line = PeerLine(
@@ -96,7 +97,7 @@ extension Bench {
     ///
     /// - Parameter date: the day, as 2026-01-31.
     static func profile(
-        of peer: String, _ outcome: PeerBench.Outcome, _ settings: BenchSettings, on date: String
+        of peer: String, _ outcome: PeerOutcome, _ settings: BenchSettings, on date: String
     ) throws(FerryError) -> ControllerSettings {
         var profile = ControllerSettings(.ideal)
         profile.name = peer.forTerminal

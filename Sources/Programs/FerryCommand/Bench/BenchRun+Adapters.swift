@@ -1,5 +1,6 @@
 import Ferry
 import FerryBluetooth
+import FerryLab
 import FerryTransports
 import Synchronization
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryLab
 import FerryTransports
 
 /// What `--transport` names.

@@ -2,6 +2,7 @@ import ArgumentParser
 import Ferry
 import FerryBTP
 import FerryBluetooth
+import FerryLab
 import FerryMdoc
 import FerryPFTP
 import FerrySequenced

@@ -1,4 +1,5 @@
 import Ferry
+import FerryLab
 import FoundationEssentials
 
 /// What the two processes of `ferry bench --serve` and `--connect` say to one another: a byte for the kind, and then what
@@ -91,53 +92,6 @@ enum PairMessage: Equatable, Sendable {
     }
 }
 
-/// The arrivals while a measurement runs, second by second: a value that is told each of them and its time.
-struct PairMeter: Sendable {
-    private let start: Timestamp
-    private var last: Timestamp
-    private var mark: (time: Timestamp, bytes: Int, messages: Int)
-    private(set) var messages = 0
-    private(set) var bytes = 0
-
-    init(start: Timestamp) {
-        self.start = start
-        last = start
-        mark = (start, 0, 0)
-    }
-
-    mutating func take(_ count: Int, at now: Timestamp) {
-        messages += 1
-        bytes += count
-        last = now
-    }
-
-    /// What came since the last line, once a second has passed.
-    mutating func line(at now: Timestamp) -> PairProgress? {
-        let seconds = (now - mark.time) / .seconds(1)
-        guard seconds >= 1 else { return nil }
-        defer { mark = (now, bytes, messages) }
-        return PairProgress(
-            seconds: (now - start) / .seconds(1), goodput: Double(bytes - mark.bytes) * 8 / seconds / 1000,
-            messages: messages - mark.messages)
-    }
-
-    var result: PairMessage.Result {
-        PairMessage.Result(messages: messages, bytes: bytes, seconds: max(0, (last - start) / .seconds(1)))
-    }
-}
-
-/// A second of a measurement.
-struct PairProgress: Encodable, Equatable, Sendable {
-    /// Since the measurement began.
-    var seconds: Double
-    /// In kbit/s of 1000 bits.
-    var goodput: Double
-    var messages: Int
-
-    func text(_ what: String) -> String {
-        let time = number(seconds, 1)
-        let rate = number(goodput, 1)
-        return String(repeating: " ", count: max(0, 7 - time.count)) + time + " s  \(what)  "
-            + String(repeating: " ", count: max(0, 10 - rate.count)) + rate + " kbit/s  \(messages) messages"
-    }
+extension PairMeter {
+    var result: PairMessage.Result { PairMessage.Result(messages: messages, bytes: bytes, seconds: seconds) }
 }

@@ -1,72 +1,10 @@
 import Ferry
 import FerryBluetooth
+import FerryLab
 import FerrySimulator
-
-/// A throughput service that other people's firmware offers.
-enum PeerService: String, Codable, CaseIterable, Sendable {
-    /// The GATT Throughput Service of the nRF Connect SDK (include/bluetooth/services/throughput.h): writes are counted,
-    /// one of 1 byte begins anew, and a read tells count, bytes and bits a second.
-    case nordic
-    /// Zephyr's sample `ble_gatt_tput`, and Infineon's examples with the same service: it notifies while a client is
-    /// subscribed, and takes writes.
-    case tput
-    /// `bumble-bench --mode gatt-server`: packets with a type, flags, a number and a time, and an answer to the last one. With
-    /// `--scenario receive` it offers write requests alone, with `send` it notifies (bumble/apps/bench.py).
-    case bumble
-
-    /// The service to look for.
-    var service: BluetoothUUID {
-        switch self {
-        case .nordic: BluetoothUUID(0x0483_DADD_6C9D_6CA9_5D41_03AD_4FFF_4ABB as UInt128)
-        case .tput: BluetoothUUID(0x1AEC_0D20_5D1E_43D3_AF17_0807_32CB_7BCC as UInt128)
-        case .bumble: BluetoothUUID(0x50DB_505C_8AC4_4738_8448_3B1D_9CC0_9CC5 as UInt128)
-        }
-    }
-
-    /// The characteristic that is written.
-    var sink: BluetoothUUID {
-        switch self {
-        case .nordic: BluetoothUUID(0x1524 as UInt16)
-        case .tput: BluetoothUUID(0xD470_7B26_85A3_4465_ADE4_AFB3_70CF_58C7 as UInt128)
-        case .bumble: BluetoothUUID(0xE789_C754_41A1_45F4_A948_A0A1_A90D_BA53 as UInt128)
-        }
-    }
-
-    /// The characteristic that notifies, if any.
-    var source: BluetoothUUID? {
-        switch self {
-        case .nordic: nil
-        case .tput: BluetoothUUID(0xF7B0_1381_91E9_4D30_9E78_8467_5921_251E as UInt128)
-        case .bumble: BluetoothUUID(0x016A_2CC7_E14B_4819_935F_1F56_EAE4_098D as UInt128)
-        }
-    }
-
-    /// The ways in which bytes can be measured.
-    var directions: [DirectionChoice] { self == .nordic ? [.write] : [.write, .notify] }
-    /// Those that are measured unless one is asked for: bumble-bench's scenario has one of the two.
-    var usual: [DirectionChoice] { self == .tput ? [.write, .notify] : [.write] }
-}
 
 /// Measures with a peer's own throughput service, as its client.
 struct PeerBench: Sendable {
-    /// One direction's measurement.
-    struct Outcome: Codable, Sendable {
-        var service: PeerService
-        var direction: DirectionChoice
-        var attMTU: Int
-        /// Bytes of each value.
-        var valueLength: Int
-        /// Whether each write was answered, because the peer takes no others.
-        var isAcknowledged: Bool
-        /// Bytes that arrived.
-        var bytes: Int
-        var seconds: Double
-        /// In kbit/s.
-        var goodput: Double
-        /// What the peer measured of the same, in kbit/s, where it tells.
-        var byPeer: Double?
-    }
-
     let connection: any PeripheralConnection
     let events: VisitEvents
     let time: any TimeSource
@@ -96,7 +34,7 @@ struct PeerBench: Sendable {
     ///   - wanted: the directions; `nil` for the service's usual ones.
     ///   - seconds: how long to send in each; a peer that sends ends when it likes.
     /// - Throws: `peerNotFound` when it has none of the services; what the connection throws.
-    func run(_ wanted: [DirectionChoice]?, seconds: Double) async throws -> [Outcome] {
+    func run(_ wanted: [DirectionChoice]?, seconds: Double) async throws -> [PeerOutcome] {
         let found = try await find()
         let directions = wanted.map { found.kind.directions.filter($0.contains) } ?? found.kind.usual
         guard !directions.isEmpty else {
@@ -105,7 +43,7 @@ struct PeerBench: Sendable {
                 "The peer's service (\(found.kind.rawValue)) measures "
                     + "\(found.kind.directions.map(\.rawValue).joined(separator: " and ")) only. Change --direction.")
         }
-        var outcomes: [Outcome] = []
+        var outcomes: [PeerOutcome] = []
         for direction in directions {
             switch (found.kind, direction) {
             case (.nordic, _): outcomes.append(try await nordic(found, seconds))
@@ -137,7 +75,7 @@ struct PeerBench: Sendable {
 
     // MARK: The services
 
-    private func nordic(_ found: Found, _ seconds: Double) async throws -> Outcome {
+    private func nordic(_ found: Found, _ seconds: Double) async throws -> PeerOutcome {
         try await put([0], to: found)
         let value = [UInt8](repeating: 0x55, count: valueLength)
         let start = time.now
@@ -154,7 +92,7 @@ struct PeerBench: Sendable {
             found, .write, value.count, bytes: number(4), from: start, byPeer: Double(number(8)) / 1_000)
     }
 
-    private func bumble(_ found: Found, _ seconds: Double) async throws -> Outcome {
+    private func bumble(_ found: Found, _ seconds: Double) async throws -> PeerOutcome {
         let source = try found.answers()
         try await connection.setSubscription(.notify, to: source)
         try await put([0], to: found)
@@ -179,7 +117,7 @@ struct PeerBench: Sendable {
     }
 
     /// Takes what bumble-bench sends, and answers the last packet.
-    private func bumbleSends(_ found: Found) async throws -> Outcome {
+    private func bumbleSends(_ found: Found) async throws -> PeerOutcome {
         guard let source = found.source else { throw FerryError(.peerNotFound, "The peer does not notify.") }
         try await connection.setSubscription(.notify, to: source)
         var (start, bytes, size) = (time.now, 0, 0)
@@ -202,7 +140,7 @@ struct PeerBench: Sendable {
             ?? FerryError(.timedOut, "The peer has not sent its last packet within \(Self.longest).")
     }
 
-    private func write(_ found: Found, _ seconds: Double) async throws -> Outcome {
+    private func write(_ found: Found, _ seconds: Double) async throws -> PeerOutcome {
         let source = try found.answers()
         let value = [UInt8](repeating: 0x55, count: valueLength)
         let start = time.now
@@ -216,7 +154,7 @@ struct PeerBench: Sendable {
         return outcome(found, .write, value.count, bytes: count * value.count, from: start)
     }
 
-    private func notify(_ found: Found, _ seconds: Double) async throws -> Outcome {
+    private func notify(_ found: Found, _ seconds: Double) async throws -> PeerOutcome {
         guard let source = found.source else { throw FerryError(.peerNotFound, "The peer does not notify.") }
         try await connection.setSubscription(.notify, to: source)
         var first: Timestamp?
@@ -265,46 +203,11 @@ struct PeerBench: Sendable {
     private func outcome(
         _ found: Found, _ direction: DirectionChoice, _ length: Int, bytes: Int, from start: Timestamp,
         to end: Timestamp? = nil, byPeer: Double? = nil
-    ) -> Outcome {
+    ) -> PeerOutcome {
         let seconds = ((end ?? time.now) - start) / .seconds(1)
-        return Outcome(
+        return PeerOutcome(
             service: found.kind, direction: direction, attMTU: connection.attMTU, valueLength: length,
             isAcknowledged: direction == .write && !found.takesCommands, bytes: bytes,
             seconds: seconds, goodput: seconds > 0 ? Double(bytes * 8) / seconds / 1_000 : 0, byPeer: byPeer)
-    }
-}
-
-extension PeerBench.Outcome {
-    /// What the simulator gives for the same values, in kbit/s.
-    func simulated(_ parameters: LinkParameters, _ profile: ControllerProfile) throws(FerryError) -> Double {
-        var own = parameters
-        own.attMTU = attMTU
-        return try Self.simulated(direction, isAcknowledged: isAcknowledged, valueLength, own, profile)
-    }
-
-    /// What the simulator gives for values of `valueLength` bytes, in kbit/s.
-    static func simulated(
-        _ direction: DirectionChoice, isAcknowledged: Bool, _ valueLength: Int, _ parameters: LinkParameters,
-        _ profile: ControllerProfile
-    ) throws(FerryError) -> Double {
-        let traffic: Traffic =
-            switch (direction, isAcknowledged) {
-            case (.write, true): .writeRequests(valueLength: valueLength)
-            case (.write, false): .writeCommands(valueLength: valueLength)
-            case (.notify, _): .notifications(valueLength: valueLength)
-            }
-        let events = max(20, min(200, Int(2_000 / parameters.connectionInterval.milliseconds)))
-        return try FerrySimulator.measure(traffic, on: parameters, profile: profile, events: events)
-            .goodput(bytesPerUnit: valueLength) / 1_000
-    }
-
-    /// Packets in each connection event that the measured throughput implies; `nil` where each write waits for its answer,
-    /// which says nothing about that.
-    func packetsPerEvent(_ parameters: LinkParameters) -> Int? {
-        guard !isAcknowledged else { return nil }
-        // 3 bytes of ATT and 4 of L2CAP go with each value.
-        let packets = (valueLength + 7 + parameters.dataLength - 1) / parameters.dataLength
-        let values = goodput * parameters.connectionInterval.milliseconds / Double(valueLength * 8)
-        return max(1, Int((values * Double(packets)).rounded()))
     }
 }

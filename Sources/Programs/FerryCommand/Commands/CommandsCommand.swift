@@ -2,6 +2,7 @@
     import ArgumentParser
     import Ferry
     import FerryGateway
+    import FerryLab
     import FerryRecords
     import Foundation
 

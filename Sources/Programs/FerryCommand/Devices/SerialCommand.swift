@@ -1,5 +1,6 @@
 import ArgumentParser
 import Ferry
+import FerryLab
 import FerryTransports
 import FerryUART
 import Foundation

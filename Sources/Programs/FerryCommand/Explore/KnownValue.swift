@@ -1,4 +1,5 @@
 import FerryBluetooth
+import FerryLab
 
 /// A value that the Bluetooth SIG's GATT Specification Supplement defines, in its units.
 ///

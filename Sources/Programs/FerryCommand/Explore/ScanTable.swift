@@ -1,5 +1,6 @@
 import Ferry
 import FerryBluetooth
+import FerryLab
 
 /// The peripherals that a scan has heard, and as text: a value that is told each event and its time.
 struct ScanTable: Sendable {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryBluetooth
+import FerryLab
 import Foundation
 
 /// The printed form of a value.

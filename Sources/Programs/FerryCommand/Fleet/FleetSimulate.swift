@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryFleet
+import FerryLab
 import Foundation
 
 extension Fleet {

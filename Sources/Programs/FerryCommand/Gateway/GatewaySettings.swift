@@ -2,6 +2,7 @@
     import Ferry
     import FerryFleet
     import FerryGateway
+    import FerryLab
     import FerryNATS
     import FerryTransports
     import Foundation

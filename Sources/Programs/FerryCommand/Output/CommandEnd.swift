@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryBluetooth
+import FerryLab
 import FoundationEssentials
 
 /// How commands end: 0; 1 for what went wrong, a file that is not there among it; 64 (EX_USAGE) for arguments that are wrong in
@@ -38,9 +39,4 @@ enum CommandEnd {
             index += 1
         }
     }
-}
-
-extension FerryError.Code {
-    /// A file that a person named cannot be read.
-    static let unreadableFile = FerryError.Code("command.unreadableFile")
 }

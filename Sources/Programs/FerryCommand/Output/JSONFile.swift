@@ -1,4 +1,5 @@
 import Ferry
+import FerryLab
 import FoundationEssentials
 
 /// Reading and writing JSON, with errors that name the file.

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryJSON
+import FerryLab
 
 /// Which records codecs are compared with.
 struct CodecOptions: ParsableArguments {
@@ -50,10 +51,6 @@ struct CodecOptions: ParsableArguments {
 
     /// The records as messages of JSON, which most apps begin with.
     func messages(of set: RecordSet) throws(FerryError) -> [(name: String, bytes: [UInt8])] {
-        var messages: [(name: String, bytes: [UInt8])] = []
-        for (index, message) in CodecComparison.messages(set.records, batch).enumerated() {
-            messages.append(("\(set.name), message \(index + 1)", try JSONCodec<RecordValue>().encode(message)))
-        }
-        return messages
+        try set.messages(batch: batch)
     }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Ferry
 import FerryBluetooth
+import FerryLab
 import FerrySequenced
 import FerryTransports
 

@@ -1,3 +1,4 @@
+import FerryLab
 import Foundation
 import Synchronization
 

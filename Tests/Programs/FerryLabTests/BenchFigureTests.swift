@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import FerryCommand
+@testable import FerryLab
 
 /// One point's result, with every figure given.
 private func result(
@@ -296,30 +296,10 @@ private func result(
         #expect(upsideDown.place(2.5) == 75)
     }
 
-    @Test("Lists are read in order, each value once") func lists() {
-        #expect(CommaList<Int>(argument: "3, 1,3,,2")?.elements == [3, 1, 2])
-        #expect(CommaList<Int>(argument: "3,x") == nil)
-        #expect(CommaList<Int>(argument: "")?.elements == [])
-        #expect(CommaList([1, 2]).defaultValueDescription == "1,2")
-    }
-
     @Test("Sample text has the length asked for, and is the seed's") func sample() {
         for count in [0, 1, 31, 32, 33, 1_000] { #expect(SampleText.bytes(count: count, seed: 1).count == count) }
         #expect(SampleText.bytes(count: 100, seed: 1) == Array(SampleText.bytes(count: 1_000, seed: 1).prefix(100)))
         #expect(SampleText.bytes(count: 100, seed: 1) != SampleText.bytes(count: 100, seed: 2))
-    }
-
-    @Test("Traced lines are pairs of digits") func trace() throws {
-        func event(_ line: String) throws -> ChunkLogLines.Event? {
-            var lines = ChunkLogLines()
-            let read = try lines.read(line)
-            try lines.finish()
-            return read?.event
-        }
-        #expect(try event(" < e0 0 1ff") == .chunk(.second, [0xE0, 0x01, 0xFF]))
-        #expect(try event(">") == .chunk(.first, []))
-        #expect(try event("# > 00") == nil)
-        for line in ["> 0", "> 0g", "00", "> +1"] { #expect(throws: (any Error).self) { try event(line) } }
     }
 
     @Test("Settings are taken to their very edges and no further") func edges() {

@@ -2,7 +2,7 @@ import Ferry
 import FerrySimulator
 
 /// Chooses by simulating the choices, and says why.
-struct Adviser {
+package struct Adviser {
     let sizes: MessageSizes
     let peer: Peer
     /// Settings that all candidates share.
@@ -11,11 +11,19 @@ struct Adviser {
     let deadline: Double?
 
     /// Simulated seconds per candidate.
-    var seconds = 20.0
+    package var seconds: Double
     /// Candidates within this much of the best count as equal; then the one that is kinder to batteries is taken.
     private static let tolerance = 0.1
 
-    func advise() throws -> Advice {
+    package init(sizes: MessageSizes, peer: Peer, base: BenchSettings, deadline: Double?, seconds: Double = 20) {
+        self.sizes = sizes
+        self.peer = peer
+        self.base = base
+        self.deadline = deadline
+        self.seconds = seconds
+    }
+
+    package func advise() throws -> Advice {
         let typical = sizes.quantile(0.5)
         let large = sizes.quantile(0.95)
         // A latency that is asked for is for all messages.
@@ -52,7 +60,7 @@ struct Adviser {
     }
 
     /// The link and the channel that are advised, with messages one after the other.
-    func settings(of advice: Advice) -> BenchSettings {
+    package func settings(of advice: Advice) -> BenchSettings {
         var settings = base
         settings.chunkSize = advice.chunkSize
         settings.framing = advice.framing

@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import FerryCommand
+@testable import FerryLab
 
 /// What decides each piece of advice, at the edge where it would be another.
 @Suite("Rules of ferry advise", .tags(.program)) struct AdviceRuleTests {
@@ -107,14 +107,14 @@ import Testing
         let path = FileManager.default.temporaryDirectory.appending(path: "ferry-\(UInt64.random(in: 0 ... .max))")
             .path()
         defer { try? FileManager.default.removeItem(atPath: path) }
-        try JSONFile.write(" 10 \n\n30\r\n20\n16777216", to: path)
+        try " 10 \n\n30\r\n20\n16777216".write(toFile: path, atomically: true, encoding: .utf8)
         let sizes = try MessageSizes(sizesIn: path)
         #expect(sizes.plain.map(\.size) == [10, 20, 30, 16 << 20])
-        try JSONFile.write("10\n20\n-1\n", to: path)
+        try "10\n20\n-1\n".write(toFile: path, atomically: true, encoding: .utf8)
         let error = #expect(throws: FerryError.self) { try MessageSizes(sizesIn: path) }
         #expect(error?.message.contains("Line 3 of") == true)
         for text in ["", "\n\n", "1\n16777217"] {
-            try JSONFile.write(text, to: path)
+            try text.write(toFile: path, atomically: true, encoding: .utf8)
             #expect(throws: FerryError.self) { try MessageSizes(sizesIn: path) }
         }
     }

@@ -1,8 +1,8 @@
-import Ferry
+package import Ferry
 import FerrySimulator
 
 /// The simulator beside every published figure: `ferry advise --score`.
-struct Score: Codable, Sendable {
+package struct Score: Codable, Sendable {
     struct Row: Codable, Sendable {
         var number: String
         var source: String
@@ -30,7 +30,7 @@ struct Score: Codable, Sendable {
     var rows: [Row]
     var summaries: [Summary]
 
-    init() throws(FerryError) {
+    package init() throws(FerryError) {
         rows = []
         for figure in PublishedFigure.all {
             rows.append(
@@ -50,7 +50,7 @@ struct Score: Codable, Sendable {
         }
     }
 
-    func text() -> String {
+    package func text() -> String {
         let head = ["figure", "kind", "published", "simulated", "off %", "source and conditions"]
         let table =
             [head]

@@ -1,5 +1,5 @@
 /// What to use, what it gives, and why.
-struct Advice: Codable, Sendable {
+package struct Advice: Codable, Sendable {
     var peer: String
     var remark: String
     /// The profile of the controller that was simulated.
@@ -12,7 +12,7 @@ struct Advice: Codable, Sendable {
     /// In ms.
     var interval: Double
     /// Whether the latency that was asked for is kept, by messages of every size; nil where none was.
-    var isWithin: Bool?
+    package var isWithin: Bool?
     var reasons: [String]
     var predictions: [Prediction]
     /// `nil` where no published figure has the recommended conditions.
@@ -20,7 +20,7 @@ struct Advice: Codable, Sendable {
     /// What the ranges of the predictions come from.
     var evidence: Evidence
     /// The records by each codec, on the link that is advised; `nil` where no records were given.
-    var codecs: CodecComparison?
+    package var codecs: CodecComparison?
 
     /// What one size of message meets.
     struct Prediction: Codable, Sendable {
@@ -55,7 +55,7 @@ struct Advice: Codable, Sendable {
         var simulated: Double
     }
 
-    func text() -> String {
+    package func text() -> String {
         var lines = [
             "To \(peer == "custom" ? "a device of your own" : peer), ATT_MTU \(attMTU), LE \(phy), controller \(controller):",
             "",

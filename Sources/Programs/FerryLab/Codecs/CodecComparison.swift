@@ -1,11 +1,11 @@
-import Ferry
+package import Ferry
 import FerryCBOR
 import FerryJSON
 import FerryPropertyList
 import FerryZlib
 
 /// The same records by each codec, plain and compressed: their bytes in a message, and how many a second cross the air.
-struct CodecComparison: Codable, Sendable {
+package struct CodecComparison: Codable, Sendable {
     /// A codec that is compared.
     enum Codec: String, Codable, CaseIterable, Sendable {
         case json = "JSON"
@@ -50,7 +50,7 @@ struct CodecComparison: Codable, Sendable {
     ///   - batch: records in a message, as a list; 1 for the record itself.
     ///   - dictionary: what all codecs are compressed with.
     /// - Throws: `FerryError`, when too few records are left to judge.
-    init(_ set: RecordSet, batch: Int, dictionary: [UInt8]?) throws(FerryError) {
+    package init(_ set: RecordSet, batch: Int, dictionary: [UInt8]?) throws(FerryError) {
         records = set.name
         self.batch = batch
         self.dictionary = dictionary.map { DictionaryFile($0).checksum }
@@ -106,7 +106,7 @@ struct CodecComparison: Codable, Sendable {
     /// Simulates a channel that sends messages of each size, one after the other.
     ///
     /// - Parameter settings: the link and the channel; their message size and compression are the comparison's.
-    mutating func measure(on settings: BenchSettings) throws {
+    package mutating func measure(on settings: BenchSettings) throws {
         var known: [Int: Double] = [:]
         func rate(_ bytes: Double) throws -> Double {
             let size = max(1, Int((bytes * Double(batch)).rounded()))
@@ -127,7 +127,7 @@ struct CodecComparison: Codable, Sendable {
     }
 
     /// A table for people.
-    func text() -> String {
+    package func text() -> String {
         let head = ["codec", "bytes", "rec/s", "zlib", "rec/s", "dictionary", "rec/s"]
         let table =
             [head]

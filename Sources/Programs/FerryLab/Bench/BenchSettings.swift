@@ -1,38 +1,72 @@
-import Ferry
+package import Ferry
 import FerryBTP
-import FerryBluetooth
+package import FerryBluetooth
 import FerryMdoc
 import FerryPFTP
-import FerrySimulator
+package import FerrySimulator
 import FerryUART
 
 /// One point of a sweep: everything that is measured together.
-struct BenchSettings: Codable, Hashable, Sendable {
-    var attMTU: Int
+package struct BenchSettings: Codable, Hashable, Sendable {
+    package var attMTU: Int
     /// Connection interval in milliseconds.
-    var interval: Double
-    var phy: String
-    var dataLength: Int
+    package var interval: Double
+    package var phy: String
+    package var dataLength: Int
     var isEncrypted: Bool
     var framing: FramingChoice
-    var compression: CompressionChoice
-    var messageSize: Int
+    package var compression: CompressionChoice
+    package var messageSize: Int
     /// Upper bound of the chunks; nil for ATT_MTU - 3.
     var chunkSize: Int?
     /// Whether the sender never pauses, or sends one message at a time with pauses of random length between them.
-    var pace = PaceChoice.saturated
-    var queueDepth: Int
-    var direction: DirectionChoice
-    var centrals: Int
+    package var pace = PaceChoice.saturated
+    package var queueDepth: Int
+    package var direction: DirectionChoice
+    package var centrals: Int
     /// Probability that a packet is damaged.
     var packetErrorRate: Double
-    var profile: ControllerSettings
+    package var profile: ControllerSettings
     /// Simulated time, or real time on other transports, in seconds.
-    var seconds: Double
+    package var seconds: Double
     var seed: UInt64
 
+    package init(
+        attMTU: Int, interval: Double, phy: String, dataLength: Int, isEncrypted: Bool, framing: FramingChoice,
+        compression: CompressionChoice, messageSize: Int, chunkSize: Int? = nil, pace: PaceChoice = .saturated,
+        queueDepth: Int, direction: DirectionChoice, centrals: Int, packetErrorRate: Double,
+        profile: ControllerSettings, seconds: Double, seed: UInt64
+    ) {
+        self.attMTU = attMTU
+        self.interval = interval
+        self.phy = phy
+        self.dataLength = dataLength
+        self.isEncrypted = isEncrypted
+        self.framing = framing
+        self.compression = compression
+        self.messageSize = messageSize
+        self.chunkSize = chunkSize
+        self.pace = pace
+        self.queueDepth = queueDepth
+        self.direction = direction
+        self.centrals = centrals
+        self.packetErrorRate = packetErrorRate
+        self.profile = profile
+        self.seconds = seconds
+        self.seed = seed
+    }
+
+    /// A second of what most links are like, to change one setting or another of.
+    package static var usual: BenchSettings {
+        BenchSettings(
+            attMTU: 185, interval: 30, phy: "1M", dataLength: 251, isEncrypted: true, framing: .length,
+            compression: .none,
+            messageSize: 400, queueDepth: 8, direction: .notify, centrals: 1, packetErrorRate: 0,
+            profile: ControllerSettings(.ideal), seconds: 1, seed: 1)
+    }
+
     /// The link's parameters, checked.
-    func linkParameters() throws(FerryError) -> LinkParameters {
+    package func linkParameters() throws(FerryError) -> LinkParameters {
         guard let phy = PHY(rawValue: phy) else {
             let all = PHY.allCases.map(\.rawValue).joined(separator: ", ")
             throw FerryError(
@@ -58,7 +92,7 @@ struct BenchSettings: Codable, Hashable, Sendable {
     }
 
     /// Checks the settings that are not the link's.
-    func validate() throws(FerryError) {
+    package func validate() throws(FerryError) {
         _ = try linkParameters()
         _ = try profile.controllerProfile()
         if let chunkSize { try Self.check(chunkSize, 4...512, "chunk size", "an attribute value's length") }
@@ -86,7 +120,7 @@ struct BenchSettings: Codable, Hashable, Sendable {
 }
 
 /// The framings that can be compared.
-enum FramingChoice: String, Codable, CaseIterable, Sendable {
+package enum FramingChoice: String, Codable, CaseIterable, Sendable {
     /// The payload's length, then the payload.
     case length
     /// Chunks as large as the link takes, then the marker `EOM`.
@@ -99,7 +133,7 @@ enum FramingChoice: String, Codable, CaseIterable, Sendable {
     case mdoc, btp, pftp, slip, cobs
 
     /// How the framing lies over GATT: Ferry's in `own`, mdoc in `own`'s service, BTP in Matter's, PFTP in Polar's, SLIP and COBS in Nordic's.
-    func layout(in own: GATTConfiguration) -> GATTConfiguration {
+    package func layout(in own: GATTConfiguration) -> GATTConfiguration {
         switch self {
         case .length, .eom, .classicEOM, .sequenced: own
         case .mdoc: .mdocPeripheralServer(service: own.service)
@@ -111,13 +145,13 @@ enum FramingChoice: String, Codable, CaseIterable, Sendable {
 }
 
 /// The compressions that can be compared.
-enum CompressionChoice: String, Codable, CaseIterable, Sendable {
+package enum CompressionChoice: String, Codable, CaseIterable, Sendable {
     case none
     case zlib
 }
 
 /// When messages are sent.
-enum PaceChoice: String, Codable, CaseIterable, Sendable {
+package enum PaceChoice: String, Codable, CaseIterable, Sendable {
     /// One after the other without a pause: shows throughput.
     case saturated
     /// One at a time on an idle link: shows latency.
@@ -125,7 +159,7 @@ enum PaceChoice: String, Codable, CaseIterable, Sendable {
 }
 
 /// Who sends.
-enum DirectionChoice: String, Codable, CaseIterable, Sendable {
+package enum DirectionChoice: String, Codable, CaseIterable, Sendable {
     /// The peripheral notifies its centrals.
     case notify
     /// The centrals write to the peripheral without response.
@@ -133,10 +167,10 @@ enum DirectionChoice: String, Codable, CaseIterable, Sendable {
 }
 
 /// A controller profile as it stands in a file: measured on real hardware, or a copy of a built-in one.
-struct ControllerSettings: Codable, Hashable, Sendable {
-    var name: String
-    var source: String
-    var packetsPerEvent: Int?
+package struct ControllerSettings: Codable, Hashable, Sendable {
+    package var name: String
+    package var source: String
+    package var packetsPerEvent: Int?
     /// In milliseconds.
     var eventLength: Double?
     var controllerBuffers: Int?
@@ -144,9 +178,9 @@ struct ControllerSettings: Codable, Hashable, Sendable {
     /// In milliseconds.
     var hostLatency: Double?
     /// The measurement that it was made of, by `ferry bench --peer --keep`.
-    var measured: MeasuredHere?
+    package var measured: MeasuredHere?
 
-    init(_ profile: ControllerProfile) {
+    package init(_ profile: ControllerProfile) {
         name = profile.name
         source = profile.source
         packetsPerEvent = profile.packetsPerEvent
@@ -157,7 +191,7 @@ struct ControllerSettings: Codable, Hashable, Sendable {
     }
 
     /// The profile, checked.
-    func controllerProfile() throws(FerryError) -> ControllerProfile {
+    package func controllerProfile() throws(FerryError) -> ControllerProfile {
         var profile = ControllerProfile(name: name, source: source)
         profile.packetsPerEvent = packetsPerEvent
         profile.eventLength = try eventLength.map { value throws(FerryError) in

@@ -1,20 +1,20 @@
-import Ferry
+package import Ferry
 import FerryJSON
 
 /// Records to compare codecs with: those of a file, or one of three sets that are the same at each call.
-struct RecordSet: Sendable {
+package struct RecordSet: Sendable {
     var name: String
     var records: [RecordValue]
 
     /// The names of the built-in sets.
-    static let names = ["cards", "readings", "events"]
+    package static let names = ["cards", "readings", "events"]
 
     /// Most records of a file.
     static let mostRecords = 10_000
 
     /// - Parameter text: a name of a built-in set, or a file with a JSON value on each line, 2 to 10 000.
     /// - Throws: `FerryError` with `unreadableFile`, which names the line.
-    init(_ text: String) throws(FerryError) {
+    package init(_ text: String) throws(FerryError) {
         name = text
         switch text {
         case "cards": records = Self.cards()
@@ -41,6 +41,15 @@ struct RecordSet: Sendable {
             }
         }
         return records
+    }
+
+    /// The records as messages of JSON, which most apps begin with.
+    package func messages(batch: Int) throws(FerryError) -> [(name: String, bytes: [UInt8])] {
+        var messages: [(name: String, bytes: [UInt8])] = []
+        for (index, message) in CodecComparison.messages(records, batch).enumerated() {
+            messages.append(("\(name), message \(index + 1)", try JSONCodec<RecordValue>().encode(message)))
+        }
+        return messages
     }
 
     // MARK: The built-in sets

@@ -1,6 +1,6 @@
-import Ferry
+package import Ferry
 import FerryBTP
-import FerryBluetooth
+package import FerryBluetooth
 import FerryLoopback
 import FerryMdoc
 import FerryPFTP
@@ -12,7 +12,7 @@ import FerryZlib
 /// Measures one point: real channels over GATT links on a loopback radio, below it the simulated link layer.
 ///
 /// Under virtual time everything runs on the calling thread and is the same on every run with the same seed.
-final class BenchRun: Sendable {
+package final class BenchRun: Sendable {
     private let settings: BenchSettings
     private let time: any TimeSource
     /// Makes the peripheral's adapter for 0, a central's for 1 and on.
@@ -27,7 +27,7 @@ final class BenchRun: Sendable {
         characteristic: BluetoothUUID(0x6E2A_0002_8F4D_4C0B_9B5E_9A7D_6F65_7272 as UInt128),
         maximumWriteWithoutResponse: 512)
 
-    init(
+    package init(
         _ settings: BenchSettings, time: any TimeSource, recordsTimeline: Bool,
         onSecond: (@Sendable (PairProgress) -> Void)? = nil,
         makeAdapter: @escaping @Sendable (Int) async throws -> any BluetoothAdapter
@@ -158,7 +158,7 @@ final class BenchRun: Sendable {
     // MARK: Measuring
 
     /// Sends messages over every pair for the measured time and gathers what came of it.
-    func measure() async throws -> BenchOutcome {
+    package func measure() async throws -> BenchOutcome {
         let pairs = try await connect()
         // A start on a whole second, so that the connection's set-up does not show in the figures.
         let start = Timestamp(nanoseconds: (time.now.nanoseconds / 1_000_000_000 + 1) * 1_000_000_000)
@@ -286,17 +286,17 @@ final class BenchRun: Sendable {
 }
 
 /// What one measurement gave.
-struct BenchOutcome: Sendable {
-    var result: BenchResult
+package struct BenchOutcome: Sendable {
+    package var result: BenchResult
     /// What happened on the first link, when that was asked for.
-    var steps: [TransferTimeline.Step]
+    package var steps: [TransferTimeline.Step]
 }
 
 // MARK: - Running
 
 extension BenchRun {
     /// Measures in virtual time, on the calling thread.
-    static func simulate(_ settings: BenchSettings, isPaced: Bool = false, recordsTimeline: Bool = false) throws
+    package static func simulate(_ settings: BenchSettings, isPaced: Bool = false, recordsTimeline: Bool = false) throws
         -> BenchOutcome
     {
         let time = VirtualTime()
@@ -305,7 +305,7 @@ extension BenchRun {
     }
 
     /// Measures on the loopback radio, which paces by its own connection events, in real time.
-    static func loopback(
+    package static func loopback(
         _ settings: BenchSettings, _ onSecond: (@Sendable (PairProgress) -> Void)? = nil
     ) async throws -> BenchOutcome {
         try await BenchRun(

@@ -1,11 +1,10 @@
-import ArgumentParser
 import Ferry
 import FerrySimulator
 import Foundation
 import TestSupport
 import Testing
 
-@testable import FerryCommand
+@testable import FerryLab
 
 @Suite("Published figures and their score", .tags(.program)) struct ScoreTests {
     @Test(
@@ -87,12 +86,5 @@ import Testing
         var evidence = try Evidence(controller: "ios-2017")
         (evidence.complete, evidence.part) = ([], [])
         #expect(evidence.words.contains("simulation alone"))
-    }
-
-    @Test("--score goes with --json alone") func options() throws {
-        _ = try FerryCommand.parseAsRoot(["advise", "--score", "--json"])
-        for other in [["--message-size", "9"], ["--peer", "ios"], ["--mtu", "185"], ["--within", "9"]] {
-            #expect(throws: (any Error).self) { _ = try FerryCommand.parseAsRoot(["advise", "--score"] + other) }
-        }
     }
 }

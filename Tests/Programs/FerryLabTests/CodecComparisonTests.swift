@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import FerryCommand
+@testable import FerryLab
 
 @Suite(
     "codecs compared: ferry advise --records, bench --records and dictionary", .tags(.program), .timeLimit(.minutes(5)))
@@ -102,43 +102,5 @@ struct CodecComparisonTests {
             let error = #expect(throws: FerryError.self) { _ = try file(lines) }
             #expect(error?.message.contains("give 2 to 10000 records") == true)
         }
-    }
-
-    @Test("A dictionary is trained, shown and used, and what cannot be is told") func program() async throws {
-        let output = try await ProgramShell.run(
-            #"""
-            for i in $(seq 40); do echo "{\"sensor\":$((i % 5)),\"celsius\":$((i * 37 % 40)).5,\"place\":\"roof\"}"; done > records
-            $FERRY dictionary train --lines records -o made --size 256; echo "train $?"
-            $FERRY dictionary train --lines records -o again --size 256 --json | grep -c '"withDictionary"'; cmp made again; echo "same $?"
-            $FERRY dictionary show made | head -3 | tr '\n' ' '; $FERRY dictionary show made --json | grep -c checksum
-            python3 -c 'import zlib, sys; print("crc %08x" % zlib.crc32(open("made", "rb").read()))'
-            $FERRY advise --records records --dictionary made --peer ios --seconds 1 | grep -c 'Protocol Buffers\|dictionary [0-9a-f]\{8\}:'
-            $FERRY bench --records readings --batch 5 --mtu 185 --seconds 1 --json | grep -c '"recordsPerSecond"'
-            $FERRY bench --records readings --csv; echo "csv $?"
-            $FERRY bench --batch 5; echo "batch $?"
-            $FERRY advise --records readings --message-size 5; echo "two $?"
-            $FERRY dictionary train --lines none -o x; echo "none $?"
-            $FERRY dictionary train --lines records -o none/x; echo "folder $?"
-            $FERRY dictionary train --lines records -o x --size 10; echo "size $?"
-            : > empty; $FERRY dictionary show empty; echo "empty $?"
-            printf 'a\nbc\n' > short; $FERRY dictionary train --lines short -o x; echo "short $?"; ls x 2> /dev/null
-            """#)
-        for line in [
-            "train 0", "same 0", "2", "csv 64", "batch 64", "two 64", "none 1", "folder 1", "size 64", "empty 1",
-            "short 1",
-        ] {
-            #expect(output.contains("\(line)\n"), "\(line): \(output)")
-        }
-        let checksum = try #require(output.firstMatch(of: /checksum  ([0-9a-f]{8})/)?.1)
-        #expect(output.contains("crc \(checksum)"), "\(output)")
-        #expect(output.hasPrefix("\(checksum)  "), "\(output)")
-        for words in [
-            "Every second sample: ", "--records compares codecs on the simulated link", "name these too",
-            "which is no dictionary", "share no", "there is no such file", "its folder does not exist",
-            "give 64 to 32768",
-        ] {
-            #expect(output.contains(words), "\(words): \(output)")
-        }
-        #expect(!output.contains("Optional("))
     }
 }

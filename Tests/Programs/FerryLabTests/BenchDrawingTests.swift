@@ -3,7 +3,7 @@ import FerrySimulator
 import TestSupport
 import Testing
 
-@testable import FerryCommand
+@testable import FerryLab
 
 /// What charts and tables show, and what they leave out.
 @Suite("Drawings of ferry bench", .tags(.program)) struct BenchDrawingTests {

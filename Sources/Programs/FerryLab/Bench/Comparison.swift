@@ -1,14 +1,19 @@
 /// The changes against an earlier run of the same sweep.
-struct Comparison {
+package struct Comparison {
     let before: BenchReport
     let after: BenchReport
+
+    package init(before: BenchReport, after: BenchReport) {
+        self.before = before
+        self.after = after
+    }
 
     /// Relative differences below this count as noise: a simulated run repeats exactly, so that only rounding remains;
     /// in real time timers and other processes move the figures.
     private var noise: Double { before.transport == "sim" && after.transport == "sim" ? 0.001 : 0.05 }
 
     /// One line per figure that moved, and what could not be compared.
-    func text() -> String {
+    package func text() -> String {
         var lines: [String] = []
         var matched = 0
         for result in after.results {

@@ -1,7 +1,7 @@
 import Ferry
 
 /// Messages to measure with: text of the kind that apps send, compressible to about a third.
-enum SampleText {
+package enum SampleText {
     private static let words = [
         "name", "value", "sensor", "temperature", "humidity", "battery", "level", "address", "street", "city",
         "contact",
@@ -9,7 +9,7 @@ enum SampleText {
     ]
 
     /// `count` bytes of text, the same for the same seed.
-    static func bytes(count: Int, seed: UInt64) -> [UInt8] {
+    package static func bytes(count: Int, seed: UInt64) -> [UInt8] {
         var generator = SeededGenerator(seed: seed)
         var text: [UInt8] = []
         text.reserveCapacity(count + 32)

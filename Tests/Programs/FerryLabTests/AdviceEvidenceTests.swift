@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import FerryCommand
+@testable import FerryLab
 
 /// Every sentence of `ferry advise` that says what something is known by leads to rows of the published figures.
 @Suite("What ferry advise claims to know", .tags(.program)) struct AdviceEvidenceTests {

@@ -1,14 +1,14 @@
-import Ferry
+package import Ferry
 import FerrySimulator
 
 /// The device at the other end: its controller, and the choices that it leaves an app.
-struct Peer {
+package struct Peer {
     var name: String
-    var profile: ControllerSettings
+    package var profile: ControllerSettings
     /// ATT_MTU that it agrees to.
-    var attMTU: Int
+    package var attMTU: Int
     /// Connection intervals in ms that it grants.
-    var intervals: [Double]
+    package var intervals: [Double]
     /// Where it grants multiples of something only, of what, in ms.
     var intervalStep: Double?
     /// Bytes of ATT_MTU that a value must leave free: 3, or more where the peer cuts longer values.
@@ -18,7 +18,7 @@ struct Peer {
 
     static let names = ["ios", "android", "bluez", "custom"]
 
-    init(named name: String, controller: ControllerSettings) throws(FerryError) {
+    package init(named name: String, controller: ControllerSettings) throws(FerryError) {
         self.name = name
         switch name {
         case "ios":
@@ -54,7 +54,7 @@ struct Peer {
     /// Chooses among these intervals, as far as the peer grants them.
     ///
     /// - Throws: `invalidConfiguration` when it grants none of them.
-    mutating func choose(from wanted: [Double]) throws(FerryError) {
+    package mutating func choose(from wanted: [Double]) throws(FerryError) {
         intervals = wanted.sorted()
         guard let step = intervalStep else { return }
         let granted = intervals.filter { $0 >= step && ($0 / step).rounded() * step == $0 }

@@ -1,9 +1,9 @@
-import Ferry
+package import Ferry
 import FerryZlib
 import FoundationEssentials
 
 /// How large the messages are, and what compression makes of them where that is known.
-struct MessageSizes {
+package struct MessageSizes {
     /// Sizes with their weights, smallest first.
     private(set) var plain: [(size: Int, weight: Double)]
     /// Compressed size over plain size, all samples together; nil without samples.
@@ -14,7 +14,7 @@ struct MessageSizes {
     private static let largest = 16 << 20
 
     /// From text such as `60:70,2000:30`: sizes in bytes with optional weights.
-    init(distribution: String) throws(FerryError) {
+    package init(distribution: String) throws(FerryError) {
         plain = []
         for part in distribution.split(separator: ",") {
             let numbers = part.split(separator: ":", omittingEmptySubsequences: false).map {
@@ -35,7 +35,7 @@ struct MessageSizes {
     }
 
     /// From a file with one size in bytes on each line.
-    init(sizesIn path: String) throws(FerryError) {
+    package init(sizesIn path: String) throws(FerryError) {
         let text = String(decoding: try Self.contents(of: path), as: UTF8.self)
         plain = []
         for (number, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
@@ -53,7 +53,7 @@ struct MessageSizes {
     }
 
     /// From files each of which is one message.
-    init(samples paths: [String]) throws(FerryError) {
+    package init(samples paths: [String]) throws(FerryError) {
         var messages: [(name: String, bytes: [UInt8])] = []
         for path in paths.prefix(Self.mostSamples) {
             let bytes = try Self.contents(of: path)
@@ -66,7 +66,7 @@ struct MessageSizes {
     }
 
     /// From messages as they are sent. An error names the one that it is about.
-    init(messages: [(name: String, bytes: [UInt8])]) throws(FerryError) {
+    package init(messages: [(name: String, bytes: [UInt8])]) throws(FerryError) {
         plain = []
         var (before, after) = (0, 0)
         let compression = ZlibCompression()
@@ -100,7 +100,7 @@ struct MessageSizes {
     }
 
     /// The size that so large a part of the messages, 0 to 1, does not exceed.
-    func quantile(_ part: Double) -> Int {
+    package func quantile(_ part: Double) -> Int {
         let total = plain.map(\.weight).reduce(0, +)
         var sum = 0.0
         for entry in plain {

@@ -1,7 +1,7 @@
 /// What one point of a sweep gave. When simulated, everything in it but the processor time is the same on every run with
 /// the same seed.
-struct BenchResult: Codable, Sendable {
-    var settings: BenchSettings
+package struct BenchResult: Codable, Sendable {
+    package var settings: BenchSettings
     /// Message bytes per second that arrived, in kbit/s (1000 bits), all centrals together.
     var goodput: Double
     /// The most that this link could carry if no time were lost between values, in kbit/s.
@@ -11,14 +11,14 @@ struct BenchResult: Codable, Sendable {
     /// A message's bytes after compression, where it is compressed.
     var compressedBytes: Int?
     /// Values handed to the link, and their bytes.
-    var chunks: Int
+    package var chunks: Int
     var chunkBytes: Int
     var waiting: Waiting
     var queue: QueueDepth
     var latency: Latency
     var fairness: Fairness
     /// Nil for simulated points unless it was asked for, so that their output stays the same.
-    var processor: Processor?
+    package var processor: Processor?
 
     /// The part of the link's limit that crossed, 0 to 1: of compressed messages the compressed bytes.
     var shareOfLimit: Double { linkLimit > 0 ? goodput * remainder / linkLimit : 0 }
@@ -50,13 +50,13 @@ struct BenchResult: Codable, Sendable {
     }
 
     /// Processor time of this process for the whole point: its set-up, both ends, and the radio or its simulation.
-    struct Processor: Codable, Sendable {
+    package struct Processor: Codable, Sendable {
         /// Seconds in all.
         var total: Double
         /// Microseconds for each chunk.
         var perChunk: Double
 
-        init(total: Double, chunks: Int) {
+        package init(total: Double, chunks: Int) {
             self.total = total
             perChunk = chunks > 0 ? total * 1e6 / Double(chunks) : 0
         }
@@ -96,11 +96,16 @@ struct BenchResult: Codable, Sendable {
 }
 
 /// One transfer, step by step, for the picture.
-struct TransferTimeline: Codable, Sendable {
+package struct TransferTimeline: Codable, Sendable {
     var settings: BenchSettings
     var steps: [Step]
 
-    struct Step: Codable, Sendable {
+    package init(settings: BenchSettings, steps: [Step]) {
+        self.settings = settings
+        self.steps = steps
+    }
+
+    package struct Step: Codable, Sendable {
         /// Milliseconds since the transfer began.
         var time: Double
         var kind: Kind
@@ -117,14 +122,19 @@ struct TransferTimeline: Codable, Sendable {
 }
 
 /// A sweep's results, as they are written to a file.
-struct BenchReport: Codable, Sendable {
+package struct BenchReport: Codable, Sendable {
     var tool = "ferry bench"
     var formatVersion = 1
     var transport: String
-    var results: [BenchResult]
+    package var results: [BenchResult]
     /// Waiting against queue depth, for the report's chart: measured at one point when the sweep has one depth only.
-    var depthSweep: [BenchResult] = []
-    var timeline: TransferTimeline?
+    package var depthSweep: [BenchResult] = []
+    package var timeline: TransferTimeline?
     /// Messages sent one at a time, for the report's chart of latency.
-    var single: [BenchResult]?
+    package var single: [BenchResult]?
+
+    package init(transport: String, results: [BenchResult]) {
+        self.transport = transport
+        self.results = results
+    }
 }

@@ -1,8 +1,8 @@
 import Foundation
 
 /// What went wrong with a file, for people.
-enum FileProblem {
-    static func text(_ error: any Error) -> String {
+package enum FileProblem {
+    package static func text(_ error: any Error) -> String {
         switch error {
         case let error as CocoaError: text(error)
         case let error as DecodingError: text(error)
@@ -36,7 +36,7 @@ enum FileProblem {
     }
 
     /// A type as people call it who write JSON.
-    static func name(of type: any Any.Type) -> String {
+    package static func name(of type: any Any.Type) -> String {
         switch type {
         case is any BinaryInteger.Type: "a whole number"
         case is any BinaryFloatingPoint.Type: "a number"

@@ -1,17 +1,14 @@
-import ArgumentParser
 import Ferry
 import FerrySimulator
+import Foundation
 import TestSupport
 import Testing
 
-@testable import FerryCommand
+@testable import FerryLab
 
 /// One point, quick enough for a test.
 func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettings {
-    var settings = BenchSettings(
-        attMTU: 185, interval: 30, phy: "1M", dataLength: 251, isEncrypted: true, framing: .length, compression: .none,
-        messageSize: 400, queueDepth: 8, direction: .notify, centrals: 1, packetErrorRate: 0,
-        profile: ControllerSettings(.ideal), seconds: 1, seed: 1)
+    var settings = BenchSettings.usual
     change(&settings)
     return settings
 }
@@ -24,10 +21,13 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
             $0.centrals = 3
             $0.direction = direction
         }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
         let texts = try [1 as UInt64, 1, 2].map { seed in
             var settings = lossy
             settings.seed = seed
-            return try JSONFile.text(BenchReport(transport: "sim", results: [BenchRun.simulate(settings).result]))
+            return try encoder.encode(
+                BenchReport(transport: "sim", results: [BenchRun.simulate(settings).result]))
         }
         #expect(texts[0] == texts[1])
         #expect(texts[0] != texts[2])
@@ -174,55 +174,5 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
         let simulated = try BenchRun.simulate(point).result.goodput
         let paced = try BenchRun.simulate(point, isPaced: true).result.goodput
         #expect(abs(paced - simulated) / simulated < 0.1, "\(paced) paced, \(simulated) simulated")
-    }
-}
-
-@Suite("Arguments of ferry bench", .tags(.program)) struct BenchArgumentTests {
-    @Test(
-        "Nonsense is refused with the legal range and its source",
-        arguments: [
-            (["--mtu", "22"], "23 to 517", "Core Specification"),
-            (["--mtu", "23,518"], "23 to 517", "Core Specification"),
-            (["--interval", "5"], "7.5 ms to 4000 ms in steps of 1.25 ms", "Core Specification"),
-            (["--interval", "nan"], "7.5 ms to 4000 ms", "Core Specification"),
-            (["--interval=-1"], "7.5 ms to 4000 ms", "Core Specification"),
-            (["--phy", "coded-S8", "--data-length", "252"], "27 to 251", "Core Specification"),
-            (["--phy", "coded-S2", "--data-length", "26"], "27 to 251", "Core Specification"),
-            (["--phy", "3M"], "1M, 2M, coded-S2, coded-S8", "Core Specification"),
-            (["--mtu", ","], "sweep is empty", "--mtu"),
-            (["--queue-depth", "0"], "1 to 4096", "transmitQueueDepth"),
-            (["--message-size=-1"], "0 to", "maximumMessageSize"),
-            (["--centrals", "0"], "1 to 20", "radio"),
-            (["--error-rate", "1.5"], "0 to 1", "probability"),
-            (["--framing", "tlv"], "length, eom", "framing"),
-            (["--controller", "cray"], "ideal", "controller"),
-            (["--seconds", "0"], "0.1 to 86400", "duration"),
-            (["--profile-file", "/nonexistent.json"], "/nonexistent.json", "profile"),
-            (["--compare", "/nonexistent.json"], "/nonexistent.json", "result"),
-            (["--report", "/nonexistent/report.html"], "/nonexistent/report.html", "folder"),
-            (["--transport", "pigeon"], "sim, loopback", "transport"),
-        ])
-    func refused(arguments: [String], range: String, source: String) {
-        let error = #expect(throws: (any Error).self) { _ = try FerryCommand.parseAsRoot(["bench"] + arguments) }
-        let message = error.map { FerryCommand.message(for: $0) } ?? ""
-        #expect(message.contains(range), "\(message)")
-        #expect(message.contains(source), "\(message)")
-    }
-
-    @Test("A sweep is every combination, each value once") func sweep() throws {
-        let command = try #require(
-            try FerryCommand.parseAsRoot(["bench", "--mtu", "23, 185,23", "--interval", "7.5,15", "--phy", "1M,2M"])
-                as? Bench)
-        let points = try command.sweep.points(defaultSeconds: 1, defaultMTUs: [517])
-        #expect(points.count == 8)
-        #expect(Set(points).count == 8)
-    }
-
-    @Test("Too large a sweep is refused") func tooLarge() {
-        let many = (23...517).map(String.init).joined(separator: ",")
-        let sizes = (1...100).map(String.init).joined(separator: ",")
-        #expect(throws: (any Error).self) {
-            _ = try FerryCommand.parseAsRoot(["bench", "--mtu", many, "--message-size", sizes])
-        }
     }
 }

@@ -1,8 +1,13 @@
 /// A sweep's results as text for people, and as comma-separated values for programs.
-struct ResultTable {
+package struct ResultTable {
     let results: [BenchResult]
     /// Whether the link is simulated, and heeds every setting.
-    var isSimulated = true
+    let isSimulated: Bool
+
+    package init(results: [BenchResult], isSimulated: Bool = true) {
+        self.results = results
+        self.isSimulated = isSimulated
+    }
 
     /// A column: its heading, whether it says something about the settings, and its text for a result.
     private struct Column: Sendable {
@@ -12,7 +17,7 @@ struct ResultTable {
     }
 
     /// A point by the settings in which it differs from others of its sweep, or by the first ones.
-    static func name(of point: BenchSettings, among points: [BenchSettings]) -> String {
+    package static func name(of point: BenchSettings, among points: [BenchSettings]) -> String {
         let settings = settingColumns.filter { $0.text(point) != "" }
         let varied = settings.filter { column in points.contains { column.text($0) != column.text(point) } }
         return (varied.isEmpty ? Array(settings.prefix(3)) : varied)
@@ -80,7 +85,7 @@ struct ResultTable {
     private static func ratio(_ a: Int, _ b: Int) -> Double { b > 0 ? Double(a) / Double(b) : 0 }
 
     /// Aligned columns; settings that are the same everywhere stand once above.
-    func aligned() -> String {
+    package func aligned() -> String {
         let rows = rows()
         let widths = rows[0].indices.map { index in rows.map { $0[index].count }.max() ?? 0 }
         let lines = rows.map { row in
@@ -113,7 +118,7 @@ struct ResultTable {
     }
 
     /// Every column of every result, RFC 4180.
-    func commaSeparated() -> String {
+    package func commaSeparated() -> String {
         let rows = [Self.columns.map(\.heading)] + results.map { result in Self.columns.map { $0.text(result) } }
         return rows.map { $0.map(Self.field).joined(separator: ",") + "\r\n" }.joined()
     }
@@ -125,7 +130,7 @@ struct ResultTable {
 }
 
 /// A number with this many decimals, without a locale.
-func number(_ value: Double, _ decimals: Int) -> String {
+package func number(_ value: Double, _ decimals: Int) -> String {
     guard value.isFinite, abs(value) < 1e12 else { return "-" }
     var scale = 1
     for _ in 0..<decimals { scale *= 10 }
@@ -138,7 +143,7 @@ func number(_ value: Double, _ decimals: Int) -> String {
 }
 
 /// A number with at most two decimals and no trailing zeros.
-func short(_ value: Double) -> String {
+package func short(_ value: Double) -> String {
     var text = number(value, 2)
     while text.hasSuffix("0") { text.removeLast() }
     if text.hasSuffix(".") { text.removeLast() }

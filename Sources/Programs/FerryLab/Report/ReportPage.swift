@@ -2,21 +2,25 @@ import Ferry
 import FerryZlib
 
 /// A sweep's results as one self-contained page: no script, nothing to load.
-struct ReportPage {
+package struct ReportPage {
     let report: BenchReport
+
+    package init(report: BenchReport) {
+        self.report = report
+    }
 
     private var results: [BenchResult] { report.results }
 
     /// The point that stands for the sweep where a chart needs one: the usual MTU and interval, or the nearest to them, with the
     /// longest messages there, which fill a queue.
-    static func reference(in results: [BenchResult]) -> BenchSettings? {
+    package static func reference(in results: [BenchResult]) -> BenchSettings? {
         func order(_ settings: BenchSettings) -> (distance: Double, shortness: Int) {
             (abs(Double(settings.attMTU) - 247) * 100 + abs(settings.interval - 30), -settings.messageSize)
         }
         return results.map(\.settings).min { order($0) < order($1) }
     }
 
-    func html() -> String {
+    package func html() -> String {
         guard let reference = Self.reference(in: results) else { return "" }
         return """
             <!doctype html>

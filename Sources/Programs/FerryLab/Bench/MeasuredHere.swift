@@ -3,7 +3,7 @@ import FerryBluetooth
 import FerrySimulator
 
 /// What `ferry bench --peer` has measured, as it stands in the profile file that `--keep` writes.
-struct MeasuredHere: Codable, Hashable, Sendable {
+package struct MeasuredHere: Codable, Hashable, Sendable {
     /// The day, as 2026-01-31 (UTC).
     var date: String
     /// The peripheral, as it was named.
@@ -22,8 +22,25 @@ struct MeasuredHere: Codable, Hashable, Sendable {
     /// In kbit/s.
     var goodput: Double
 
+    package init(
+        date: String, peer: String, service: PeerService, direction: DirectionChoice, attMTU: Int, valueLength: Int,
+        interval: Double, phy: String, dataLength: Int, seconds: Double, goodput: Double
+    ) {
+        self.date = date
+        self.peer = peer
+        self.service = service
+        self.direction = direction
+        self.attMTU = attMTU
+        self.valueLength = valueLength
+        self.interval = interval
+        self.phy = phy
+        self.dataLength = dataLength
+        self.seconds = seconds
+        self.goodput = goodput
+    }
+
     /// The conditions as text.
-    var conditions: String {
+    package var conditions: String {
         "\(direction.rawValue) \(valueLength) B, ATT_MTU \(attMTU), \(short(interval)) ms, LE \(phy), data length \(dataLength)"
     }
 
@@ -37,21 +54,10 @@ struct MeasuredHere: Codable, Hashable, Sendable {
                 "The measurement in the profile '\(profile.name)' has values of \(valueLength) bytes and \(goodput) kbit/s. "
                     + "Measure again with ferry bench --peer \(peer) --keep FILE.")
         }
-        var settings = BenchSettings.measurable
+        var settings = BenchSettings.usual
         (settings.attMTU, settings.interval, settings.phy) = (attMTU, interval, phy)
         settings.dataLength = dataLength
         let parameters = try settings.linkParameters()
-        return try PeerBench.Outcome.simulated(direction, isAcknowledged: false, valueLength, parameters, profile)
-    }
-}
-
-extension BenchSettings {
-    /// Settings whose conditions a measurement replaces.
-    fileprivate static var measurable: BenchSettings {
-        BenchSettings(
-            attMTU: 247, interval: 30, phy: "1M", dataLength: 251, isEncrypted: true, framing: .length,
-            compression: .none,
-            messageSize: 1, queueDepth: 8, direction: .write, centrals: 1, packetErrorRate: 0,
-            profile: ControllerSettings(.ideal), seconds: 1, seed: 1)
+        return try PeerOutcome.simulated(direction, isAcknowledged: false, valueLength, parameters, profile)
     }
 }
