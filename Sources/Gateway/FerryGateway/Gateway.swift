@@ -104,8 +104,7 @@
         private let token: @Sendable (String) -> FencingToken?
         private let observer: (any GatewayObserver)?
         private let state: Mutex<State>
-        private let news: AsyncStream<Void>
-        private let tell: AsyncStream<Void>.Continuation
+        private let bell = Bell()
 
         /// Makes a gateway, which does nothing before ``run()``.
         ///
@@ -131,7 +130,6 @@
             bounds.inFlight = configuration.maximumInFlight
             state = Mutex(
                 State(work: Work(bounds, keeping: configuration.retention, isObserved: observer != nil)))
-            (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
         /// How it stands now.
@@ -227,7 +225,6 @@
             }
             let reader = makeReader()
             state.withLock { $0.reader = reader }
-            var news = news.makeAsyncIterator()
             var failure = Self.cancelled
             var nextLook = time.now
             while !Task.isCancelled {
@@ -262,9 +259,7 @@
                 }
                 publish()
                 let deadline = state.withLock { $0.work.plan.nextDeadline }
-                let timer = time.schedule(at: min(nextLook, deadline ?? nextLook)) { [tell] in tell.yield() }
-                _ = await news.next(isolation: nil)
-                timer.cancel()
+                await bell.wait(until: min(nextLook, deadline ?? nextLook), by: time)
             }
             events.cancel()
             state.withLock { $0.reader = nil }
@@ -300,7 +295,7 @@
             case .disconnected: observer?.observe(.disconnected(.stream, isEnding: false))
             case .closed: break
             }
-            tell.yield()
+            bell.ring()
         }
 
         /// Looks at the server: whether it is the one that answered, and what can leave the inbox because of it.
@@ -318,7 +313,7 @@
             let found = try await openStream(connection)
             guard connection.isConnected, await connection.serverID() == server else {
                 state.withLock { $0.wantsLook = true }
-                tell.yield()
+                bell.ring()
                 return false
             }
             let (finding, places, released) = state.withLock {
@@ -397,7 +392,7 @@
             reader?.ring()
             if let observer, let events { for event in events { observer.observe(event) } }
             // A failure may require a look at the stream, or a pause.
-            if !haveAllGone { tell.yield() }
+            if !haveAllGone { bell.ring() }
         }
 
         private static func publication(_ order: Plan.Order) -> NATSPublisher.Order {
@@ -440,7 +435,7 @@
 
         func readingFailed(_ error: FerryError) {
             state.withLock { $0.work.failure = error }
-            tell.yield()
+            bell.ring()
         }
 
         func add(_ entries: [InboxReader.Entry]) {

@@ -60,7 +60,7 @@
         private enum State: Sendable {
             case idle
             /// The bell wakes the task when there is room.
-            case reading(Task<Void, Never>?, AsyncStream<Void>.Continuation)
+            case reading(Task<Void, Never>?, Bell)
         }
 
         private let store: RecordStore
@@ -96,10 +96,10 @@
             prepare()
             observer?.observe(.readingBegins)
             try await store.readAgain()
-            let (room, bell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+            let bell = Bell()
             // Before the task looks for room, for it waits where there is none.
             state.withLock { $0 = .reading(nil, bell) }
-            let task = Task { await read(room) }
+            let task = Task { await read(bell) }
             state.withLock { $0 = .reading(task, bell) }
         }
 
@@ -116,25 +116,25 @@
 
         /// There is room, or there was some already.
         func ring() {
-            state.withLock { state in
-                if case .reading(_, let bell) = state { bell.yield() }
+            let bell = state.withLock { state -> Bell? in
+                if case .reading(_, let bell) = state { bell } else { nil }
             }
+            bell?.ring()
         }
 
-        private func read(_ room: AsyncStream<Void>) async {
+        private func read(_ room: Bell) async {
             var failure = FerryError(.closed, "The store \(store.path) was closed.")
             do throws(FerryError) { try await fill(room) } catch { failure = error }
             if !Task.isCancelled { work.failed(failure) }
         }
 
         /// Until the task is cancelled or the store closed.
-        private func fill(_ room: AsyncStream<Void>) async throws(FerryError) {
+        private func fill(_ room: Bell) async throws(FerryError) {
             var inbox = store.inbox.makeAsyncIterator()
-            var room = room.makeAsyncIterator()
             var known: [Int64: StreamNames] = [:]
             while !Task.isCancelled {
                 while !work.hasRoom() {
-                    guard await room.next(isolation: nil) != nil else { return }
+                    guard await room.wait() else { return }
                 }
                 guard let records = try await inbox.page() else { return }
                 let now = time.now

@@ -83,8 +83,7 @@
         private let observer: (any GatewayObserver)?
         private let open: @Sendable () async throws(FerryError) -> any Outlet
         private let state: Mutex<State>
-        private let news: AsyncStream<Void>
-        private let tell: AsyncStream<Void>.Continuation
+        private let bell = Bell()
 
         /// Makes a gateway, which does nothing before ``run()``.
         ///
@@ -112,7 +111,6 @@
             var work = Work(bounds, keeping: configuration.retention, isObserved: observer != nil)
             work.plan.namesPlaces = false
             state = Mutex(State(work: work))
-            (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
         /// How it stands now. It is connected when the server has answered for a record since the last trouble, or there was none yet.
@@ -163,7 +161,6 @@
             var failure = Self.cancelled
             let reader = makeReader()
             await withDiscardingTaskGroup { group in
-                var news = news.makeAsyncIterator()
                 var nextLook = time.now + configuration.lookInterval
                 while !Task.isCancelled {
                     do throws(FerryError) {
@@ -186,9 +183,7 @@
                         group.addTask { [self] in ended(order.token, await outlet.publish(order.item.message)) }
                     }
                     let deadline = state.withLock { $0.work.plan.nextDeadline } ?? nextLook
-                    let timer = time.schedule(at: min(nextLook, deadline)) { [tell] in tell.yield() }
-                    _ = await news.next(isolation: nil)
-                    timer.cancel()
+                    await bell.wait(until: min(nextLook, deadline), by: time)
                 }
                 state.withLock { $0.work.plan.isOpen = false }
                 await reader.end()
@@ -293,7 +288,7 @@
                 }
                 if state.work.ended(token, outcome, result, at: now) { state.isAnswered = true }
             }
-            tell.yield()
+            bell.ring()
         }
 
         // MARK: Reading
@@ -310,7 +305,7 @@
 
         func readingFailed(_ error: FerryError) {
             state.withLock { $0.work.failure = error }
-            tell.yield()
+            bell.ring()
         }
 
         func add(_ entries: [InboxReader.Entry]) {
@@ -322,7 +317,7 @@
                     size: entry.record.bytes.count, place: entry.record.place, read: entry.read, seen: entry.seen)
             }
             state.withLock { state in for item in items { state.work.plan.add(item) } }
-            tell.yield()
+            bell.ring()
         }
     }
 #endif

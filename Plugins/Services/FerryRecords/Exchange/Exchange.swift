@@ -68,8 +68,7 @@
         private let gate: ExchangeGate
         private let time: any TimeSource
         private let state: Mutex<State>
-        private let news: AsyncStream<Void>
-        private let tell: AsyncStream<Void>.Continuation
+        private let bell = Bell()
 
         init(
             _ store: RecordStore, _ channel: MessageChannel<[UInt8], [UInt8]>, _ name: String?, idleTimeout: Duration?,
@@ -91,7 +90,6 @@
                 State(
                     session: RecordsSession(
                         store: store.id, epoch: store.epoch, configuration: configuration, at: time.now)))
-            (news, tell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
         /// The peer's name, once it has said who it is.
@@ -153,7 +151,7 @@
                 let (code, text) = Self.farewell(error)
                 state.session.end(code, text)
             }
-            tell.yield()
+            bell.ring()
         }
 
         private static func farewell(_ error: FerryError) -> (RecordsMessage.EndCode, String) {
@@ -194,7 +192,6 @@
         }
 
         private func write() async {
-            var news = news.makeAsyncIterator()
             while true {
                 let now = time.now
                 let (message, deadline, isOver) = state.withLock { state in
@@ -214,11 +211,11 @@
                     continue
                 }
                 guard !isOver else { break }
-                let timer = deadline.map { deadline in time.schedule(at: deadline) { [weak self] in self?.wake() } }
-                _ = await news.next(isolation: nil)
-                timer?.cancel()
+                await bell.wait(until: deadline, by: time)
                 if Task.isCancelled {
                     fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
+                } else {
+                    wake()
                 }
             }
             // Sent messages reach the peer before the link ends.
@@ -248,7 +245,7 @@
                     return nil
                 } catch { return error }
             }
-            if let error { fail(error) } else { tell.yield() }
+            if let error { fail(error) }
         }
 
         // MARK: Between session and store
@@ -291,7 +288,7 @@
                 }
                 return nil
             }
-            tell.yield()
+            bell.ring()
             if let error { throw error }
         }
 

@@ -66,8 +66,7 @@
         private let channel: @Sendable (any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]>
         private let time: any TimeSource
         private let state: Mutex<State>
-        private let news: AsyncStream<Void>
-        private let tell: AsyncStream<Void>.Continuation
+        private let bell = Bell()
 
         /// Makes a hub, which does nothing before ``run()``.
         ///
@@ -94,7 +93,6 @@
             self.channel = channel
             time = store.time
             state = Mutex(State(plan: HubPlan(configuration)))
-            (news, tell) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
         /// Connects and serves, until the task is cancelled or the store closed. It runs once.
@@ -122,7 +120,6 @@
         }
 
         private func serve(_ group: inout DiscardingTaskGroup) async -> FerryError {
-            var news = news.makeAsyncIterator()
             while !Task.isCancelled {
                 let (end, changed) = state.withLock { state in
                     defer { state.changed = [] }
@@ -141,9 +138,7 @@
                     case .end(let visit): callOff(visit)
                     }
                 }
-                let timer = deadline.map { deadline in time.schedule(at: deadline) { [tell] in tell.yield() } }
-                _ = await news.next(isolation: nil)
-                timer?.cancel()
+                await bell.wait(until: deadline, by: time)
             }
             return FerryError(.cancelled, "The task was cancelled, and the hub with it.")
         }
@@ -191,7 +186,7 @@
                 do throws(FerryError) {
                     let link = try await transport.connect(to: identity, timeout: configuration.connectTimeout)
                     state.withLock { $0.plan.connected(visit, at: time.now) }
-                    tell.yield()
+                    bell.ring()
                     failure = await exchange(visit, link, with: contact.name, since: began)
                 } catch {
                     let isCalledOff = state.withLock { $0.running[visit]?.isCalledOff } == true
@@ -232,7 +227,7 @@
         private func greeted(_ comer: Acceptor.Comer, as identity: PeerIdentity) throws(FerryError) {
             do throws(FerryError) { try comer.greeted(as: identity, isChecked: false) } catch {
                 state.withLock { $0.plan.turnAway(at: time.now) }
-                tell.yield()
+                bell.ring()
                 throw error
             }
         }
@@ -282,7 +277,7 @@
                 state.plan.ended(visit, at: time.now, chance: .random(in: 0...1))
                 if let id { state.contacts[id]?.failure = failure }
             }
-            tell.yield()
+            bell.ring()
         }
 
         private func listen(_ first: LinkListener) async {
@@ -392,7 +387,7 @@
                 case .ended(let reason): state.end = state.end ?? reason
                 }
             }
-            tell.yield()
+            bell.ring()
         }
 
         private struct Waiting: Sendable {

@@ -60,7 +60,7 @@
 
         private struct Carrier {
             let task: Task<Void, Never>
-            let bell: Bell
+            let ears: Ears
         }
 
         private struct State {
@@ -189,7 +189,7 @@
                     case .reconnected(let server):
                         observer?.observe(.connected(.downlink, server: server))
                         // Messages published meanwhile were not heard of.
-                        for carrier in state.withLock({ Array($0.carriers.values) }) { carrier.bell.ring(isNews: true) }
+                        for carrier in state.withLock({ Array($0.carriers.values) }) { carrier.ears.hear() }
                         state.withLock { $0.status.trouble = nil }
                     case .closed: break
                     }
@@ -211,12 +211,12 @@
                     let subjects = try await connection.subjects(
                         matching: names.everything, in: configuration.stream.name)
                     for peer in Set(subjects.compactMap { names.address($0)?.peer }) {
-                        let bell = state.withLock { state in
+                        let ears = state.withLock { state in
                             state.peers.insert(peer)
                             startCarrying(peer, connection, &state)
-                            return state.carriers[peer]?.bell
+                            return state.carriers[peer]?.ears
                         }
-                        bell?.ring(isNews: true)
+                        ears?.hear()
                     }
                 } catch { note(error) }
                 try? await time.sleep(for: min(.seconds(5), configuration.lookInterval))
@@ -227,17 +227,17 @@
         private func startCarrying(_ peer: String, _ connection: NATSConnection, _ state: inout State) {
             let old = state.carriers[peer]
             guard old == nil || old?.task.isCancelled == true else { return }
-            let bell = Bell()
+            let ears = Ears()
             let task = Task { [weak self] in
                 await old?.task.value
-                await self?.keepCarrying(peer, connection, bell)
+                await self?.keepCarrying(peer, connection, ears)
             }
-            state.carriers[peer] = Carrier(task: task, bell: bell)
+            state.carriers[peer] = Carrier(task: task, ears: ears)
         }
 
-        private func keepCarrying(_ peer: String, _ connection: NATSConnection, _ bell: Bell) async {
+        private func keepCarrying(_ peer: String, _ connection: NATSConnection, _ ears: Ears) async {
             while !Task.isCancelled {
-                do throws(FerryError) { try await carry(peer, connection, bell) } catch {
+                do throws(FerryError) { try await carry(peer, connection, ears) } catch {
                     guard !Task.isCancelled else { break }
                     note(error)
                     observer?.observe(.heldUp(peer: peer, error))
@@ -248,27 +248,26 @@
             }
             state.withLock { state in
                 state.waiting[peer] = nil
-                if state.carriers[peer]?.bell === bell { state.carriers[peer] = nil }
+                if state.carriers[peer]?.ears === ears { state.carriers[peer] = nil }
             }
         }
 
         /// Carries one peer's messages, from the first in the stream on.
-        private func carry(_ peer: String, _ connection: NATSConnection, _ bell: Bell) async throws(FerryError) {
+        private func carry(_ peer: String, _ connection: NATSConnection, _ ears: Ears) async throws(FerryError) {
             let heard = try await connection.messages(to: names.pattern(peer))
             let progress = store.progress()
-            let ears = [
-                Task { for await _ in heard { bell.ring(isNews: true) } },
-                Task { for await _ in progress { bell.ring(isNews: false) } },
+            let listening = [
+                Task { for await _ in heard { ears.hear() } },
+                Task { for await _ in progress { ears.bell.ring() } },
             ]
-            defer { for ear in ears { ear.cancel() } }
+            defer { for task in listening { task.cancel() } }
             var window = DownlinkWindow(
                 .init(records: configuration.maximumRecords, bytes: configuration.maximumBytes))
             var looks = LookTimes(interval: configuration.lookInterval)
             var watch = NATSServerWatch()
-            var wakes = bell.rings.makeAsyncIterator()
             var hasBegun = false
             while !Task.isCancelled {
-                if bell.takeNews() { looks.heard(at: time.now) }
+                if ears.takeNews() { looks.heard(at: time.now) }
                 if !window.isEmpty { try await note(&window, peer) }
                 if looks.isDue(at: time.now) || window.hasRemovals { try await remove(&window, &watch, connection) }
                 while looks.isDue(at: time.now), window.hasRoom {
@@ -284,10 +283,7 @@
                 }
                 state.withLock { $0.waiting[peer] = window.records }
                 // Who waits for room is woken when records have gone.
-                let next = window.hasRoom ? looks.next : .distantFuture
-                let timer = next == .distantFuture ? nil : time.schedule(at: next) { bell.ring(isNews: false) }
-                _ = await wakes.next(isolation: nil)
-                timer?.cancel()
+                await ears.bell.wait(until: window.hasRoom ? looks.next : nil, by: time)
             }
         }
 
@@ -386,17 +382,14 @@
         }
     }
 
-    /// Wakes a carrier: there may be news in the stream, or records have gone.
-    private final class Bell: Sendable {
-        let rings: AsyncStream<Void>
-        private let ringing: AsyncStream<Void>.Continuation
+    /// What a carrier waits for: news in the stream, or that records have gone.
+    private final class Ears: Sendable {
+        let bell = Bell()
         private let hasNews = Atomic(false)
 
-        init() { (rings, ringing) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1)) }
-
-        func ring(isNews: Bool) {
-            if isNews { hasNews.store(true, ordering: .sequentiallyConsistent) }
-            ringing.yield()
+        func hear() {
+            hasNews.store(true, ordering: .sequentiallyConsistent)
+            bell.ring()
         }
 
         func takeNews() -> Bool { hasNews.exchange(false, ordering: .sequentiallyConsistent) }

@@ -94,13 +94,12 @@
                 let bucket = try await open(connection)
                 isOpen()
                 let changes = try await bucket.changes()
-                let bell = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+                let bell = Bell()
                 let ears = Task {
-                    for await _ in changes { bell.continuation.yield() }
-                    bell.continuation.finish()
+                    for await _ in changes { bell.ring() }
+                    bell.silence()
                 }
                 defer { ears.cancel() }
-                var rings = bell.stream.makeAsyncIterator()
                 var read: UInt64?
                 while !Task.isCancelled {
                     let revision = try await bucket.lastRevision()
@@ -111,9 +110,7 @@
                         onChange()
                     }
                     state.withLock { $0.trouble = nil }
-                    let timer = time.schedule(at: time.now + configuration.interval) { bell.continuation.yield() }
-                    let hasRung = await rings.next(isolation: nil) != nil
-                    timer.cancel()
+                    let hasRung = await bell.wait(until: time.now + configuration.interval, by: time)
                     guard hasRung else { throw Connecting.ended }
                 }
             } failed: { error throws(FerryError) in

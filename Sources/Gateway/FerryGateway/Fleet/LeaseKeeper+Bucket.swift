@@ -41,7 +41,7 @@
                         state.status.trouble = nil
                     }
                     observer?.observe(.connected(.leases, server: await connection.serverID()))
-                    tell.yield()
+                    bell.ring()
                     await serve(connection, messages)
                     observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
                     state.withLock { state in
@@ -63,7 +63,7 @@
         private func failed(_ error: FerryError) {
             state.withLock { $0.status.trouble = error.message }
             observer?.observe(.failed(.leases, error))
-            tell.yield()
+            bell.ring()
         }
 
         /// Hears other gateways, until the connection ends or the task is cancelled.
@@ -74,7 +74,7 @@
                     for await message in messages {
                         guard let message = LeaseNames.message(message.bytes) else { continue }
                         self.state.withLock { $0.book.received(message, at: self.clock.now) }
-                        self.tell.yield()
+                        self.bell.ring()
                     }
                 }
                 for await event in events {
@@ -144,7 +144,7 @@
                 state.book.answered(request.id, answer, at: clock.now)
             }
             observer?.observe(.leaseAnswered(peer: request.peer, answer))
-            tell.yield()
+            bell.ring()
         }
 
         private func answer(_ bucket: NATSBucket, _ request: LeaseRequest) async -> LeaseAnswer {

@@ -91,8 +91,7 @@
         let state: Mutex<State>
         let clock: any TimeSource
         let observer: (any GatewayObserver)?
-        let tell: AsyncStream<Void>.Continuation
-        private let news: AsyncStream<Void>
+        let bell = Bell()
 
         /// Makes a keeper, which does nothing before ``run(_:)``.
         ///
@@ -119,7 +118,6 @@
             self.observer = observer
             clock = SteadyTime()
             state = Mutex(State(book: book))
-            (news, tell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         }
 
         // MARK: What others ask and tell
@@ -159,7 +157,7 @@
                 state.book.heard(peer, signal: signal, at: now)
                 return (state.book.nextDeadline ?? .distantFuture) < before
             }
-            if isSooner { tell.yield() }
+            if isSooner { bell.ring() }
         }
 
         /// The peer has said something on its connection.
@@ -186,7 +184,7 @@
                 state.status.trouble = reason.message
                 state.book.drain(at: clock.now)
             }
-            tell.yield()
+            bell.ring()
         }
 
         /// Asks for peers again, after ``pause(_:)``.
@@ -213,7 +211,7 @@
                 await work.value
             } onCancel: {
                 state.withLock { $0.isEnding = true }
-                tell.yield()
+                bell.ring()
             }
             if let failure = state.withLock({ $0.failure }) { throw failure }
             throw FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
@@ -221,7 +219,6 @@
 
         private func work(_ visitor: some PeerVisitor) async {
             let connecting = Task { await self.stayConnected() }
-            var news = news.makeAsyncIterator()
             var end = Timestamp.distantFuture
             while true {
                 let (steps, next, isOver) = state.withLock { state -> ([FleetStep], Timestamp, Bool) in
@@ -239,9 +236,7 @@
                 }
                 for step in steps { carryOut(step, visitor) }
                 guard !isOver else { break }
-                let timer = clock.schedule(at: next) { [tell] in tell.yield() }
-                _ = await news.next(isolation: nil)
-                timer.cancel()
+                await bell.wait(until: next, by: clock)
             }
             let rest = state.withLock { $0.tokens.keys.sorted() }
             await wait(until: clock.now + configuration.policy.stopping) {
@@ -253,14 +248,12 @@
 
         /// Does something that may hang, and goes on without it then.
         private func wait(until deadline: Timestamp, for deed: @escaping @Sendable () async -> Void) async {
-            let (end, isOver) = AsyncStream<Void>.makeStream()
-            let timer = clock.schedule(at: deadline) { isOver.finish() }
+            let isOver = Bell()
             Task {
                 await deed()
-                isOver.finish()
+                isOver.ring()
             }
-            for await _ in end {}
-            timer.cancel()
+            await isOver.wait(until: deadline, by: clock)
         }
 
         private func carryOut(_ step: FleetStep, _ visitor: some PeerVisitor) {
@@ -291,7 +284,7 @@
                     // Before the lease is given up, after which the connection may end.
                     if let token { await send(claim("ended", of: peer, under: token)) }
                     state.withLock { $0.book.stopped(peer, at: clock.now) }
-                    tell.yield()
+                    bell.ring()
                 }
             case .tell(let gateway, let message):
                 let subject = LeaseNames.subject(configuration.bucket, gateway)

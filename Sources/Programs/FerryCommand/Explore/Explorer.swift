@@ -299,12 +299,10 @@ final class VisitEvents: PeripheralConnectionEvents {
     }
     private let state = Mutex(State())
     private let time: any TimeSource
-    private let ready: AsyncStream<Void>
-    private let readiness: AsyncStream<Void>.Continuation
+    private let ready = Bell()
 
     init(time: any TimeSource = SystemTime()) {
         self.time = time
-        (ready, readiness) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         (updates, continuation) = AsyncStream.makeStream(of: Update.self, bufferingPolicy: .bufferingOldest(4096))
         (end, ending) = AsyncStream.makeStream()
     }
@@ -335,13 +333,11 @@ final class VisitEvents: PeripheralConnectionEvents {
         if case .dropped = continuation.yield(update) { state.withLock { $0.dropped += 1 } }
     }
 
-    func peripheralIsReadyToWrite() { readiness.yield() }
+    func peripheralIsReadyToWrite() { ready.ring() }
 
     /// Waits until a write may find a place, or for 50 ms: an adapter may forget to say so.
     func readyToWrite(_ time: any TimeSource) async throws {
-        let probe = time.schedule(at: time.now + .milliseconds(50)) { [readiness] in readiness.yield() }
-        defer { probe.cancel() }
-        for await _ in ready { break }
+        await ready.wait(until: time.now + .milliseconds(50), by: time)
         try Task.checkCancellation()
     }
 
@@ -358,7 +354,7 @@ final class VisitEvents: PeripheralConnectionEvents {
 
     func peripheralDidDisconnect(_ reason: BluetoothError) {
         state.withLock { $0.reason = reason }
-        readiness.yield()
+        ready.ring()
         finish()
     }
 }

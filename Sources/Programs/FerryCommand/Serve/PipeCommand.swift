@@ -183,8 +183,7 @@ final class PipeEnd: LinkReceiver {
     private let output: Int32
     private let incoming: AsyncStream<[UInt8]>
     private let arrivals: AsyncStream<[UInt8]>.Continuation
-    private let ready: AsyncStream<Void>
-    private let readiness: AsyncStream<Void>.Continuation
+    private let ready = Bell()
     private let state = Mutex(State())
     private let time = SystemTime()
 
@@ -193,7 +192,6 @@ final class PipeEnd: LinkReceiver {
         self.input = input
         self.output = output
         (incoming, arrivals) = AsyncStream.makeStream()
-        (ready, readiness) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
     /// Carries bytes both ways until the link has ended.
@@ -228,7 +226,6 @@ final class PipeEnd: LinkReceiver {
 
     private func send() async throws {
         let file = SystemFile(input, isOwned: false)
-        var readyAgain = ready.makeAsyncIterator()
         while true {
             let bytes = try await SystemFile.run { () throws -> [UInt8] in
                 try [UInt8](unsafeUninitializedCapacity: 16 << 10) { buffer, count in
@@ -244,9 +241,7 @@ final class PipeEnd: LinkReceiver {
                     continue
                 }
                 // A link may forget to say that it is ready.
-                let probe = time.schedule(at: time.now + .milliseconds(50)) { [readiness] in readiness.yield() }
-                defer { probe.cancel() }
-                guard await readyAgain.next() != nil else { return }
+                guard await ready.wait(until: time.now + .milliseconds(50), by: time) else { return }
             }
         }
     }
@@ -261,7 +256,7 @@ final class PipeEnd: LinkReceiver {
         if goesOn { link.setReceiving(true) }
     }
 
-    func linkIsReady() { readiness.yield() }
+    func linkIsReady() { ready.ring() }
 
     func linkDidReceive(_ chunk: RawSpan) {
         let bytes = chunk.withUnsafeBytes { Array($0) }
@@ -279,6 +274,6 @@ final class PipeEnd: LinkReceiver {
     func linkDidClose(_ reason: FerryError) {
         state.withLock { $0.reason = reason }
         arrivals.finish()
-        readiness.finish()
+        ready.silence()
     }
 }
