@@ -263,6 +263,7 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerryLab", "FerrySequenced", "FerryBTP",
+                "FerryBitchat",
                 "FerryJSON", "FerryMdoc", "FerryPFTP", "FerrySMP", "FerrySimulator", "FerryTransports", "FerryUART",
                 "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
@@ -485,7 +486,8 @@ let package = Package(
             name: "FerryHCITests",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryTesting", "FerrySequenced", "BluetoothHost", "FerryHCI",
-                "FerryMdoc", "FerryBTP", "FerryImprov", "FerryMeshtastic", "FerryPFTP", "FerrySMP", "FerryUART",
+                "FerryMdoc", "FerryBTP", "FerryBitchat", "FerryGattlink", "FerryImprov", "FerryMeshtastic", "FerryPFTP",
+                "FerrySMP", "FerryUART",
                 .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["HCI"])),
                 .product(name: "NIOEmbedded", package: "swift-nio", condition: .when(traits: ["HCI"])),
             ]),
@@ -633,7 +635,9 @@ extension Package {
 }
 package.plugin("FerrySocket", in: "Plugins/Transports")
 package.plugin("FerryCBOR", in: "Plugins/Codecs")
+package.plugin("FerryBitchat", in: "Plugins/Framings")
 package.plugin("FerryBTP", in: "Plugins/Framings")
+package.plugin("FerryGattlink", in: "Plugins/Framings")
 package.plugin("FerryImprov", in: "Plugins/Framings")
 package.plugin("FerryMdoc", in: "Plugins/Framings")
 package.plugin("FerryMeshtastic", in: "Plugins/Framings")

@@ -51,6 +51,7 @@ let package = Package(
                 "FuzzDriver",
                 .product(name: "Ferry", package: "ferry"), .product(name: "FerryMdoc", package: "ferry"),
                 .product(name: "FerryBTP", package: "ferry"), .product(name: "FerryPFTP", package: "ferry"),
+                .product(name: "FerryBitchat", package: "ferry"), .product(name: "FerryGattlink", package: "ferry"),
                 .product(name: "FerryImprov", package: "ferry"), .product(name: "FerryMeshtastic", package: "ferry"),
             ]),
         .executableTarget(

@@ -119,6 +119,45 @@ import Testing
         #expect(complaint == nil)
     }
 
+    /// What the reference says where the third of three packets is sent again, and a datagram of 24 bytes ends in it.
+    @Test func aStreamOfGattlinkIsDatagrams() throws {
+        let (lines, complaint) = try trace(
+            "> 80\n< 81 00 00 08 08\n> 81 00 00 08 08\n> 00 45 00\n> 01 00 18 01 02 03 04 05 06 07 08 09 0a\n> 03 00\n> 02 0b 0c 0d 0e 0f "
+                + "10 11 12 13 14 45 00 00 14\n> 01 00\n< 42\n< 43 00 60 00 00 00\n< 82\n",
+            .gattlink)
+        #expect(
+            lines.filter { !$0.hasPrefix("=") } == [
+                "> 1 bytes: asks to begin anew", "< 5 bytes: begins: takes 8 packets, sends 8",
+                "> 5 bytes: begins: takes 8 packets, sends 8", "> 3 bytes: packet 0: 2 bytes of a head",
+                "> 13 bytes: packet 1: 12 bytes of message 1", "> 2 bytes: packet 3 (2 is missing)",
+                "> 15 bytes: packet 2: 10 bytes of message 1, which ends; 4 bytes of message 2",
+                "> 2 bytes: packet 1 again",
+                "< 1 bytes: acknowledges 2",
+                "< 6 bytes: acknowledges 3, packet 0: not understood (no IPv4 datagram)",
+                "< 1 bytes: not understood (a control packet 0x82)",
+                "1 message to the end, 1 open; 11 chunks, 2 not understood",
+            ], "\(lines)")
+        #expect(complaint == "2 chunks were not understood.")
+    }
+
+    @Test func packetsOfBitchatAreWholeOrFragments() throws {
+        let (lines, complaint) = try trace(
+            "> 0102070000018bcfe5680000000201020304050607086869\n"
+                + "> 0120070000018bcfe5680000000f01020304050607081011121314151617"
+                + "0001000202dead\n> 0120070000018bcfe5680000000e"
+                + "01020304050607081011121314151617" + "0000000202de\n< 01\n",
+            .bitchat)
+        #expect(
+            lines.filter { !$0.hasPrefix("=") } == [
+                "> 24 bytes: type 2 from 0102030405060708: 24 bytes of message 1, which ends",
+                "> 37 bytes: fragment 1 of 2 of type 2 from 0102030405060708: 2 bytes of message 2",
+                "> 36 bytes: fragment 0 of 2 of type 2 from 0102030405060708: 1 bytes of message 2, which ends",
+                "< 1 bytes: not understood (no packet of bitchat)",
+                "2 messages to the end, 0 open; 4 chunks, 1 not understood",
+            ], "\(lines)")
+        #expect(complaint == "1 chunk was not understood.")
+    }
+
     @Test func aCaptureNamesWhatNotesTell() throws {
         let (lines, complaint) = try trace([
             declare(3, 0x0046_7768_6228_2272_4663_2774_7826_8001),

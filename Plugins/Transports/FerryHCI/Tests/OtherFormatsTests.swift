@@ -1,7 +1,9 @@
 #if HCI
     import Ferry
     import FerryBTP
+    import FerryBitchat
     import FerryBluetooth
+    import FerryGattlink
     import FerryHCI
     import FerryImprov
     import FerryMdoc
@@ -15,7 +17,7 @@
     @Suite(.tags(.adapter, .framing), .serialized, .timeLimit(.minutes(5)))
     struct OtherFormatsTests {
         enum Format: CaseIterable, Sendable {
-            case mdocPeripheralServer, mdocCentralClient, btp, pftp, improv, meshtastic
+            case mdocPeripheralServer, mdocCentralClient, btp, pftp, improv, meshtastic, gattlink, bitchat
         }
 
         private static let service = BluetoothUUID(0x1234_5678_9ABC_4DEF_8123_4567_89AB_CDEF as UInt128)
@@ -36,6 +38,11 @@
                 try await exchange(.improv(), ImprovFraming(), attMTU, Self.packets, after: notes)
             case .meshtastic:
                 try await exchange(.meshtastic, MeshtasticFraming(), attMTU, { Self.values($0, attMTU) })
+            case .gattlink: try await exchange(.gattlink, GattlinkFraming(), attMTU, Self.datagrams)
+            case .bitchat:
+                // A fragment does not fit into the values of an ATT_MTU of 23.
+                guard attMTU - 3 >= BitchatFraming.smallestValue else { return }
+                try await exchange(.bitchat, BitchatFraming(), attMTU, Self.meshPackets)
             }
         }
 
@@ -81,6 +88,26 @@
             return try (0..<500).map { index in
                 let text = random.bytes(Int(random.next() % (index % 20 == 19 ? 254 : 32)))
                 return [0] + (try ImprovPacket(.scan, [text]).bytes())
+            }
+        }
+
+        /// IPv4 datagrams.
+        private static let datagrams: @Sendable (UInt64) -> [[UInt8]] = { seed in
+            var random = SplitMix64(seed: seed)
+            return (0..<500).map { index in
+                let count = 20 + Int(random.next() % (index % 100 == 99 ? 4000 : index % 20 == 19 ? 1280 : 32))
+                return [0x45, 0, UInt8(count >> 8), UInt8(count & 0xFF)] + random.bytes(count - 4)
+            }
+        }
+
+        /// Packets of bitchat, some of them fragments' worth.
+        private static let meshPackets: @Sendable (UInt64) throws -> [[UInt8]] = { seed in
+            var random = SplitMix64(seed: seed)
+            return try (0..<500).map { index in
+                let count = Int(random.next() % (index % 100 == 99 ? 4000 : index % 20 == 19 ? 1280 : 32))
+                return try BitchatPacket(
+                    type: 2, sender: random.next(), timestamp: UInt64(index), payload: random.bytes(count)
+                ).bytes()
             }
         }
 

@@ -87,6 +87,9 @@ enum DeclaredValue: Hashable {
         0x0046_7768_6228_2272_4663_2774_7826_8004: .chunks(.improv),
         0xF75C_76D2_129E_4DAD_A1DD_7866_1244_01E7: .chunks(.meshtastic),
         0xED9D_A18C_A800_4F66_A670_AA75_47E3_4453: .note(.meshtasticBell),
+        0xABBA_FF01_E56A_484C_B832_8B17_CF6C_BFE8: .chunks(.gattlink),
+        0xABBA_FF02_E56A_484C_B832_8B17_CF6C_BFE8: .chunks(.gattlink),
+        0xA1B2_C3D4_E5F6_4A5B_8C9D_0E1F_2A3B_4C5D: .chunks(.bitchat),
     ]
 
     /// The framing of a serial line, by its first bytes: COBS has zeros, SLIP ends with 0xC0, text has neither.

@@ -1,7 +1,8 @@
+import FerryBitchat
 import FerrySequenced
 
-/// Says what chunks of the formats that devices speak are: SMP, mdoc, BTP, PFTP, Improv, Meshtastic, and lines, SLIP and COBS on a
-/// serial line.
+/// Says what chunks of the formats that devices speak are: SMP, mdoc, BTP, PFTP, Improv, Meshtastic, Gattlink, bitchat, and lines, SLIP
+/// and COBS on a serial line.
 struct DeviceTrace {
     private struct Stream {
         var message = 0
@@ -12,8 +13,12 @@ struct DeviceTrace {
         var missing = 0
         /// SMP: messages by their sequence, for their answers; at most 256.
         var requests: [UInt8: Int] = [:]
-        /// BTP: the number that the next packet should have; `nil` before the first. PFTP: that of the message's next chunk.
+        /// BTP and Gattlink: the number that the next packet should have; `nil` before the first. PFTP: that of the message's next chunk.
         var next: UInt8?
+        /// Gattlink: the first bytes of a datagram, up to those that say its length.
+        var head: [UInt8] = []
+        /// bitchat: packets of which fragments have passed, by their number; at most 256.
+        var fragments: [[UInt8]: (message: Int, missing: Set<Int>)] = [:]
     }
 
     private typealias Finding = SequencedTrace.Finding
@@ -40,6 +45,8 @@ struct DeviceTrace {
         case .pftp: pftp(chunk, side.rawValue)
         case .improv: improv(chunk, side.rawValue)
         case .meshtastic: whole(chunk, side.rawValue)
+        case .gattlink: gattlink(chunk, side.rawValue)
+        case .bitchat: bitchat(chunk, side.rawValue)
         case .slip: frames(chunk, side.rawValue, end: 0xC0)
         case .cobs: frames(chunk, side.rawValue, end: 0x00)
         case .lines, .length, .eom, .sequenced: frames(chunk, side.rawValue, end: 0x0A)
@@ -199,6 +206,116 @@ extension DeviceTrace {
         }
         text += ": \(chunk.count - 1) bytes: message \(message) of \(streams[side].passed) bytes ends"
         return Finding(text: text, isUnderstood: true, events: events + end(side))
+    }
+}
+
+// MARK: Gattlink
+
+extension DeviceTrace {
+    private mutating func gattlink(_ chunk: [UInt8], _ side: Int) -> SequencedTrace.Finding {
+        var rest = chunk[...]
+        guard let first = rest.popFirst() else { return Self.failure("not understood (an empty packet)") }
+        switch first {
+        case 0x80: return Finding(text: "asks to begin anew", isUnderstood: true, events: [])
+        case 0x81 where chunk.count >= 5:
+            streams[side].next = 0
+            streams[side].isInside = false
+            streams[side].head = []
+            return Finding(text: "begins: takes \(chunk[3]) packets, sends \(chunk[4])", isUnderstood: true, events: [])
+        case 0x80...: return Self.failure("not understood (a control packet 0x\(String(first, radix: 16)))")
+        default: break
+        }
+        var number = first
+        var text = ""
+        if first & 0x40 != 0 {
+            text = "acknowledges \(first & 0x1F)"
+            guard let second = rest.popFirst() else { return Finding(text: text, isUnderstood: true, events: []) }
+            number = second
+            text += ", "
+        }
+        number &= 0x1F
+        text += "packet \(number)"
+        let due = streams[side].next ?? number
+        guard number == due else {
+            let isAgain = (due &- number) & 0x1F < 16
+            return Finding(text: text + (isAgain ? " again" : " (\(due) is missing)"), isUnderstood: true, events: [])
+        }
+        streams[side].next = (number + 1) & 0x1F
+        let finding = datagrams(rest, side)
+        return Finding(text: text + ": " + finding.text, isUnderstood: finding.isUnderstood, events: finding.events)
+    }
+
+    /// The next bytes of a stream of IPv4 datagrams.
+    private mutating func datagrams(_ bytes: ArraySlice<UInt8>, _ side: Int) -> SequencedTrace.Finding {
+        var (rest, events, parts): (ArraySlice<UInt8>, [SequencedTrace.Event], [String]) = (bytes, [], [])
+        while !rest.isEmpty {
+            if !streams[side].isInside {
+                let count = min(4 - streams[side].head.count, rest.count)
+                streams[side].head += rest.prefix(count)
+                let head = streams[side].head
+                guard head.count == 4 else {
+                    parts.append("\(rest.count) bytes of a head")
+                    break
+                }
+                streams[side].head = []
+                let size = Int(head[2]) << 8 | Int(head[3])
+                guard head[0] >> 4 == 4, size >= 20 else {
+                    parts.append("not understood (no IPv4 datagram)")
+                    return Finding(text: parts.joined(separator: "; "), isUnderstood: false, events: events)
+                }
+                events += begin(side, byteCount: size)
+                // What of the head came before is not in this packet.
+                streams[side].missing = size - (4 - count)
+            }
+            let count = min(streams[side].missing, rest.count)
+            rest = rest.dropFirst(count)
+            let finding = carry(count, side, "")
+            parts.append(finding.text)
+            events += finding.events
+        }
+        return Finding(text: parts.joined(separator: "; "), isUnderstood: true, events: events)
+    }
+}
+
+// MARK: bitchat
+
+extension DeviceTrace {
+    private mutating func bitchat(_ chunk: [UInt8], _ side: Int) -> SequencedTrace.Finding {
+        guard let packet = try? BitchatPacket(decoding: chunk) else {
+            return Self.failure("not understood (no packet of bitchat)")
+        }
+        let digits = String(packet.sender, radix: 16)
+        let sender = String(repeating: "0", count: 16 - digits.count) + digits
+        guard packet.type == BitchatPacket.fragment, packet.payload.count > 13 else {
+            streams[side].missing = chunk.count
+            let begins = begin(side, byteCount: chunk.count)
+            return carry(chunk.count, side, "type \(packet.type) from \(sender): ", begins)
+        }
+        let payload = packet.payload
+        let (index, total) = (Int(payload[8]) << 8 | Int(payload[9]), Int(payload[10]) << 8 | Int(payload[11]))
+        guard index < total, total <= 10_000 else {
+            return Self.failure("not understood (fragment \(index) of \(total))")
+        }
+        let key = Array(payload[..<8])
+        var events: [SequencedTrace.Event] = []
+        if streams[side].fragments[key] == nil {
+            if streams[side].fragments.count >= 256 { streams[side].fragments = [:] }
+            events = begin(side, byteCount: 0)
+            streams[side].isInside = false
+            streams[side].fragments[key] = (streams[side].message, Set(0..<total))
+        }
+        let message = streams[side].fragments[key]?.message ?? 0
+        streams[side].fragments[key]?.missing.remove(index)
+        events.append(.carries(message: message))
+        var text =
+            "fragment \(index) of \(total) of type \(payload[12]) from \(sender): "
+            + "\(payload.count - 13) bytes of message \(message)"
+        if streams[side].fragments[key]?.missing.isEmpty == true {
+            streams[side].fragments[key] = nil
+            text += ", which ends"
+            events.append(.ends(message: message))
+        }
+        return Finding(text: text, isUnderstood: true, events: events)
     }
 }
 

@@ -13,7 +13,7 @@ struct LinkTrace {
             switch framing {
             case .sequenced: self = .sequenced(SequencedTrace())
             case .length, .eom: self = .stream(StreamTrace(isLength: framing == .length))
-            case .smp, .mdoc, .btp, .pftp, .improv, .meshtastic, .lines, .slip, .cobs:
+            case .smp, .mdoc, .btp, .pftp, .improv, .meshtastic, .gattlink, .bitchat, .lines, .slip, .cobs:
                 self = .device(DeviceTrace(framing))
             }
         }

@@ -7,13 +7,13 @@ typealias SequencedSide = SequencedTrace.Side
 enum TraceFraming: String, CaseIterable {
     case length, eom, sequenced
     /// Those of devices; the last three on a serial line.
-    case smp, mdoc, btp, pftp, improv, meshtastic, lines, slip, cobs
+    case smp, mdoc, btp, pftp, improv, meshtastic, gattlink, bitchat, lines, slip, cobs
 
     /// Whether ``DeviceTrace`` follows it.
     var isOfDevices: Bool {
         switch self {
         case .length, .eom, .sequenced: false
-        case .smp, .mdoc, .btp, .pftp, .improv, .meshtastic, .lines, .slip, .cobs: true
+        case .smp, .mdoc, .btp, .pftp, .improv, .meshtastic, .gattlink, .bitchat, .lines, .slip, .cobs: true
         }
     }
 }

@@ -1,5 +1,7 @@
 import Ferry
 import FerryBTP
+import FerryBitchat
+import FerryGattlink
 import FerryImprov
 import FerryMdoc
 import FerryMeshtastic
@@ -8,7 +10,7 @@ import FuzzDriver
 
 /// One session of a format of others and a peer made of arbitrary bytes, under libFuzzer.
 ///
-/// An input's first byte chooses the format: 245 and 246 are Improv as the app, 247 and 248 as the device, 249 Meshtastic, 250 to 252 PFTP, 253
+/// An input's first byte chooses the format: 241 is Gattlink with datagrams, 242 with bytes, 243 and 244 bitchat; 245 and 246 are Improv as the app, 247 and 248 as the device, 249 Meshtastic, 250 to 252 PFTP, 253
 /// and 254 PFTP with the numbers of errors, 255 a folder's list of PFTP; below, modulo 5, 0 is mdoc, 1 BTP as the side that connected, 2 BTP as the other; 3 and 4 are those after a handshake. The rest is a list of steps, each a byte and what it needs:
 ///
 ///     0...191    a chunk of so many bytes arrives
@@ -127,7 +129,19 @@ private func play(_ input: UnsafeRawBufferPointer) {
         var play = Play(ImprovFraming().makeSession(limits: limits, payloads: PayloadFormat(), role: role), most: 2)
         play.run(rest, after: [])
     }
-    switch format < 245 ? format % 5 : format {
+    func gattlink(_ content: GattlinkFraming.Content) {
+        var play = Play(GattlinkFraming(content).makeSession(limits: limits))
+        play.run(rest, after: [[0x81, 0, 0, 8, 8]])
+    }
+    switch format < 241 ? format % 5 : format {
+    case 241: gattlink(.datagrams)
+    case 242: gattlink(.stream)
+    case 243, 244:
+        var configuration = BitchatFraming.Configuration()
+        configuration.seed = 1
+        configuration.maximumAssemblies = 16
+        var play = Play(BitchatFraming(configuration).makeSession(limits: limits))
+        play.run(rest, after: [])
     case 245, 246: improv(.initiator)
     case 247, 248: improv(.responder)
     case 249:
