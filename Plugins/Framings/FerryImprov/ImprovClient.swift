@@ -11,18 +11,12 @@ import Synchronization
 /// There is one request at a time. The link is closed when one ends without its answer (by its timeout, or as its task is cancelled): the late
 /// answer would be taken for the next one's. When the last reference goes, the link is closed.
 public final class ImprovClient: Sendable {
-    /// What the client knows, and who waits.
+    /// What the client knows.
     private struct State {
-        enum Request {
-            case none
-            case waits(ImprovPacket.Command, AsyncStream<Answer>.Continuation)
-            case ended
-        }
-
-        var request = Request.none
         var device: ImprovState?
         var capabilities: ImprovCapabilities?
-        var watchers: [UInt64: AsyncStream<ImprovState>.Continuation] = [:]
+        /// Who is told of the device's state; nil once the link has ended.
+        var watchers: [UInt64: AsyncStream<ImprovState>.Continuation]? = [:]
         var nextWatcher: UInt64 = 0
     }
 
@@ -40,6 +34,7 @@ public final class ImprovClient: Sendable {
     /// The device's latest state.
     public var state: ImprovState { known.withLock { $0.device ?? .authorizationRequired } }
     private let known = Mutex(State())
+    private let requests: LoneRequests<Answer>
 
     /// Opens a client over a link that it alone uses, activates the link, and waits until the device's state is known.
     ///
@@ -54,6 +49,7 @@ public final class ImprovClient: Sendable {
         self.timeout = timeout
         self.time = time
         channel = try MessageChannel(over: link, codec: BytesCodec(), framing: ImprovFraming(), time: time)
+        requests = LoneRequests(over: channel, time: time)
         let (beginning, source) = AsyncStream<Never>.makeStream()
         time.startTask { [weak self, channel] in
             for await case .success(let message) in channel.results {
@@ -89,16 +85,17 @@ public final class ImprovClient: Sendable {
         let (states, source) = AsyncStream<ImprovState>.makeStream(bufferingPolicy: .bufferingNewest(1))
         let number = known.withLock { known -> UInt64? in
             if let state = known.device { source.yield(state) }
-            if case .ended = known.request { return nil }
+            guard known.watchers != nil else { return nil }
             known.nextWatcher += 1
-            known.watchers[known.nextWatcher] = source
+            known.watchers?[known.nextWatcher] = source
             return known.nextWatcher
         }
         guard let number else {
             source.finish()
             return (states, source)
         }
-        source.onTermination = { [weak self] _ in self?.known.withLock { _ = $0.watchers.removeValue(forKey: number) } }
+        source.onTermination = { [weak self] _ in self?.known.withLock { _ = $0.watchers?.removeValue(forKey: number) }
+        }
         return (states, source)
     }
 
@@ -178,68 +175,31 @@ public final class ImprovClient: Sendable {
     private func ask(
         _ command: ImprovPacket, until isEnd: (ImprovPacket) -> Bool
     ) async throws(FerryError) -> [ImprovPacket] {
-        let message = [0] + (try command.bytes())
-        let (answers, source) = AsyncStream<Answer>.makeStream(
-            bufferingPolicy: .bufferingOldest(Self.maximumResults))
-        if let refusal = begin(command.command, source) { throw refusal }
-        let isLate = Atomic(false)
-        let deadline = time.schedule(at: time.now + timeout) {
-            isLate.store(true, ordering: .releasing)
-            source.finish()
-        }
-        defer { deadline.cancel() }
-        do throws(FerryError) { try await channel.send(message, timeout: timeout) } catch {
-            if error.fate == .mayHaveArrived { channel.close() } else { settle() }
-            throw error
-        }
         var results: [ImprovPacket] = []
-        for await answer in answers {
+        return try await requests.ask(
+            [0] + (try command.bytes()), within: timeout, most: Self.maximumResults,
+            busy: FerryError(
+                .improvBusy, "Another request waits for its answer. Ask when it has ended.", fate: .nothingSent)
+        ) { (answer) throws(FerryError) in
             switch answer {
-            case .error(let number):
-                settle()
-                throw .improvRefused(number, command.command)
+            case .error(let number): throw .improvRefused(number, command.command)
+            case .result(let result) where result.command != command.command: return nil
             case .result(let result):
                 results.append(result)
-                guard !isEnd(result) else {
-                    settle()
-                    return results
-                }
+                guard !isEnd(result) else { return results }
                 guard results.count < Self.maximumResults else {
                     channel.close()
                     throw FerryError(
                         .misbehavingPeer, "The device sent \(results.count) results and no end of them. Connect again.",
                         fate: .mayHaveArrived)
                 }
+                return nil
             }
         }
-        if let reason = channel.closeReason { throw reason }
-        channel.close()
-        if isLate.load(ordering: .acquiring) {
-            throw FerryError(
-                .timedOut, "The device has not answered within \(timeout). Connect again.", fate: .mayHaveArrived)
-        }
-        throw FerryError(
-            .cancelled, "The task was cancelled while it waited for the device's answer.", fate: .mayHaveArrived)
     }
 
     /// The most results of one command.
     private static let maximumResults = 256
-
-    private func begin(_ command: ImprovPacket.Command, _ source: AsyncStream<Answer>.Continuation) -> FerryError? {
-        known.withLock { known in
-            switch known.request {
-            case .none:
-                known.request = .waits(command, source)
-                return nil
-            case .waits:
-                return FerryError(
-                    .improvBusy, "Another request waits for its answer. Ask when it has ended.", fate: .nothingSent)
-            case .ended: return channel.closeReason ?? FerryError(.closed, "The link has ended.", fate: .nothingSent)
-            }
-        }
-    }
-
-    private func settle() { known.withLock { if case .waits = $0.request { $0.request = .none } } }
 
     // MARK: What arrives
 
@@ -249,15 +209,15 @@ public final class ImprovClient: Sendable {
         switch kind {
         case .packet:
             guard let packet = try? ImprovPacket(Array(message.dropFirst())) else { return false }
-            answer(.result(packet), to: packet.command)
+            requests.take(.result(packet))
         case .state:
             let state = ImprovState(rawValue: message[1])
             let watchers = known.withLock { known in
                 known.device = state
-                return known.watchers.values.map { $0 }
+                return Array((known.watchers ?? [:]).values)
             }
             for watcher in watchers { watcher.yield(state) }
-        case .error: if message[1] != 0 { answer(.error(message[1]), to: nil) }
+        case .error: if message[1] != 0 { requests.take(.error(message[1])) }
         case .capabilities:
             known.withLock { $0.capabilities = ImprovCapabilities(rawValue: message[1]) }
             return true
@@ -265,26 +225,12 @@ public final class ImprovClient: Sendable {
         return false
     }
 
-    /// An answer to no request that waits is dropped.
-    private func answer(_ answer: Answer, to command: ImprovPacket.Command?) {
-        let source = known.withLock { known -> AsyncStream<Answer>.Continuation? in
-            guard case .waits(let asked, let source) = known.request, command ?? asked == asked else { return nil }
-            return source
-        }
-        source?.yield(answer)
-    }
-
     private func ended() {
-        let (source, watchers) = known.withLock { known in
-            defer {
-                known.request = .ended
-                known.watchers = [:]
-            }
-            let source: AsyncStream<Answer>.Continuation? =
-                if case .waits(_, let source) = known.request { source } else { nil }
-            return (source, known.watchers.values.map { $0 })
+        requests.end()
+        let watchers = known.withLock { known in
+            defer { known.watchers = nil }
+            return Array((known.watchers ?? [:]).values)
         }
-        source?.finish()
         for watcher in watchers { watcher.finish() }
     }
 }

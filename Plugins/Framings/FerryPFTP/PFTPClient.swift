@@ -1,5 +1,4 @@
 public import Ferry
-import Synchronization
 
 /// A client of a watch or strap of Polar's: its files and folders, and queries.
 ///
@@ -11,17 +10,10 @@ import Synchronization
 /// (by its timeout, or as its task is cancelled): the late answer would be taken for the next one's. When the last reference goes, the link is
 /// closed.
 public final class PFTPClient: Sendable {
-    private enum State {
-        case idle
-        case waits(AsyncStream<[UInt8]>.Continuation)
-        case ended
-    }
-
     private let channel: MessageChannel<[UInt8], [UInt8]>
-    private let time: any TimeSource
     /// How long a request waits for its answer, unless it says otherwise.
     public let timeout: Duration
-    private let state = Mutex(State.idle)
+    private let requests: LoneRequests<[UInt8]>
 
     /// Opens a client over a link that it alone uses, and activates the link.
     ///
@@ -36,12 +28,12 @@ public final class PFTPClient: Sendable {
         time: any TimeSource = SystemTime()
     ) throws(FerryError) {
         self.timeout = timeout
-        self.time = time
         channel = try MessageChannel(
             over: link, codec: BytesCodec(), framing: PFTPFraming(errors: .leadMessages), limits: limits, time: time)
-        time.startTask { [weak self, channel] in
-            for await case .success(let message) in channel.results { self?.answered(message) }
-            self?.ended()
+        requests = LoneRequests(over: channel, time: time)
+        time.startTask { [requests, channel] in
+            for await case .success(let message) in channel.results { requests.take(message) }
+            requests.end()
         }
     }
 
@@ -94,70 +86,19 @@ public final class PFTPClient: Sendable {
     ///   ended.
     public func ask(_ request: PFTPRequest, timeout: Duration? = nil) async throws(FerryError) -> [UInt8] {
         let message = [0, 0] + (try request.bytes())
-        let (answers, source) = AsyncStream<[UInt8]>.makeStream()
-        let refusal = state.withLock { state -> FerryError? in
-            switch state {
-            case .idle:
-                state = .waits(source)
-                return nil
-            case .waits:
-                return FerryError(
-                    .pftpBusy,
-                    "Another request waits for its answer, and answers do not say whose they are. Ask when it has ended.",
-                    fate: .nothingSent)
-            case .ended: return channel.closeReason ?? FerryError(.closed, "The link has ended.", fate: .nothingSent)
-            }
-        }
-        if let refusal { throw refusal }
-        let limit = timeout ?? self.timeout
-        let isLate = Atomic(false)
-        let deadline = time.schedule(at: time.now + limit) {
-            isLate.store(true, ordering: .releasing)
-            source.finish()
-        }
-        defer { deadline.cancel() }
-        do throws(FerryError) { try await channel.send(message, timeout: limit) } catch {
-            if error.fate == .mayHaveArrived { channel.close() } else { settle() }
-            throw error
-        }
-        for await answer in answers { return try Self.content(of: answer, request) }
-        if let reason = channel.closeReason { throw reason }
-        channel.close()
-        if isLate.load(ordering: .acquiring) {
-            throw FerryError(
-                .timedOut, "The device has not answered \(request.words) within \(limit). Connect again.",
-                fate: .mayHaveArrived)
-        }
-        throw FerryError(
-            .cancelled, "The task was cancelled while it waited for the device's answer.", fate: .mayHaveArrived)
+        return try await requests.ask(
+            message, within: timeout ?? self.timeout,
+            busy: FerryError(
+                .pftpBusy,
+                "Another request waits for its answer, and answers do not say whose they are. Ask when it has ended.",
+                fate: .nothingSent), words: " \(request.words)"
+        ) { (answer) throws(FerryError) in try Self.content(of: answer, request) }
     }
 
     private static func content(of answer: [UInt8], _ request: PFTPRequest) throws(FerryError) -> [UInt8] {
         let number = UInt16(answer[0]) | UInt16(answer[1]) << 8
         guard number == 0 else { throw .pftpRefused(number, request.words) }
         return Array(answer.dropFirst(2))
-    }
-
-    private func settle() { state.withLock { if case .waits = $0 { $0 = .idle } } }
-
-    /// An answer that nobody waits for is dropped.
-    private func answered(_ message: [UInt8]) {
-        let source = state.withLock { state -> AsyncStream<[UInt8]>.Continuation? in
-            guard case .waits(let source) = state else { return nil }
-            state = .idle
-            return source
-        }
-        source?.yield(message)
-        source?.finish()
-    }
-
-    private func ended() {
-        let source = state.withLock { state -> AsyncStream<[UInt8]>.Continuation? in
-            defer { state = .ended }
-            if case .waits(let source) = state { return source }
-            return nil
-        }
-        source?.finish()
     }
 }
 
