@@ -35,8 +35,8 @@ public struct BitchatFraming: Framing {
         /// Whether a packet that fits is made as long as the next of 256, 512, 1024 and 2048 bytes, where it fits too and at most 255 are
         /// missing: so bitchat hides the length of private messages. Default false.
         public var pads = false
-        /// The most fragments that a packet is sent in. Default 256: bitchat on Android drops what has more, and on iOS what has more than
-        /// ``BitchatFraming/mostFragments``.
+        /// The most fragments that a packet is sent in. Default 256: bitchat on Android drops packets of more, and on iOS those of more
+        /// than ``BitchatFraming/mostFragments``.
         public var maximumFragments = 256 {
             didSet { maximumFragments = min(max(1, maximumFragments), BitchatFraming.mostFragments) }
         }

@@ -28,7 +28,7 @@ public struct BitchatPacket: Sendable, Hashable {
     /// Whether it answers a request for what a peer has missed.
     public var answersSync: Bool
 
-    /// The recipient of what is for everybody.
+    /// The recipient of packets for everybody.
     public static let everybody = UInt64.max
     /// The type of a part of another packet.
     public static let fragment: UInt8 = 0x20

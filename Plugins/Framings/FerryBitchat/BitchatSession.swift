@@ -34,7 +34,8 @@ extension BitchatFraming {
 extension BitchatFraming.Session {
     /// Takes a packet to be sent.
     ///
-    /// - Throws: `messageTooLarge` above ``/Ferry/Limits/maximumMessageSize``; `bitchat.notAPacket` for what is no packet, or has bytes behind it.
+    /// - Throws: `messageTooLarge` above ``/Ferry/Limits/maximumMessageSize``; `bitchat.notAPacket` for a message that is no packet,
+    ///   or has bytes behind it.
     public mutating func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {
         guard payload.count <= maximumMessageSize else {
             throw .messageTooLarge(sending: payload.count, limit: maximumMessageSize)
@@ -90,7 +91,7 @@ extension BitchatFraming.Session {
             }
             fragments.nextHasLeft()
             cut = fragments
-            // Where the packet has begun anew, what was told stays true.
+            // Where the packet has begun anew, the progress that was told stays true.
             acceptedBytes = max(acceptedBytes, fragments.leftBytes)
             events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
             return .accepted

@@ -52,7 +52,7 @@ struct FragmentAssemblies: Sendable {
 
     /// Takes a fragment.
     ///
-    /// - Returns: the packet where this was the last of it, and what was given up for it.
+    /// - Returns: the packet where this was the last of its fragments, and the packets that were given up for it.
     /// - Throws: `malformedStream`, `messageTooLarge`.
     mutating func add(
         _ packet: RawSpan, _ head: BitchatHead, at now: Timestamp

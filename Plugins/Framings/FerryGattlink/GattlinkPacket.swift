@@ -2,7 +2,7 @@ import Ferry
 
 /// A packet as it lies in a value. Numbers have 5 bits and wrap.
 enum GattlinkPacket: Equatable, Sendable {
-    /// `80`: whoever gets it begins anew.
+    /// `80`: its receiver begins anew.
     case resetRequest
     /// `81`, the least and the newest version, and how many packets the sender takes and sends without an acknowledgement.
     case resetComplete(versions: ClosedRange<UInt8>, takes: UInt8, sends: UInt8)

@@ -2,9 +2,9 @@ public import Ferry
 
 extension GattlinkFraming.Session {
     /// Takes a packet that arrived. Ignored, as Golden Gate ignores them: control packets of an unknown kind, data before both sides have
-    /// begun, packets behind one that was lost, and an acknowledgement of what was not sent.
+    /// begun, packets behind one that was lost, and an acknowledgement of packets that were not sent.
     ///
-    /// - Throws: `malformedStream` for a control packet that is cut, and for what is no IPv4 datagram where the stream carries them;
+    /// - Throws: `malformedStream` for a control packet that is cut, and for a stream that should carry IPv4 datagrams and does not;
     ///   `messageTooLarge` for a datagram above ``/Ferry/Limits/maximumMessageSize``; `incompatiblePeer` for a peer of another version. The
     ///   same again for every later packet.
     public mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError) {

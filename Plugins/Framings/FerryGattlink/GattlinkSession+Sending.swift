@@ -115,7 +115,7 @@ extension GattlinkFraming.Session {
         let acknowledges = owesAcknowledgement
         let room = size - (acknowledges ? 2 : 1)
         var packet = hasData ? sending.again ?? news(atMost: room) : nil
-        // What goes again is as long as it was: an acknowledgement for which it leaves no place goes by itself.
+        // A packet goes again as long as it was: an acknowledgement for which it leaves no place goes by itself.
         if acknowledges, let again = packet, again.count > room { packet = nil }
         scratch.removeAll(keepingCapacity: true)
         if acknowledges { scratch.append(0x40 | receiving.acknowledgement) }

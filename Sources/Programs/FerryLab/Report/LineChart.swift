@@ -116,7 +116,7 @@ struct LineChart {
 }
 
 /// A coordinate, to a tenth.
-package func text(_ value: Double) -> String { number(value, 1) }
+func text(_ value: Double) -> String { number(value, 1) }
 
 /// Text within HTML or an attribute.
 func escaped(_ text: String) -> String {
