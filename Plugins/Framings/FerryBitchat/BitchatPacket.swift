@@ -150,9 +150,10 @@ struct BitchatHead {
     init(_ packet: RawSpan) throws(FerryError) {
         let count = packet.byteCount
         func byte(_ place: Int) -> Int { Int(packet.unsafeLoad(fromByteOffset: place, as: UInt8.self)) }
-        guard count >= 22, let lengthSize = [1: 2, 2: 4][byte(0)] else {
+        guard count >= 22, (1...2).contains(byte(0)) else {
             throw Self.malformed(packet, "22 bytes at least were expected, of which the first is 1 or 2")
         }
+        let lengthSize = 2 * byte(0)
         version = UInt8(byte(0))
         type = UInt8(byte(1))
         flags = BitchatFlags(rawValue: UInt8(byte(11)))
