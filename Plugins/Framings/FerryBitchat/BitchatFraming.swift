@@ -5,7 +5,8 @@ public import FerryBluetooth
 ///
 /// Use it with the layout `GATTConfiguration.bitchat`. A message is a packet (``BitchatPacket/bytes()``), and both sides do the same. A
 /// packet that does not fit into a value goes as fragments, packets themselves, which its receiver puts together; as packets are passed
-/// on, fragments of several of them may come between one another, in any order.
+/// on, fragments of several of them may come between one another, in any order. The app gets whole packets and no fragments; one that it
+/// passes on is cut anew for each neighbour.
 ///
 /// ## What it can notice, and what it does then
 /// A value that is no packet, a fragment that contradicts the ones before it, one whose packet would be too large, and a packet of which
