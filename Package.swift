@@ -136,8 +136,10 @@ let package = Package(
         .target(
             name: "FerryFleet", dependencies: ["Ferry", .product(name: "HeapModule", package: "swift-collections")]),
 
-        // Plugins: each depends on seams, never on another plugin.
+        // CRC-32C, by the processor's instruction where there is one.
         .target(name: "CFerryChecksum"),
+
+        // Plugins: each depends on seams, and on another plugin only where Documentation/Design.md says why.
         .target(
             name: "FerrySequenced",
             dependencies: ["Ferry", "CFerryChecksum", deque], exclude: ["Tests"]
@@ -253,8 +255,7 @@ let package = Package(
             name: "FerryLab",
             dependencies: [
                 "Ferry", "FerryBluetooth", "FerryBTP", "FerryCBOR", "FerryJSON", "FerryLoopback", "FerryMdoc",
-                "FerryPFTP",
-                "FerryPropertyList", "FerrySequenced", "FerrySimulator", "FerryUART", "FerryZlib", deque,
+                "FerryPFTP", "FerryPropertyList", "FerrySequenced", "FerrySimulator", "FerryUART", "FerryZlib", deque,
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ]),
 
@@ -263,9 +264,8 @@ let package = Package(
             name: "FerryCommand",
             dependencies: [
                 "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerryLab", "FerrySequenced", "FerryBTP",
-                "FerryBitchat",
-                "FerryJSON", "FerryMdoc", "FerryPFTP", "FerrySMP", "FerrySimulator", "FerryTransports", "FerryUART",
-                "FerryZlib",
+                "FerryBitchat", "FerryJSON", "FerryMdoc", "FerryPFTP", "FerrySMP", "FerrySimulator", "FerryTransports",
+                "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryMQTT", condition: .when(traits: ["MQTT"])),
                 .target(name: "FerryHTTP", condition: .when(traits: ["HTTP"])),

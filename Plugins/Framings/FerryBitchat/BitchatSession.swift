@@ -7,7 +7,7 @@ extension BitchatFraming {
         private let maximumMessageSize: Int
 
         private var outbound = OutboundQueue()
-        /// How the first message is cut, once a fragment of it has left.
+        /// How the first message is cut, once a fragment of it was offered.
         private var cut: FragmentCut?
         /// The most of it that fragments which have left had.
         private var acceptedBytes = 0
@@ -51,11 +51,16 @@ extension BitchatFraming.Session {
 
     /// Takes a packet back if nothing of it has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        outbound.cancel(id, hasBegun: cut != nil)
+        guard outbound.cancel(id, hasBegun: hasBegun) else { return false }
+        if !hasBegun { cut = nil }
+        return true
     }
 
+    /// Whether a fragment of the first packet has left.
+    private var hasBegun: Bool { acceptedBytes > 0 }
+
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: cut != nil) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: hasBegun) }
 
     /// Offers the first packet, or its next fragment. A packet that would need too many fragments has failed, and the next one is looked at.
     /// One whose fragments do not fit any more begins anew.
@@ -74,7 +79,7 @@ extension BitchatFraming.Session {
                         + "\(BitchatFraming.smallestValue + 3).")
             }
             let packet = outbound.first.payload
-            if cut == nil, packet.count <= size {
+            if !hasBegun, packet.count <= size {
                 scratch.removeAll(keepingCapacity: true)
                 scratch += packet
                 if configuration.pads { Self.pad(&scratch, atMost: size) }
@@ -101,10 +106,11 @@ extension BitchatFraming.Session {
 
     /// How the first packet goes on, or begins; nil where it cannot be sent, which is told.
     private mutating func plan(_ packet: [UInt8], _ size: Int) -> FragmentCut? {
-        if let cut, cut.overhead + cut.size <= size { return cut }
-        guard let head = try? BitchatHead(packet.span.bytes) else { return nil }
-        guard let cut = FragmentCut(packet, head, room: size, seed: configuration.seed) else {
-            refuse("with \(head.hops.count) peers on its way leaves no place for data in values of \(size) bytes")
+        // One of which nothing has left is cut as large as fits; once is enough for a link that refuses it again and again.
+        if let cut, hasBegun ? cut.overhead + cut.size <= size : cut.overhead + cut.size == size { return cut }
+        guard let cut = FragmentCut(packet, room: size, seed: configuration.seed) else {
+            let peers = (try? BitchatHead(packet.span.bytes))?.hops.count ?? 0
+            refuse("with \(peers) peers on its way leaves no place for data in values of \(size) bytes")
             return nil
         }
         guard cut.total <= configuration.maximumFragments else {
@@ -113,6 +119,7 @@ extension BitchatFraming.Session {
             )
             return nil
         }
+        if !hasBegun { self.cut = cut }
         return cut
     }
 

@@ -209,6 +209,26 @@ import Testing
         #expect(throws: FerryError.self) { try link.all(63) }
     }
 
+    /// Nothing has left: the next value has as much of the packet as fits, or all of it, and the packet may be taken back.
+    @Test func aPacketThatWasRefusedIsCutAnewForTheNextValue() throws {
+        var random = SplitMix64(seed: 4)
+        let (packet, small) = (try Self.packet(300, &random), try Self.packet(1, &random))
+        var link = Hand()
+        try link.send(packet)
+        for size in [100, 100, 64] { try link.refuse(size) }
+        let fragments = try link.all(200)
+        #expect(fragments.first?.utf8.count == 400)
+        try link.send(packet)
+        try link.refuse(100)
+        #expect(try link.all(512) == [digits(packet)])
+        try link.send(packet)
+        try link.send(small)
+        try link.refuse(100)
+        let isTakenBack = link.session.cancel(MessageID(rawValue: 2), at: .zero)
+        #expect(isTakenBack)
+        #expect(try link.all(100 + small.count) == [digits(small)])
+    }
+
     /// As the reference pads 24 bytes to 256 with bytes of 232.
     @Test func paddingTellsItsLength() throws {
         var configuration = BitchatFraming.Configuration()
@@ -256,6 +276,12 @@ private struct Hand {
             }) == .accepted
         {}
         return values
+    }
+
+    /// Takes nothing of what is offered, which is something.
+    mutating func refuse(_ size: Int) throws {
+        let outcome = try session.transmit(atMost: size, at: .zero) { (_) throws(FerryError) in false }
+        #expect(outcome == .refused)
     }
 
     mutating func receive(_ value: String) throws { try session.receive(bytes(value).span.bytes, at: .zero) }
