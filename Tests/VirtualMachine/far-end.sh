@@ -11,9 +11,6 @@ failed=0
 start_controllers 2 && start_bluetoothd 2 || exit 1
 export HOME=/tmp XDG_RUNTIME_DIR=/tmp
 
-# until_says TEXT FILE: for a minute.
-until_says() { wait_until 600 grep -q "$1" "$2" 2>/dev/null; }
-
 # serve FRAMING: a business-card that waits for visitors.
 serve() {
     "$card" serve --transport bluez:hci1 --timeout 900 --save /results/theirs.json --framing "$1" >/results/served.log 2>&1 &

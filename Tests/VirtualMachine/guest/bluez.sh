@@ -82,6 +82,14 @@ wait_until() {
     return 1
 }
 
+# until_says TEXT FILE: for a minute. A text that the file never has is said, with what it has instead.
+until_says() {
+    wait_until 600 grep -q "$1" "$2" 2>/dev/null && return
+    say "$2 does not say \"$1\":"
+    cat "$2"
+    return 1
+}
+
 # configure SECTION KEY VALUE: changes /etc/bluetooth/main.conf of the guest, before start_bluetoothd.
 configure() {
     local file=/guest/etc/bluetooth/main.conf
