@@ -17,7 +17,7 @@ struct FragmentCut: Sendable {
     /// - Parameters:
     ///   - room: how many bytes a value may have.
     ///   - seed: makes the number of the fragments, with the packet and how it is cut.
-    /// - Returns: nil for what is no packet, and where the fields alone take all of a value.
+    /// - Returns: nil when the bytes are no packet, or when the fields alone fill a value.
     init?(_ packet: [UInt8], room: Int, seed: UInt64) {
         guard let head = try? BitchatHead(packet.span.bytes) else { return nil }
         // Those of a packet with a route are of version 2, as it is; of others they are of version 1, whose length has 2 bytes.

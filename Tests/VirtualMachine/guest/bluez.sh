@@ -82,7 +82,7 @@ wait_until() {
     return 1
 }
 
-# until_says TEXT FILE: for a minute. A text that the file never has is said, with what it has instead.
+# until_says TEXT FILE: waits as long as wait_until 600 does; prints a text that the file never has, and what it has instead.
 until_says() {
     wait_until 600 grep -q "$1" "$2" 2>/dev/null && return
     say "$2 does not say \"$1\":"

@@ -278,7 +278,7 @@ private struct Hand {
         return values
     }
 
-    /// Takes nothing of what is offered, which is something.
+    /// Refuses what is offered, and checks that something was.
     mutating func refuse(_ size: Int) throws {
         let outcome = try session.transmit(atMost: size, at: .zero) { (_) throws(FerryError) in false }
         #expect(outcome == .refused)
