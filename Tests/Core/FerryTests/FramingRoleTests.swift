@@ -93,6 +93,7 @@ struct GreetedFraming: Framing {
         private let role: LinkRole
         private var phase: Phase
         private var base: LengthPrefixFraming.Session
+        private var greetedBy: Timestamp?
 
         init(_ role: LinkRole, _ base: LengthPrefixFraming.Session) {
             self.role = role
@@ -101,7 +102,9 @@ struct GreetedFraming: Framing {
         }
 
         var isReady: Bool { if case .open = phase { true } else { false } }
-        var deadline: Timestamp? { isReady ? base.deadline : Timestamp.zero + .seconds(15) }
+        var deadline: Timestamp? { isReady ? base.deadline : greetedBy }
+
+        mutating func linkDidOpen(at now: Timestamp) { greetedBy = now + .seconds(15) }
 
         mutating func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {
             try base.enqueue(payload, as: id, at: now)
