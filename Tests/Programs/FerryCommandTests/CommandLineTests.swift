@@ -96,7 +96,7 @@ import Testing
             _ = try FerryCommand.parsed(line.split(separator: " ").map(String.init))
         }
         guard let error else { return }
-        let message = FerryCommand.fullMessage(for: error)
+        let message = FerryCommand.message(for: error)
         #expect(message.contains(words), "\(message)")
         #expect(!message.contains("\u{1B}"))
         #expect(error is UsageProblem || FerryCommand.exitCode(for: error).rawValue == UsageProblem.status)

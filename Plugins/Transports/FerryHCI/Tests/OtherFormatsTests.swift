@@ -22,7 +22,10 @@
 
         private static let service = BluetoothUUID(0x1234_5678_9ABC_4DEF_8123_4567_89AB_CDEF as UInt128)
 
-        /// 1 000 messages of mixed sizes, half of them each way at once.
+        /// How many messages go each way.
+        private static let each = Effort.of(50, full: 500)
+
+        /// Messages of mixed sizes, each way at once; the longest are a few of a hundred.
         @Test(arguments: Format.allCases, [23, 185, 247, 517])
         func messagesCross(_ format: Format, attMTU: Int) async throws {
             switch format {
@@ -77,15 +80,15 @@
 
         private static let messages: @Sendable (UInt64) -> [[UInt8]] = { seed in
             var random = SplitMix64(seed: seed)
-            return (0..<500).map { index in
-                random.bytes(1 + Int(random.next() % (index % 100 == 99 ? 4000 : index % 20 == 19 ? 1280 : 32)))
+            return (0..<each).map { index in
+                random.bytes(1 + Int(random.next() % (index % 50 == 49 ? 4000 : index % 20 == 19 ? 1280 : 32)))
             }
         }
 
         /// Packets of Improv, to the longest.
         private static let packets: @Sendable (UInt64) throws -> [[UInt8]] = { seed in
             var random = SplitMix64(seed: seed)
-            return try (0..<500).map { index in
+            return try (0..<each).map { index in
                 let text = random.bytes(Int(random.next() % (index % 20 == 19 ? 254 : 32)))
                 return [0] + (try ImprovPacket(.scan, [text]).bytes())
             }
@@ -94,8 +97,8 @@
         /// IPv4 datagrams.
         private static let datagrams: @Sendable (UInt64) -> [[UInt8]] = { seed in
             var random = SplitMix64(seed: seed)
-            return (0..<500).map { index in
-                let count = 20 + Int(random.next() % (index % 100 == 99 ? 4000 : index % 20 == 19 ? 1280 : 32))
+            return (0..<each).map { index in
+                let count = 20 + Int(random.next() % (index % 50 == 49 ? 4000 : index % 20 == 19 ? 1280 : 32))
                 return [0x45, 0, UInt8(count >> 8), UInt8(count & 0xFF)] + random.bytes(count - 4)
             }
         }
@@ -103,8 +106,8 @@
         /// Packets of bitchat, some of them fragments' worth.
         private static let meshPackets: @Sendable (UInt64) throws -> [[UInt8]] = { seed in
             var random = SplitMix64(seed: seed)
-            return try (0..<500).map { index in
-                let count = Int(random.next() % (index % 100 == 99 ? 4000 : index % 20 == 19 ? 1280 : 32))
+            return try (0..<each).map { index in
+                let count = Int(random.next() % (index % 50 == 49 ? 4000 : index % 20 == 19 ? 1280 : 32))
                 return try BitchatPacket(
                     type: 2, sender: random.next(), timestamp: UInt64(index), payload: random.bytes(count)
                 ).bytes()
@@ -115,7 +118,7 @@
         private static func values(_ seed: UInt64, _ attMTU: Int) -> [[UInt8]] {
             var random = SplitMix64(seed: seed)
             let longest = seed == 1 ? min(512, attMTU - 3) : 512
-            return (0..<500).map { index in
+            return (0..<each).map { index in
                 random.bytes(1 + Int(random.next() % UInt64(index % 20 == 19 ? longest : min(longest, 32))))
             }
         }
