@@ -35,9 +35,7 @@ extension BTPFraming.Session {
             window.receivedInTurn(chunk.unsafeLoad(fromByteOffset: 1, as: UInt8.self))
         else { return false }
         phase = .open(window, packetSize: packetSize)
-        if acknowledgementDeadline == nil, !isAcknowledgementDue {
-            acknowledgementDeadline = now + configuration.acknowledgementDelay
-        }
+        if case .none = acknowledgement { acknowledgement = .owed(by: now + configuration.acknowledgementDelay) }
         stall.chunkArrived(at: now)
         assembler.append(chunk.extracting(droppingFirst: 2))
         inbound = .arriving(missing: missing &- count, surplus: surplus)
@@ -100,9 +98,7 @@ extension BTPFraming.Session {
             throw fail(malformed(Self.text(error, header), chunk))
         }
         phase = .open(window, packetSize: packetSize)
-        if acknowledgementDeadline == nil, !isAcknowledgementDue {
-            acknowledgementDeadline = now + configuration.acknowledgementDelay
-        }
+        if case .none = acknowledgement { acknowledgement = .owed(by: now + configuration.acknowledgementDelay) }
         guard header.flags.hasData else { return }
         stall.chunkArrived(at: now)
         try receiveData(header, chunk)

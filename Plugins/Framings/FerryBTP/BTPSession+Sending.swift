@@ -46,7 +46,8 @@ extension BTPFraming.Session {
             return try answer(request, atMost: try checked(maximumChunkSize()), at: now, offer)
         case .open(let window, let packetSize):
             let hasData = !outbound.isEmpty && window.maySendData
-            let acknowledges = isAcknowledgementDue || window.isAcknowledgementUrgent
+            let isDue = if case .due = acknowledgement { true } else { false }
+            let acknowledges = isDue || window.isAcknowledgementUrgent
             guard hasData || (acknowledges && window.maySendAcknowledgement) else { return .idle }
             let size = min(packetSize, try checked(maximumChunkSize()))
             return try hasData ? sendData(window, size, at: now, offer) : acknowledge(window, at: now, offer)
@@ -96,7 +97,7 @@ extension BTPFraming.Session {
         phase = .open(window, packetSize: packetSize)
         handshakeDeadline = nil
         unacknowledgedSince = now
-        if window.owed > 0 { acknowledgementDeadline = now + configuration.acknowledgementDelay }
+        if window.owed > 0 { acknowledgement = .owed(by: now + configuration.acknowledgementDelay) }
     }
 
     // MARK: Packets
@@ -146,7 +147,6 @@ extension BTPFraming.Session {
         if window.unacknowledged == 0 { unacknowledgedSince = now }
         window.sent()
         phase = .open(window, packetSize: packetSize)
-        acknowledgementDeadline = nil
-        isAcknowledgementDue = false
+        acknowledgement = .none
     }
 }

@@ -23,9 +23,7 @@ extension BTPFraming {
         var inbound = Inbound.none
         var stall: StallDetector
         var deliveredMessages = 0
-        /// When received packets have to be acknowledged; nil when none is unacknowledged, or it is due.
-        var acknowledgementDeadline: Timestamp?
-        var isAcknowledgementDue = false
+        var acknowledgement = Acknowledgement.none
         /// Since when the peer owes an acknowledgement, or this side has not let it send one.
         var unacknowledgedSince = Timestamp.zero
         var isPaused = false
@@ -46,6 +44,14 @@ extension BTPFraming {
             case none
             /// `missing` bytes are still to come; `surplus` bytes beyond the announced length have come and were left out.
             case arriving(missing: Int, surplus: Int)
+        }
+
+        /// What this side owes the peer for received packets.
+        enum Acknowledgement: Sendable {
+            case none
+            /// Owed, and not due before this, so that a packet of this side's can carry it.
+            case owed(by: Timestamp)
+            case due
         }
 
         init(_ role: LinkRole, _ configuration: Configuration, _ limits: Limits) {
@@ -96,7 +102,8 @@ extension BTPFraming.Session {
         case .failed: return nil
         case .owesRequest, .awaitsResponse, .awaitsRequest, .owesResponse: return handshakeDeadline
         case .open(let window, _):
-            let deadlines = [acknowledgementDeadline, peerDeadline(window), isInMessage ? stall.deadline : nil]
+            let own: Timestamp? = if case .owed(let deadline) = acknowledgement { deadline } else { nil }
+            let deadlines = [own, peerDeadline(window), isInMessage ? stall.deadline : nil]
             return deadlines.compactMap { $0 }.min()
         }
     }
@@ -132,10 +139,7 @@ extension BTPFraming.Session {
                 throw fail(
                     .truncatedMessage("fell silent \(arrivedPart)", raising: true, afterMessages: deliveredMessages))
             }
-            if let own = acknowledgementDeadline, now >= own {
-                acknowledgementDeadline = nil
-                isAcknowledgementDue = true
-            }
+            if case .owed(let own) = acknowledgement, now >= own { acknowledgement = .due }
         }
     }
 

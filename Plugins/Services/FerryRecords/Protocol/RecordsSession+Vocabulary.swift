@@ -58,13 +58,18 @@
             var read: UInt64 = 0
             var loaded: [Loaded] = []
             var loadedBytes = 0
-            var isLoading = false
-            /// The peer could have taken more while it was being loaded.
-            var isStarved = false
-            /// Nothing more was there, and none has been appended since.
-            var isExhausted = false
-            var hasNews = false
+            var loading = Loading.idle
             var forgetting = Forgetting.idle
+        }
+
+        /// What the store is asked for of one stream.
+        enum Loading: Sendable, Hashable {
+            case idle
+            /// One load at a time. It is `outdated` when records were appended since, which it may have missed, and `slow` when
+            /// the peer could have taken more meanwhile.
+            case underWay(outdated: Bool, slow: Bool)
+            /// Nothing more was there, and none has been appended since.
+            case exhausted
         }
 
         /// What the store is told of the peer's acknowledgements of one stream. One request at a time: a peer that acknowledges
@@ -78,6 +83,8 @@
 
     extension RecordsSession.OutboundStream {
         /// Whether the peer has committed all that was sent, and nothing more is at hand.
-        var isDone: Bool { isExhausted && loaded.isEmpty && acknowledged == sent }
+        var isDone: Bool { loading == .exhausted && loaded.isEmpty && acknowledged == sent }
+
+        var isLoading: Bool { if case .underWay = loading { true } else { false } }
     }
 #endif

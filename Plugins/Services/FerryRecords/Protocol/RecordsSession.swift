@@ -10,14 +10,11 @@
     struct RecordsSession: Sendable, Hashable {
         private(set) var configuration: Configuration
         private(set) var isAdmitted = false
-        private(set) var peer: RecordsMessage.Hello?
         private var requests: [Request] = []
-        private var hello: RecordsMessage.Hello?
-        private var introduction: RecordsMessage?
-        private var isMet = false
-        private var ending: RecordsMessage?
-        private var hasEnded = false
-        private var helloDeadline: Timestamp?
+        /// This side's HELLO and MET, until they have left.
+        private var introduction: [RecordsMessage]
+        private var greeting: Greeting
+        private var ending = Ending.none
 
         // What this side sends.
         var outbound: [OutboundStream] = []
@@ -35,11 +32,25 @@
         private var occupied = 0
         private var owesAcknowledgement = false
 
+        /// How far the peer's introduction has come, and when the rest of it is due.
+        private enum Greeting: Hashable {
+            case awaitsHello(by: Timestamp)
+            case awaitsMet(RecordsMessage.Hello, by: Timestamp)
+            case complete(RecordsMessage.Hello)
+        }
+
+        private enum Ending: Hashable { case none, owed(RecordsMessage), told }
+
         private struct InboundStream: Hashable {
+            enum Phase: Hashable {
+                /// The disk is asked how far the stream has arrived.
+                case sought
+                /// The peer is owed the answer.
+                case found(Position?)
+                case open
+            }
             let name: String
-            var isFound = false
-            var owesPosition = false
-            var position: Position?
+            var phase = Phase.sought
             /// The last sequence that came, and the epoch that it came in.
             var received: UInt64 = 0
             var epoch: Epoch?
@@ -57,9 +68,19 @@
         init(store: StoreID, epoch: Epoch, configuration: Configuration, at now: Timestamp) {
             self.configuration = configuration
             readAhead = configuration.batch
-            hello = RecordsMessage.Hello(store: store, epoch: epoch, largestRecord: configuration.largestRecord)
-            helloDeadline = now + min(configuration.greeting, configuration.patience)
+            introduction = [.hello(.init(store: store, epoch: epoch, largestRecord: configuration.largestRecord))]
+            greeting = .awaitsHello(by: now + min(configuration.greeting, configuration.patience))
         }
+
+        /// What the peer has said of itself; nil before its HELLO.
+        var peer: RecordsMessage.Hello? {
+            switch greeting {
+            case .awaitsHello: nil
+            case .awaitsMet(let hello, _), .complete(let hello): hello
+            }
+        }
+
+        private var isMet: Bool { if case .complete = greeting { true } else { false } }
 
         // MARK: What the shell asks
 
@@ -71,15 +92,17 @@
 
         /// When ``wake(at:)`` is due; nil for never.
         var nextDeadline: Timestamp? {
-            guard let helloDeadline else { return answerDeadline }
-            return min(helloDeadline, answerDeadline ?? helloDeadline)
+            switch greeting {
+            case .awaitsHello(let deadline), .awaitsMet(_, let deadline): min(deadline, answerDeadline ?? deadline)
+            case .complete: answerDeadline
+            }
         }
 
         /// Whether the peer has committed all that was offered, and nothing is owed to it.
         var isIdle: Bool {
             isAdmitted && isMet && !owesAcknowledgement
                 && outbound.allSatisfy { $0.phase == .open && !$0.isLoading && ($0.isDone || isBlocked($0)) }
-                && inbound.allSatisfy { $0.isFound && !$0.owesPosition && $0.committed == $0.received }
+                && inbound.allSatisfy { $0.phase == .open && $0.committed == $0.received }
         }
 
         /// The time that the last message took to leave: on a slow link a large record may take longer than the peer has for its answer.
@@ -92,12 +115,10 @@
         mutating func wake(at now: Timestamp) throws(FerryError) {
             guard let deadline = nextDeadline, deadline <= now else { return }
             let (what, limit) =
-                if helloDeadline == nil {
-                    ("has not answered what was sent", configuration.patience)
-                } else if peer == nil {
-                    ("has not said who it is", min(configuration.greeting, configuration.patience))
-                } else {
-                    ("has not said that it knows this side", configuration.patience)
+                switch greeting {
+                case .awaitsHello: ("has not said who it is", min(configuration.greeting, configuration.patience))
+                case .awaitsMet: ("has not said that it knows this side", configuration.patience)
+                case .complete: ("has not answered what was sent", configuration.patience)
                 }
             throw FerryError(
                 .timedOut,
@@ -106,7 +127,7 @@
 
         /// Ends the exchange: the next message tells the peer why, and none follows.
         mutating func end(_ code: RecordsMessage.EndCode, _ text: String) {
-            if ending == nil { ending = .end(code: code.rawValue, text: text) }
+            if ending == .none { ending = .owed(.end(code: code.rawValue, text: text)) }
         }
 
         // MARK: What the store answers
@@ -117,16 +138,18 @@
             isAdmitted = true
             occupied += stored
             grantTold = grant
-            introduction = .met(seen: seen, granted: grantTold)
+            introduction.append(.met(seen: seen, granted: grantTold))
         }
 
         /// A stream has records for the peer, or new ones. It is opened when it is new.
         mutating func offer(_ id: Int64, name: String, priority: UInt8, acknowledged: Position?) {
             if let index = outbound.firstIndex(where: { $0.id == id }) {
                 outbound[index].priority = priority
-                outbound[index].isExhausted = false
-                // A load that is under way may have looked too early.
-                outbound[index].hasNews = outbound[index].isLoading
+                switch outbound[index].loading {
+                // It may have looked too early.
+                case .underWay(_, let slow): outbound[index].loading = .underWay(outdated: true, slow: slow)
+                case .idle, .exhausted: outbound[index].loading = .idle
+                }
                 load(index)
             } else if outbound.count < RecordsMessage.maximumStreams {
                 // Ferry has written acknowledgements of 0 to its stores, which no peer takes (issue 36).
@@ -137,8 +160,10 @@
 
         /// The records that a request to load asked for; fewer bytes may come, and none at the end of the stream.
         mutating func loaded(_ records: [Loaded], of id: Int64) {
-            guard let index = outbound.firstIndex(where: { $0.id == id }) else { return }
-            outbound[index].isLoading = false
+            guard let index = outbound.firstIndex(where: { $0.id == id }),
+                case .underWay(let outdated, let slow) = outbound[index].loading
+            else { return }
+            outbound[index].loading = .idle
             if let last = records.last {
                 let bytes = records.reduce(0) { $0 + $1.item.bytes.count }
                 outbound[index].read = last.item.sequence
@@ -146,14 +171,12 @@
                 outbound[index].loadedBytes += bytes
                 // More at once for a link that is quicker than the store. For a slow one few are loaded ahead, since a
                 // loaded record is sent though it be cancelled.
-                if outbound[index].isStarved, bytes >= loadSize / 2 {
+                if slow, bytes >= loadSize / 2 {
                     readAhead = max(readAhead, min(readAhead * 2, configuration.largestReadAhead))
                 }
-            } else {
-                outbound[index].isExhausted = !outbound[index].hasNews
+            } else if !outdated {
+                outbound[index].loading = .exhausted
             }
-            outbound[index].hasNews = false
-            outbound[index].isStarved = false
             load(index)
         }
 
@@ -180,9 +203,7 @@
         /// What the disk has of the peer's stream; nil for nothing.
         mutating func found(_ position: Position?, of index: Int) {
             guard inbound.indices.contains(index) else { return }
-            inbound[index].isFound = true
-            inbound[index].position = position
-            inbound[index].owesPosition = true
+            inbound[index].phase = .found(position)
         }
 
         /// All up to `through` is on disk; `kept` is the cost of the new records, out of `cost`.
@@ -221,12 +242,11 @@
             let message = try RecordsMessage(bytes)
             if case .end(let code, let text) = message { throw Self.ended(code, text) }
             if case .hello(let hello) = message { return try receive(hello, at: now) }
-            guard peer != nil else { throw broken("a message came before HELLO") }
+            guard let peer else { throw broken("a message came before HELLO") }
             if case .met(let seen, let granted) = message {
                 guard !isMet else { throw broken("MET comes twice") }
-                isMet = true
+                greeting = .complete(peer)
                 self.granted = granted
-                helloDeadline = nil
                 requests.append(.check(seen))
                 return
             }
@@ -267,15 +287,14 @@
                     "The peer speaks versions \(spoken) of the records protocol and this side version 1. Update this side."
                 )
             }
-            peer = hello
-            helloDeadline = now + configuration.patience
+            greeting = .awaitsMet(hello, by: now + configuration.patience)
             requests.append(.meet(hello))
         }
 
         private mutating func receive(
             _ items: [RecordsMessage.Item], of index: Int, _ epoch: Epoch, _ previous: UInt64
         ) throws(FerryError) {
-            guard inbound.indices.contains(index), inbound[index].isFound, !inbound[index].owesPosition else {
+            guard inbound.indices.contains(index), inbound[index].phase == .open else {
                 throw broken("records of stream \(index) come before its position was told")
             }
             guard previous == inbound[index].received else {
@@ -368,22 +387,21 @@
     extension RecordsSession {
         /// The next message, once the one before has left; nil when there is none at present.
         mutating func nextMessage(at now: Timestamp) -> [UInt8]? {
-            if let hello {
-                self.hello = nil
-                return RecordsMessage.hello(hello).encoded
+            // An end comes after HELLO, in place of all else.
+            if case .hello = introduction.first { return introduction.removeFirst().encoded }
+            switch ending {
+            case .none: break
+            case .owed(let message):
+                ending = .told
+                return message.encoded
+            case .told: return nil
             }
-            if let ending {
-                defer { hasEnded = true }
-                return hasEnded ? nil : ending.encoded
-            }
-            if let introduction {
-                self.introduction = nil
-                return introduction.encoded
-            }
+            if !introduction.isEmpty { return introduction.removeFirst().encoded }
             guard isAdmitted else { return nil }
-            if let index = inbound.firstIndex(where: \.owesPosition) {
-                inbound[index].owesPosition = false
-                return RecordsMessage.position(index: index, inbound[index].position).encoded
+            for index in inbound.indices {
+                guard case .found(let position) = inbound[index].phase else { continue }
+                inbound[index].phase = .open
+                return RecordsMessage.position(index: index, position).encoded
             }
             if owesAcknowledgement { return acknowledgement() }
             if let index = outbound.firstIndex(where: { $0.phase == .offered }) {
@@ -417,8 +435,9 @@
             }
             guard let index = chosen else {
                 guard readAhead < configuration.largestReadAhead, granted > sentCost else { return nil }
-                for index in outbound.indices where outbound[index].isLoading && outbound[index].loaded.isEmpty {
-                    outbound[index].isStarved = outbound[index].sent > 0
+                for index in outbound.indices where outbound[index].loaded.isEmpty {
+                    guard case .underWay(let outdated, _) = outbound[index].loading else { continue }
+                    outbound[index].loading = .underWay(outdated: outdated, slow: outbound[index].sent > 0)
                 }
                 return nil
             }
@@ -471,10 +490,10 @@
         /// Loads ahead, so that records can be sent while more are being loaded: between one and two loads.
         private mutating func load(_ index: Int) {
             let stream = outbound[index]
-            guard stream.phase == .open, !stream.isLoading, !stream.isExhausted,
-                stream.loadedBytes < loadSize, stream.loaded.count < 4096
+            guard stream.phase == .open, stream.loading == .idle, stream.loadedBytes < loadSize,
+                stream.loaded.count < 4096
             else { return }
-            outbound[index].isLoading = true
+            outbound[index].loading = .underWay(outdated: false, slow: false)
             requests.append(.load(stream: stream.id, after: stream.read, bytes: loadSize))
         }
     }
