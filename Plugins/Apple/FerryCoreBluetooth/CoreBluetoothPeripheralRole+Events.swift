@@ -28,7 +28,7 @@
                     state.characteristics = [:]
                     state.ids = [:]
                     state.isAdvertising = false
-                    state.wasRefused = false
+                    if state.room == .refused { state.room = .regained }
                 }
                 return all
             }
@@ -200,7 +200,7 @@
 
         func isReady() {
             let events = state { state in
-                state.wasRefused = false
+                if state.room == .refused { state.room = .regained }
                 return state.events
             }
             events?.peripheralIsReadyToUpdate()

@@ -19,6 +19,15 @@
             var subscriptions: Set<AttributeID> = []
         }
 
+        /// Whether the manager takes values.
+        enum Room {
+            case free
+            /// It has refused one, and a look is due.
+            case refused
+            /// It has said that there is room again, before the look.
+            case regained
+        }
+
         struct State {
             /// Nil once the role is closed.
             var events: (any PeripheralRoleEvents)?
@@ -41,8 +50,7 @@
             var publishing: [Waiter<PSM>] = []
             /// Services of an earlier run of the app.
             var restored: [CBMutableService] = []
-            var wasRefused = false
-            var isWatched = false
+            var room = Room.free
 
             var isClosed: Bool { events == nil }
         }
@@ -201,9 +209,8 @@
             let data = value.data
             let (isTaken, watch) = state { state -> (Bool, Bool) in
                 if manager.updateValue(data, for: object, onSubscribedCentrals: centrals) { return (true, false) }
-                state.wasRefused = true
-                defer { state.isWatched = true }
-                return (false, !state.isWatched)
+                defer { state.room = .refused }
+                return (false, state.room == .free)
             }
             if watch { look() }
             return isTaken
@@ -213,10 +220,16 @@
         private func look() {
             queue.run(after: 0.1) { [weak self] in
                 guard let self else { return }
-                let (events, again) = self.state { ($0.wasRefused ? $0.events : nil, $0.wasRefused && !$0.isClosed) }
-                self.state { $0.isWatched = again }
-                events?.peripheralIsReadyToUpdate()
-                if again { self.look() }
+                let events = self.state { state -> (any PeripheralRoleEvents)? in
+                    guard state.room == .refused, let events = state.events else {
+                        state.room = .free
+                        return nil
+                    }
+                    return events
+                }
+                guard let events else { return }
+                events.peripheralIsReadyToUpdate()
+                self.look()
             }
         }
 

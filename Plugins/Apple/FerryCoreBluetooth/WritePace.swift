@@ -15,6 +15,8 @@ struct WritePace {
 
     /// Whose word is taken.
     private enum Gate {
+        /// Nobody's: the first write of a connection goes.
+        case unused
         /// CoreBluetooth's, which has room.
         case open
         /// CoreBluetooth's, which has refused first at this time.
@@ -23,8 +25,7 @@ struct WritePace {
         case paced(left: Int)
     }
 
-    private(set) var hasWritten = false
-    private var gate = Gate.open
+    private var gate = Gate.unused
     /// Whether a look is due. It comes also where there was room meanwhile.
     private var isWatched = false
     /// Whether the peer has not answered. It does also where there was room meanwhile.
@@ -38,9 +39,10 @@ struct WritePace {
     static let mostUnasked = 3
     static let step = 0.02
 
+    var hasWritten: Bool { if case .unused = gate { false } else { true } }
+
     mutating func mayWrite(_ hasRoom: Bool, _ now: ContinuousClock.Instant) -> Decision {
         if hasRoom || !hasWritten {
-            hasWritten = true
             gate = .open
             return .goes
         }
@@ -51,7 +53,7 @@ struct WritePace {
         case .paced(let left):
             gate = .paced(left: left - 1)
             return .goes
-        case .open:
+        case .unused, .open:
             gate = .refused(at: now)
         case .refused: break
         }
@@ -61,8 +63,12 @@ struct WritePace {
 
     /// CoreBluetooth has said that there is room. Returns whether the owner waits for that.
     mutating func hasRoom() -> Bool {
-        defer { gate = .open }
-        return if case .open = gate { false } else { true }
+        switch gate {
+        case .unused, .open: return false
+        case .refused, .paced:
+            gate = .open
+            return true
+        }
     }
 
     /// Looks again: whether the owner is to be told, whether to look once more, and whether the peer is to be asked.
