@@ -8,12 +8,16 @@ import Synchronization
 /// and within bounds, and delivered first. Later events go straight through.
 package final class ReceiverGate: Sendable {
     private struct State {
-        var receiver: (any LinkReceiver)?
-        var isOpen = false
-        var hasEnded = false
+        var flow = Flow.held(for: nil, end: nil)
         var held: Deque<[UInt8]> = []
         var heldBytes = 0
-        var reason: FerryError?
+    }
+
+    fileprivate enum Flow {
+        /// What comes queues up, until the link is activated and has been told what came before. The end comes last.
+        case held(for: (any LinkReceiver)?, end: FerryError?)
+        case open(any LinkReceiver)
+        case ended(FerryError)
     }
 
     private let state = Mutex(State())
@@ -22,7 +26,7 @@ package final class ReceiverGate: Sendable {
     package init(maximumHeldBytes: Int = 64 << 10) { self.maximumHeldBytes = maximumHeldBytes }
 
     /// Why the flow has ended; nil before.
-    package var reason: FerryError? { state.withLock { $0.reason } }
+    package var reason: FerryError? { state.withLock { $0.flow.reason } }
 
     /// Names the receiver and delivers the held events. Later events queue up behind them.
     package func activate(_ receiver: any LinkReceiver) {
@@ -41,18 +45,14 @@ package final class ReceiverGate: Sendable {
 
     private func nextHeld(for receiver: any LinkReceiver) -> Held? {
         state.withLock { state in
-            state.receiver = receiver
+            guard case .held(_, let end) = state.flow else { return nil }
             if let bytes = state.held.popFirst() {
+                state.flow = .held(for: receiver, end: end)
                 state.heldBytes -= bytes.count
                 return .chunk(bytes)
             }
-            if let reason = state.reason, !state.hasEnded {
-                state.hasEnded = true
-                state.receiver = nil
-                return .close(reason)
-            }
-            state.isOpen = true
-            return nil
+            state.flow = end.map { .ended($0) } ?? .open(receiver)
+            return end.map { .close($0) }
         }
     }
 
@@ -61,8 +61,11 @@ package final class ReceiverGate: Sendable {
     package func receive(_ chunk: RawSpan) -> Bool {
         var isWithinBounds = true
         let receiver: (any LinkReceiver)? = state.withLock { state in
-            guard state.reason == nil else { return nil }
-            if state.isOpen { return state.receiver }
+            switch state.flow {
+            case .open(let receiver): return receiver
+            case .ended, .held(_, end: .some): return nil
+            case .held(_, end: nil): break
+            }
             // One without bytes takes room too.
             isWithinBounds =
                 state.heldBytes + chunk.byteCount <= maximumHeldBytes && state.held.count < maximumHeldBytes
@@ -78,19 +81,39 @@ package final class ReceiverGate: Sendable {
 
     /// Passes the ready signal on; before activation there is no one to wake.
     package func ready() {
-        state.withLock { $0.receiver }?.linkIsReady()
+        let receiver: (any LinkReceiver)? = state.withLock { state in
+            switch state.flow {
+            case .open(let receiver): receiver
+            case .held(let receiver, _): receiver
+            case .ended: nil
+            }
+        }
+        receiver?.linkIsReady()
     }
 
     /// Ends the flow. Only the first reason counts.
     package func close(_ reason: FerryError) {
         let receiver: (any LinkReceiver)? = state.withLock { state in
-            guard state.reason == nil else { return nil }
-            state.reason = reason
-            guard state.isOpen else { return nil }
-            state.hasEnded = true
-            defer { state.receiver = nil }
-            return state.receiver
+            switch state.flow {
+            case .open(let receiver):
+                state.flow = .ended(reason)
+                return receiver
+            case .held(let receiver, end: nil):
+                state.flow = .held(for: receiver, end: reason)
+                return nil
+            case .ended, .held: return nil
+            }
         }
         receiver?.linkDidClose(reason)
+    }
+}
+
+extension ReceiverGate.Flow {
+    fileprivate var reason: FerryError? {
+        switch self {
+        case .held(_, let end): end
+        case .open: nil
+        case .ended(let reason): reason
+        }
     }
 }
