@@ -19,10 +19,7 @@
         var timer: (scheduled: Scheduled<Void>, deadline: Int64)?
         var startWaiters: [Waiter<Void>] = []
         var wasReady = false
-        /// Whether only open roles keep the channel.
-        var isAbandoned = false
-        /// Whether the channel is to be closed once the connections have ended.
-        var isClosing = false
+        var use = Use.held
 
         var lastOwner: UInt64 = 0
         var peripherals = OpenRoles<PeripheralOwner>()
@@ -50,6 +47,15 @@
         init(_ name: String, _ host: consuming LEHost) {
             self.name = name
             self.host = host
+        }
+
+        /// Who keeps the channel open.
+        enum Use {
+            case held
+            /// Open roles alone: the adapter's last reference is gone.
+            case abandoned
+            /// Connections that have not ended yet.
+            case closing
         }
 
         /// The NIO channel to the controller.

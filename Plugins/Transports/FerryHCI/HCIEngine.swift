@@ -82,7 +82,7 @@
         /// answer gets a second.
         func close() {
             let channel = state.withLock { state in
-                state.isClosing = true
+                state.use = .closing
                 for id in state.links.keys { state.disconnect(id, at: Self.now) }
                 return state.channel
             }
@@ -96,18 +96,18 @@
 
         /// Closes the channel when that is wanted and no connection is left.
         func closeOnceAlone() {
-            let channel = state.withLock { $0.isClosing && $0.links.isEmpty ? $0.channel : nil }
+            let channel = state.withLock { $0.use == .closing && $0.links.isEmpty ? $0.channel : nil }
             channel?.close(promise: nil)
         }
 
         /// The last reference to the adapter is gone: closes once no role is open.
         func abandon() {
-            state.withLock { $0.isAbandoned = true }
+            state.withLock { if $0.use == .held { $0.use = .abandoned } }
             closeIfUnused()
         }
 
         func closeIfUnused() {
-            let isUnused = state.withLock { $0.isAbandoned && $0.peripherals.isEmpty && $0.centrals.isEmpty }
+            let isUnused = state.withLock { $0.use == .abandoned && $0.peripherals.isEmpty && $0.centrals.isEmpty }
             if isUnused { close() }
         }
 
@@ -126,7 +126,7 @@
             state.withLock { state in
                 guard let channel = state.channel else { return }
                 state.line = .lost(channel)
-                let cause = state.isClosing ? "this side has closed the channel" : why
+                let cause = state.use == .closing ? "this side has closed the channel" : why
                 state.host.controllerWasLost("\(name): \(cause)", at: Self.now)
             }
             deliverEvents()
