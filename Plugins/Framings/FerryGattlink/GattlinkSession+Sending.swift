@@ -46,7 +46,7 @@ extension GattlinkFraming.Session {
     /// Nothing has left, not all of it, or it may have arrived.
     public func fate(of id: MessageID) -> MessageFate {
         guard let message = begun.first(where: { $0.id == id }) else { return waiting.fate(of: id, hasBegun: false) }
-        return message.isOut ? .mayHaveArrived : .takenBack
+        return message.progress == .leaving ? .takenBack : .mayHaveArrived
     }
 
     /// Offers the next packet: of the begin, with data, with an acknowledgement, or with both.
@@ -165,12 +165,12 @@ extension GattlinkFraming.Session {
         }
         let isLast = packet.end == begun[place].payload.count
         next = isLast ? (packet.message + 1, 0) : (packet.message, packet.end)
-        if isLast { begun[place].isOut = true }
-        guard !begun[place].isTold else { return }
+        guard begun[place].progress != .told else { return }
+        if isLast { begun[place].progress = .out }
         let id = begun[place].id
         events.progress(id, acceptedBytes: packet.end)
         guard isLast, !deliveries.contains(id) else { return }
-        begun[place].isTold = true
+        begun[place].progress = .told
         events.sent(id)
     }
 
@@ -186,7 +186,7 @@ extension GattlinkFraming.Session {
             acknowledgedMessages < last.message
                 || last.message == acknowledgedMessages && last.end == message.payload.count
         {
-            if !message.isTold { events.sent(message.id) }
+            if message.progress != .told { events.sent(message.id) }
             deliveries.remove(message.id)
             begun.removeFirst()
             acknowledgedMessages += 1

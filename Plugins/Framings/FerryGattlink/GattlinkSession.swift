@@ -69,10 +69,16 @@ extension GattlinkFraming {
         struct Begun: Sendable {
             let id: MessageID
             let payload: [UInt8]
-            /// Whether its last byte has left once, so that the peer may have it.
-            var isOut = false
-            /// Whether it was told as sent.
-            var isTold = false
+            var progress = Progress.leaving
+        }
+
+        /// How far a message has come.
+        enum Progress: Sendable {
+            case leaving
+            /// Its last byte has left once, so that the peer may have it.
+            case out
+            /// That was told as sent.
+            case told
         }
 
         init(_ framing: GattlinkFraming, _ limits: Limits) {

@@ -51,10 +51,10 @@
             var request = TrustRequest()
             request.showsCode = false
             if let name {
-                request.isSealed = true
+                request.sealing = .always
                 (request.identity, request.trusted) = ("\(folder)/\(name)", "\(folder)/trusted")
             } else {
-                request.isPlain = true
+                request.sealing = .never
             }
             return try TransferOptions.open(try TransferOptions.parse(address(number)), name ?? "stranger", request)
         }

@@ -16,11 +16,11 @@
             let file = try GatewaySettings.read(
                 Data(#"{"trust": {"seal": "always", "identity": "k", "trusted": "t"}}"#.utf8), "file")
             let trust = try file.trustRequest()
-            #expect(trust.isSealed && !trust.isPlain && !trust.showsCode)
+            #expect(trust.sealing == .always && !trust.showsCode)
             #expect(trust.identity == "k" && trust.trusted == "t")
             let command = try GatewayCommand.parse(["--plain", "--trusted", "list"])
             #expect(try command.settings().trust == TrustSettings(seal: "never", trusted: "list"))
-            #expect(try command.settings().trustRequest().isPlain)
+            #expect(try command.settings().trustRequest().sealing == .never)
             let error = #expect(throws: (any Error).self) { try GatewayCommand.parse(["--code", "x"]) }
             #expect(error.map { GatewayCommand.fullMessage(for: $0).contains("ferry invite") } == true)
         }
@@ -44,7 +44,7 @@
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(atPath: folder) }
             var request = TrustRequest()
-            request.isSealed = true
+            request.sealing = .always
             (request.identity, request.trusted) = (folder + "gateway", folder + "gateway-trusts")
             request.showsCode = false
             let own = try TrustFolder(identity: folder + "gateway").key { _ in }.publicKey

@@ -12,7 +12,7 @@ import Testing
     @Test func whatLeavesTheMachineIsSealedUnlessItIsSaidOtherwise() {
         var request = TrustRequest()
         #expect(request.isSealed(true) && !request.isSealed(false))
-        request.isPlain = true
+        request.sealing = .never
         #expect(!request.isSealed(true) && !request.isSealed(false))
         for ask in [\TrustRequest.code, \.peer, \.remember] as [WritableKeyPath<TrustRequest, String?>] {
             var request = TrustRequest()
@@ -182,7 +182,7 @@ import Testing
 
         private func request(_ path: String, _ change: (inout TrustRequest) -> Void = { _ in }) -> TrustRequest {
             var request = TrustRequest()
-            request.isSealed = true
+            request.sealing = .always
             (request.identity, request.trusted) = (path + "/key", path + "/trusted")
             change(&request)
             return request

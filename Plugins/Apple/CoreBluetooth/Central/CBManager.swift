@@ -7,23 +7,32 @@ open class CBManager: NSObject {
     /// Set by the managers' initializers. One here that takes it would keep subclasses from inheriting `init()`.
     final var callbacks: Callbacks!
     private let delivered = Guarded(CBManagerState.unknown)
-    private let first = Guarded(FirstUpdate())
+    private let first = Guarded(FirstUpdate.none)
+    private let wait = Guarded(1.0)
 
     /// The first update waits for a delegate.
-    private struct FirstUpdate {
-        var isTold = false
-        var waiting: CBManagerState?
-        var isLate = false
-        var longestWait = 1.0
+    private enum FirstUpdate {
+        case none
+        case waiting(CBManagerState)
+        /// It waits still, and ``CBManager/state`` says it already.
+        case overdue(CBManagerState)
+        case told
+
+        var untold: CBManagerState? {
+            switch self {
+            case .none, .told: nil
+            case .waiting(let state), .overdue(let state): state
+            }
+        }
     }
 
     /// How long ``state`` stays unknown where no delegate comes, in seconds.
     final var longestWait: Double {
-        get { first { $0.longestWait } }
-        set { first { $0.longestWait = newValue } }
+        get { wait.current }
+        set { wait.current = newValue }
     }
     /// Whether the first update is there, and waits for a delegate.
-    final var hasUntoldState: Bool { first { $0.waiting != nil } }
+    final var hasUntoldState: Bool { first { $0.untold != nil } }
 
     /// Whether Bluetooth can be used now: `unknown` until the first callback, which waits for a delegate; where none comes,
     /// for a second.
@@ -40,33 +49,40 @@ open class CBManager: NSObject {
 
     /// Whether an update is told now; on the program's queue. The first one is kept until there is a delegate.
     func isDue(_ state: CBManagerState, _ hasDelegate: @autoclosure () -> Bool) -> Bool {
-        let (isDue, isFirst, isLate) = first { first in
-            if first.isTold || hasDelegate() {
-                first = FirstUpdate(isTold: true)
-                return (true, false, false)
-            }
-            defer { first.waiting = state }
-            return (false, first.waiting == nil, first.isLate)
+        let before = first { first in
+            let before = hasDelegate() ? .told : first
+            first =
+                switch before {
+                case .told: .told
+                case .none, .waiting: .waiting(state)
+                case .overdue: .overdue(state)
+                }
+            return before
         }
-        if isLate { setState(state) }
-        if isFirst { callbacks.run(after: longestWait) { [weak self] in self?.goOnUntold() } }
-        return isDue
+        switch before {
+        case .told: return true
+        case .none: callbacks.run(after: longestWait) { [weak self] in self?.goOnUntold() }
+        case .waiting: break
+        case .overdue: setState(state)
+        }
+        return false
     }
 
     /// A delegate is set now: delivers the update that waited for one.
     func delegateDidCome(_ tell: @escaping (CBManagerState) -> Void) {
-        guard first({ $0.waiting }) != nil else { return }
+        guard hasUntoldState else { return }
         callbacks.run { [first] in
             // Only once, and of the latest state.
-            if let state = first({ $0.waiting }) { tell(state) }
+            if let state = first({ $0.untold }) { tell(state) }
         }
     }
 
     /// No delegate is set. Updates `state` anyway, and tells a delegate that is set later.
     private func goOnUntold() {
-        let state = first { first in
-            first.isLate = true
-            return first.waiting
+        let state = first { first -> CBManagerState? in
+            guard case .waiting(let state) = first else { return nil }
+            first = .overdue(state)
+            return state
         }
         if let state { setState(state) }
     }

@@ -54,7 +54,7 @@
             } catch {
                 state.withLock { state in
                     state.failure = error
-                    state.isEnding = true
+                    state.end()
                 }
                 failed(error)
             }

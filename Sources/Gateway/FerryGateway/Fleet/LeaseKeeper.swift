@@ -63,6 +63,9 @@
             public var trouble: String?
         }
 
+        /// Its life; each step is final.
+        enum Phase { case runs, ends, drains }
+
         struct State {
             var book: LeaseBook
             var bucket: NATSBucket?
@@ -75,10 +78,12 @@
             /// Peers that are to be let go since longer than their lease allowed.
             var late: Set<String> = []
             var outstanding = 0
-            var isEnding = false
-            var isDraining = false
+            var phase = Phase.runs
             var failure: FerryError?
             var status = Status()
+
+            /// It gives all peers up, as soon as its loop comes round.
+            mutating func end() { if phase == .runs { phase = .ends } }
 
             mutating func isLate(_ peer: String) {
                 guard late.insert(peer).inserted else { return }
@@ -190,7 +195,7 @@
         /// Asks for peers again, after ``pause(_:)``.
         public func resume() {
             state.withLock { state in
-                guard !state.isEnding else { return }
+                guard state.phase == .runs else { return }
                 state.status.trouble = nil
                 state.book.accept()
             }
@@ -210,7 +215,7 @@
             await withTaskCancellationHandler {
                 await work.value
             } onCancel: {
-                state.withLock { $0.isEnding = true }
+                state.withLock { $0.end() }
                 bell.ring()
             }
             if let failure = state.withLock({ $0.failure }) { throw failure }
@@ -223,8 +228,8 @@
             while true {
                 let (steps, next, isOver) = state.withLock { state -> ([FleetStep], Timestamp, Bool) in
                     let now = clock.now
-                    if state.isEnding && !state.isDraining {
-                        state.isDraining = true
+                    if state.phase == .ends {
+                        state.phase = .drains
                         state.book.drain(at: now)
                         let policy = configuration.policy
                         end = now + policy.stopping + policy.requestTimeout * 2
@@ -232,7 +237,7 @@
                     state.book.wake(at: now)
                     // A machine that slept wakes no timer in time.
                     let next = min(now + .seconds(1), state.book.nextDeadline ?? .distantFuture)
-                    return (state.book.takeSteps(), next, state.isDraining && (state.book.owned == 0 || now >= end))
+                    return (state.book.takeSteps(), next, state.phase == .drains && (state.book.owned == 0 || now >= end))
                 }
                 for step in steps { carryOut(step, visitor) }
                 guard !isOver else { break }

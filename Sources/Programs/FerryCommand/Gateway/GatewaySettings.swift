@@ -92,8 +92,8 @@
             var request = TrustRequest()
             switch trust?.seal {
             case nil: break
-            case "always": request.isSealed = true
-            case "never": request.isPlain = true
+            case "always": request.sealing = .always
+            case "never": request.sealing = .never
             case let other?:
                 throw CommandFailure("trust.seal is \(other.debugDescription); give always or never, or leave it out.")
             }

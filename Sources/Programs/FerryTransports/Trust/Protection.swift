@@ -11,10 +11,7 @@ package struct TrustRequest: Sendable {
     package var peer: String?
     /// The name under which the other side's key is trusted from now on, when it has come by a code.
     package var remember: String?
-    /// Whether channels are sealed also where nothing demands it.
-    package var isSealed = false
-    /// Whether channels are plain also where others can read and change them.
-    package var isPlain = false
+    package var sealing = Sealing.whereNeeded
     /// The file of this side's secret key; nil for the one in the user's folder.
     package var identity: String?
     /// The file of the trusted keys; nil for the one in the user's folder.
@@ -26,13 +23,22 @@ package struct TrustRequest: Sendable {
 
     package init() {}
 
+    /// Which channels are sealed.
+    package enum Sealing: Sendable {
+        /// Those that others can read and change, and those of which something is asked that only a seal can do.
+        case whereNeeded
+        case always
+        /// None, also where others can read and change them.
+        case never
+    }
+
     /// Whether something was said that only a seal can do.
-    var demandsSeal: Bool { isSealed || code != nil || peer != nil || remember != nil }
+    var demandsSeal: Bool { sealing == .always || code != nil || peer != nil || remember != nil }
 
     /// Whether a channel is sealed: where it was asked for, and wherever bytes leave the machine over a network.
     ///
     /// - Parameter leavesMachine: whether they do.
-    package func isSealed(_ leavesMachine: Bool) -> Bool { !isPlain && (demandsSeal || leavesMachine) }
+    package func isSealed(_ leavesMachine: Bool) -> Bool { sealing != .never && (demandsSeal || leavesMachine) }
 
     #if !Seal
         /// The error where a seal is needed and keys are missing.

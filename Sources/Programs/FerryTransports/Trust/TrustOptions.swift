@@ -60,8 +60,7 @@ package struct TrustOptions: ParsableArguments {
         request.codeOfEnvironment = ProcessInfo.processInfo.environment["FERRY_CODE"]
         request.peer = peer
         request.remember = remember
-        request.isSealed = sealed
-        request.isPlain = plain
+        request.sealing = plain ? .never : sealed ? .always : .whereNeeded
         request.identity = identity
         request.trusted = trusted
         request.program = program
