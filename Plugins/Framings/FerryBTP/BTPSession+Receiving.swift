@@ -187,5 +187,5 @@ extension FerryError {
 
 /// For messages.
 private func hexadecimal(_ bytes: [UInt8]) -> String {
-    bytes.isEmpty ? "none" : bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined(separator: " ")
+    bytes.isEmpty ? "none" : bytes.hexadecimal(separator: " ")
 }

@@ -174,10 +174,10 @@ struct BitchatHead {
     }
 
     private static func malformed(_ packet: RawSpan, _ what: String) -> FerryError {
-        let first = packet.withUnsafeBytes { $0.prefix(16).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) } }
+        let first = packet.withUnsafeBytes { $0.prefix(16).hexadecimal(separator: " ") }
         return FerryError(
             .malformedStream,
-            "\(packet.byteCount) bytes from the peer (\(first.joined(separator: " "))) are no packet of bitchat: \(what)."
+            "\(packet.byteCount) bytes from the peer (\(first)) are no packet of bitchat: \(what)."
         )
     }
 }

@@ -16,7 +16,7 @@ extension GattlinkFraming.Session {
             try receiveResetComplete(versions, takes: takes, sends: sends)
         case .unknown: break
         case .malformed:
-            let bytes = chunk.withUnsafeBytes { $0.prefix(8).map { String($0, radix: 16) }.joined(separator: " ") }
+            let bytes = chunk.withUnsafeBytes { $0.prefix(8).hexadecimal(separator: " ") }
             throw fail(
                 FerryError(
                     .malformedStream,
@@ -71,7 +71,7 @@ extension GattlinkFraming.Session {
             throw fail(
                 FerryError(
                     .malformedStream,
-                    "Datagram \(deliveredMessages + 1) from the peer begins with \(head.map { String($0, radix: 16) }.joined(separator: " ")), "
+                    "Datagram \(deliveredMessages + 1) from the peer begins with \(head.hexadecimal(separator: " ")), "
                         + "as no IPv4 datagram does. If the peer shortens heads, have the stream carry bytes: GattlinkFraming(.stream)."
                 ))
         }

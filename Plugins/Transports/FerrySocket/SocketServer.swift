@@ -120,7 +120,7 @@ final class SocketServer: Sendable {
         let address = host.prefix { $0 != "%" }
         guard address.contains(":"), inet_pton(AF_INET6, String(address), &bytes) == 1 else { return host }
         let first = withUnsafeBytes(of: &bytes) { Array($0.prefix(8)) }
-        return first.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + "/64"
+        return first.hexadecimal() + "/64"
     }
 }
 

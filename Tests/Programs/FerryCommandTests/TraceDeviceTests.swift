@@ -169,9 +169,9 @@ import Testing
         #expect(lines.contains("hci0 connection 64, improv:"), "\(lines)")
         #expect(lines.contains("hci0 connection 64, meshtastic:"), "\(lines)")
         for text in [
-            "< state 2: takes settings", "identify; 3 bytes of message 1, which ends",
-            "< error 3: the network cannot be reached", "< state 9: has no meaning",
-            "< bell 1 0 0 0: messages wait to be read",
+            "< state 02: takes settings", "identify; 3 bytes of message 1, which ends",
+            "< error 03: the network cannot be reached", "< state 09: has no meaning",
+            "< bell 01 00 00 00: messages wait to be read",
         ] {
             #expect(lines.contains { $0.hasSuffix(text) }, "\(text): \(lines)")
         }
@@ -217,11 +217,11 @@ import Testing
             write(3, [1]), write(5, [0, 7, 7]), write(9, Array("AT\n".utf8)), write(3, [2]),
         ])
         #expect(lines.contains("hci0 connection 64, mdoc:"), "\(lines)")
-        #expect(lines.contains { $0.hasSuffix("> state 1: begins") }, "\(lines)")
+        #expect(lines.contains { $0.hasSuffix("> state 01: begins") }, "\(lines)")
         #expect(lines.contains { $0.hasSuffix("> 3 bytes: 2 bytes: message 1 of 2 bytes ends") }, "\(lines)")
         #expect(lines.contains("hci0 connection 64, lines:"), "\(lines)")
         #expect(lines.contains("hci0 connection 64, pftp:"), "\(lines)")
-        #expect(lines.contains { $0.hasSuffix("> state 2: ends") }, "\(lines)")
+        #expect(lines.contains { $0.hasSuffix("> state 02: ends") }, "\(lines)")
         #expect(complaint == nil)
     }
 

@@ -1,5 +1,6 @@
 #if HCI
     import BluetoothHost
+    import Ferry
     import FerryBluetooth
     import Foundation
 
@@ -181,7 +182,7 @@
         }
 
         static func text(_ bytes: [UInt8]) -> String {
-            bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            bytes.hexadecimal()
         }
 
         static func bytes(_ text: String) -> [UInt8]? {

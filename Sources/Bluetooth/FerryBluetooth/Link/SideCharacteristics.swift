@@ -200,6 +200,5 @@ extension WriteType {
 /// At most 8 bytes, for messages.
 func hexadecimal(_ bytes: [UInt8]) -> String {
     guard !bytes.isEmpty else { return "an empty value" }
-    let digits = bytes.prefix(8).map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }
-    return "0x" + digits.joined() + (bytes.count > 8 ? "... (\(bytes.count) bytes)" : "")
+    return "0x" + bytes.prefix(8).hexadecimal(uppercase: true) + (bytes.count > 8 ? "... (\(bytes.count) bytes)" : "")
 }

@@ -113,9 +113,6 @@ struct DeviceOptions: ParsableArguments {
 }
 
 extension [UInt8] {
-    /// Pairs of hexadecimal digits.
-    var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-
     /// The bytes of pairs of hexadecimal digits; nil for anything else.
     init?(hexadecimal text: String) {
         let digits = Array(text.utf8)

@@ -80,7 +80,7 @@ struct SMP: AsyncParsableCommand {
                 ].filter { $0.1 == true }.map(\.0)
                 let place = "image \(image.image ?? 0) slot \(image.slot)"
                 try Output.print(
-                    "\(place)  \(image.version.harmless)  \(image.hash?.hexadecimal ?? "-")  \(flags.joined(separator: ","))\n"
+                    "\(place)  \(image.version.harmless)  \(image.hash?.hexadecimal() ?? "-")  \(flags.joined(separator: ","))\n"
                 )
             }
         }
@@ -216,7 +216,8 @@ struct SMP: AsyncParsableCommand {
             @OptionGroup var options: DeviceOptions
 
             func run() async throws {
-                try await SMP.run(options) { [name] in try Output.print(try await $0.setting(name).hexadecimal + "\n") }
+                try await SMP.run(options) { [name] in try Output.print(try await $0.setting(name).hexadecimal() + "\n")
+                }
             }
         }
 

@@ -1,3 +1,4 @@
+import Ferry
 import FerryBluetooth
 
 /// How a characteristic's value is shown and typed.
@@ -67,7 +68,7 @@ enum ValueFormat: String, CaseIterable, Sendable {
     }
 
     static func hexadecimal(_ value: [UInt8]) -> String {
-        value.map { ($0 < 16 ? "0" : "") + String($0, radix: 16, uppercase: true) }.joined(separator: " ")
+        value.hexadecimal(separator: " ", uppercase: true)
     }
 
     /// The value as text in quotes, with what could move the cursor escaped; nil when it is not UTF-8.

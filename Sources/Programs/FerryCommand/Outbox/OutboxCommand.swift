@@ -223,7 +223,7 @@
             let start = bytes.prefix(60)
             let more = bytes.count > 60 ? "..." : ""
             if let text = String(validating: start, as: UTF8.self) { return printable(text) + more }
-            return start.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() + more
+            return start.hexadecimal() + more
         }
     }
 #else

@@ -1,3 +1,5 @@
+import Ferry
+
 /// What a capture of HCI tells of the values that cross: notifications, indications and writes, on ATT's fixed channel and on
 /// enhanced bearers.
 ///
@@ -84,8 +86,7 @@ struct AttributeValues {
         guard event.count >= 14, event[0] == 0x3E, [0x01, 0x0A, 0x29].contains(event[2]), event[3] == 0 else {
             return []
         }
-        let digits = event[8..<14].reversed().map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-        let peer = digits.joined(separator: ":").uppercased()
+        let peer = event[8..<14].reversed().hexadecimal(separator: ":", uppercase: true)
         // The capture may not have the end of an earlier connection with this handle.
         return end(connection(4)) + [Event(connection: connection(4), kind: .connected(peer: peer))]
     }

@@ -1,3 +1,5 @@
+import Ferry
+
 /// What a characteristic that a peer has declared carries, by its UUID.
 enum DeclaredValue: Hashable {
     case chunks(TraceFraming)
@@ -23,8 +25,7 @@ enum DeclaredValue: Hashable {
         }
 
         func text(of bytes: [UInt8]) -> String {
-            let digits = bytes.prefix(4).map { String($0, radix: 16) }.joined(separator: " ")
-            return "\(word) \(digits): \(meaning(of: bytes))"
+            "\(word) \(bytes.prefix(4).hexadecimal(separator: " ")): \(meaning(of: bytes))"
         }
 
         private var word: String {

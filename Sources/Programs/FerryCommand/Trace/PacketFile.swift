@@ -1,3 +1,4 @@
+import Ferry
 import Foundation
 
 /// A packet of a capture.
@@ -73,8 +74,7 @@ struct PacketFile {
         guard !head.contains(0), head.prefix(2) != [0x1F, 0x8B] else {
             throw Malformed(
                 description: "This is neither a capture (btsnoop, pcap) nor text: it begins with "
-                    + head.prefix(8).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
-                    .joined(separator: " ") + ".")
+                    + head.prefix(8).hexadecimal(separator: " ") + ".")
         }
         return nil
     }
