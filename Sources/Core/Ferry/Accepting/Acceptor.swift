@@ -28,8 +28,7 @@ package final class Acceptor: Sendable {
     private struct State {
         var plan: AcceptingPlan
         var comers: [AcceptingPlan.Comer: Comer] = [:]
-        var timer: ScheduledTimer?
-        var timerAt: Timestamp?
+        var alarm: (at: Timestamp, timer: ScheduledTimer)?
     }
 
     private let state: Mutex<State>
@@ -134,16 +133,14 @@ package final class Acceptor: Sendable {
 
     private func schedule(_ state: inout State) {
         guard let next = state.plan.nextDeadline else { return }
-        if let at = state.timerAt, at <= next { return }
-        state.timer?.cancel()
-        state.timerAt = next
-        state.timer = time.schedule(at: next) { [weak self] in self?.closeOverdue() }
+        if let alarm = state.alarm, alarm.at <= next { return }
+        state.alarm?.timer.cancel()
+        state.alarm = (next, time.schedule(at: next) { [weak self] in self?.closeOverdue() })
     }
 
     private func closeOverdue() {
         let overdue = state.withLock { state in
-            state.timerAt = nil
-            state.timer = nil
+            state.alarm = nil
             let overdue = state.plan.overdue(at: time.now).compactMap { state.comers.removeValue(forKey: $0) }
             schedule(&state)
             return overdue

@@ -36,8 +36,7 @@ package final class ChannelCore: LinkReceiver {
 
     private struct Guarded: ~Copyable, Sendable {
         var state: ChannelState
-        var timer: ScheduledTimer?
-        var timerDeadline: Timestamp?
+        var alarm: (at: Timestamp, timer: ScheduledTimer)?
         /// Whether the link has been asked to pause its peer.
         var hasPaused = false
         /// Whether a thread is performing effects.
@@ -408,24 +407,21 @@ package final class ChannelCore: LinkReceiver {
     private func arm(_ guarded: inout Guarded) {
         guard let deadline = guarded.state.nextWakeUp else {
             guard guarded.state.closeReason != nil else { return }
-            guarded.timer?.cancel()
-            guarded.timer = nil
-            guarded.timerDeadline = nil
+            guarded.alarm?.timer.cancel()
+            guarded.alarm = nil
             return
         }
-        if let armed = guarded.timerDeadline, armed <= deadline { return }
-        guarded.timer?.cancel()
-        guarded.timerDeadline = deadline
-        guarded.timer = time.schedule(at: deadline) { [self] in wake() }
+        if let alarm = guarded.alarm, alarm.at <= deadline { return }
+        guarded.alarm?.timer.cancel()
+        guarded.alarm = (deadline, time.schedule(at: deadline) { [self] in wake() })
     }
 
     private func wake() {
         let now = time.now
         let effects = guarded.withLock { guarded -> Effects? in
-            if let armed = guarded.timerDeadline, armed > now { return nil }
+            if let alarm = guarded.alarm, alarm.at > now { return nil }
             catchUp(&guarded, at: now)
-            guarded.timerDeadline = nil
-            guarded.timer = nil
+            guarded.alarm = nil
             guarded.state.wake(at: now)
             return settle(&guarded, pumps: true, at: now)
         }
