@@ -14,7 +14,7 @@ struct ConnectionEnd: Sendable {
     /// A packet's payload in the controller.
     struct Fragment {
         var payload: Int
-        var endsUnit: Bool
+        let endsUnit: Bool
         var notBefore: Int64
     }
 

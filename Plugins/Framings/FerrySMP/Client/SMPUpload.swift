@@ -13,7 +13,7 @@ struct SMPUpload: Sendable {
         var offset: Int
         var count: Int
         /// Whether its request has the name and size of the upload.
-        var isFirst: Bool
+        let isFirst: Bool
     }
 
     private enum Phase {

@@ -186,7 +186,7 @@ struct Acknowledgement: Hashable {
 /// Part of a data chunk that has become too large for the link since it was first sent.
 struct Piece: Hashable {
     var sequence: UInt8
-    var isLast: Bool
+    let isLast: Bool
     /// Where in the chunk the bytes belong.
     var offset: Int
     var bodyOffset: Int

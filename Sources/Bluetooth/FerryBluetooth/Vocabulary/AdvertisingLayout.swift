@@ -27,7 +27,7 @@ struct AdvertisingLayout {
 
     private struct Packet {
         var space: Int
-        var takesAll: Bool
+        let takesAll: Bool
         var services: [Int: [BluetoothUUID]] = [:]
         var structures: [UInt8] = []
 

@@ -19,7 +19,7 @@ struct PeerBench: Sendable {
         var sink: AttributeID
         var source: AttributeID?
         /// Whether writes need no answer.
-        var takesCommands: Bool
+        let takesCommands: Bool
 
         /// The characteristic that an answer comes by.
         func answers() throws(FerryError) -> AttributeID {

@@ -43,7 +43,7 @@ struct AttributeValues {
 
     private struct Direction: Hashable {
         var connection: Connection
-        var isReceived: Bool
+        let isReceived: Bool
     }
 
     private enum Frame {

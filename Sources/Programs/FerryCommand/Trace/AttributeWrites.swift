@@ -13,7 +13,7 @@ struct AttributeWrites {
     private struct Side: Hashable {
         var bearer: Bearer
         /// Whether this side's requests are received.
-        var isReceived: Bool
+        let isReceived: Bool
     }
 
     private struct Part {

@@ -8,13 +8,13 @@ struct EnhancedBearers {
     private struct Request: Hashable {
         var connection: Connection
         var identifier: UInt8
-        var isReceived: Bool
+        let isReceived: Bool
     }
 
     /// Where frames of one direction arrive.
     private struct End: Hashable {
         var connection: Connection
-        var isReceived: Bool
+        let isReceived: Bool
         var channel: Int
     }
 

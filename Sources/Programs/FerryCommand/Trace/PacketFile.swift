@@ -10,7 +10,7 @@ struct CapturedPacket: Hashable {
     /// The number of the adapter, where the file tells.
     var adapter: Int
     /// Whether the controller sent it.
-    var isReceived: Bool
+    let isReceived: Bool
     var kind: Kind
     /// Without the H4 indicator. The first bytes, where the capture has cut the packet.
     var bytes: [UInt8]

@@ -26,7 +26,7 @@ struct TraceReader {
     private struct Carrier: Hashable {
         var connection: AttributeValues.Connection
         var handle: Int
-        var isReceived: Bool
+        let isReceived: Bool
     }
 
     private var input = Input.unknown([])

@@ -86,7 +86,7 @@ package struct Adviser {
         /// Sent size over message size.
         var factor: Double
         var interval: Double
-        var isWithin: Bool
+        let isWithin: Bool
         var intervalReason: String
     }
 
