@@ -13,11 +13,16 @@ final class GATTCentral: CentralRoleEvents {
     private let state = Mutex(State())
 
     private struct State {
-        var found: PeerID?
-        var waiter: AsyncStream<PeerID>.Continuation?
+        var search = Search.open
         var heardOutside: [PeerID: Int] = [:]  // signal strengths outside the window, for the error's text
         var heardOthers: Set<PeerIdentity> = []  // who offers the service and is not the one, for the same
         var isConnecting = false
+    }
+
+    private enum Search {
+        case open
+        case awaited(AsyncStream<PeerID>.Continuation)
+        case over(PeerID)
     }
 
     init(
@@ -75,9 +80,10 @@ final class GATTCentral: CentralRoleEvents {
         defer { role.stopScan() }
 
         let (peripherals, continuation) = AsyncStream<PeerID>.makeStream()
-        let found = state.withLock { state in
-            state.waiter = continuation
-            return state.found
+        let found = state.withLock { state -> PeerID? in
+            if case .over(let peripheral) = state.search { return peripheral }
+            state.search = .awaited(continuation)
+            return nil
         }
         if let found { continuation.yield(found) }
         for await peripheral in peripherals { return peripheral }
@@ -98,9 +104,9 @@ final class GATTCentral: CentralRoleEvents {
                 if state.heardOthers.count < 16 { state.heardOthers.insert(discovery.identity) }
                 return nil
             }
-            guard state.found == nil else { return nil }
-            state.found = discovery.peripheral
-            return state.waiter
+            if case .over = state.search { return nil }
+            defer { state.search = .over(discovery.peripheral) }
+            return if case .awaited(let continuation) = state.search { continuation } else { nil }
         }
         waiter?.yield(discovery.peripheral)
     }

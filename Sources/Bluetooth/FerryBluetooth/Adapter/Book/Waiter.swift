@@ -4,12 +4,13 @@ import Synchronization
 ///
 /// For adapters, whose peers answer requests at any time.
 public final class Waiter<Value: Sendable>: Sendable {
-    private struct State {
-        var outcome: Result<Value, BluetoothError>?
-        var continuation: CheckedContinuation<Result<Value, BluetoothError>, Never>?
+    private enum State {
+        case open
+        case waiting(CheckedContinuation<Result<Value, BluetoothError>, Never>)
+        case over(Result<Value, BluetoothError>)
     }
 
-    private let state = Mutex(State())
+    private let state = Mutex(State.open)
 
     /// Nothing has come.
     public init() {}
@@ -19,17 +20,23 @@ public final class Waiter<Value: Sendable>: Sendable {
 
     /// The same; returns whether it is this outcome that counts.
     public func complete(_ outcome: Result<Value, BluetoothError>) -> Bool {
-        let (continuation, isFirst) = state.withLock { state in
-            let isFirst = state.outcome == nil
-            if isFirst { state.outcome = outcome }
-            return (isFirst ? state.continuation.take() : nil, isFirst)
+        let before = state.withLock { state in
+            let before = state
+            if case .over = before { return before }
+            state = .over(outcome)
+            return before
         }
-        continuation?.resume(returning: outcome)
-        return isFirst
+        switch before {
+        case .open: return true
+        case .waiting(let continuation):
+            continuation.resume(returning: outcome)
+            return true
+        case .over: return false
+        }
     }
 
     /// Whether there is an outcome.
-    public var isOver: Bool { state.withLock { $0.outcome != nil } }
+    public var isOver: Bool { state.withLock { if case .over = $0 { true } else { false } } }
 
     /// Waits; `onCancel` is called when the task is cancelled first.
     ///
@@ -38,8 +45,9 @@ public final class Waiter<Value: Sendable>: Sendable {
         let outcome = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Value, BluetoothError>? in
-                    if state.outcome == nil { state.continuation = continuation }
-                    return state.outcome
+                    if case .over(let outcome) = state { return outcome }
+                    state = .waiting(continuation)
+                    return nil
                 }
                 if let outcome { continuation.resume(returning: outcome) }
             }
