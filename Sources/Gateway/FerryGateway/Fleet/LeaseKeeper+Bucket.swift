@@ -36,18 +36,14 @@
                     let messages = try await connection.messages(to: subject)
                     isOpen()
                     state.withLock { state in
-                        state.bucket = bucket
-                        state.connection = connection
+                        state.servers = (bucket, connection)
                         state.status.trouble = nil
                     }
                     observer?.observe(.connected(.leases, server: await connection.serverID()))
                     bell.ring()
                     await serve(connection, messages)
                     observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
-                    state.withLock { state in
-                        state.bucket = nil
-                        state.connection = nil
-                    }
+                    state.withLock { $0.servers = nil }
                 } failed: { error in
                     failed(error)
                 }
@@ -95,7 +91,7 @@
         }
 
         func send(_ message: NATSMessage) async {
-            guard let connection = state.withLock({ $0.connection }), connection.isConnected else { return }
+            guard let connection = state.withLock({ $0.servers?.connection }), connection.isConnected else { return }
             // Not retried here: the next renewal repeats it.
             try? await connection.publish(message)
         }
@@ -113,7 +109,7 @@
             guard bytes.count <= 65_536 else {
                 throw FerryError(.messageTooLarge, "A report has \(bytes.count) bytes, and can have 65536.")
             }
-            guard let bucket = state.withLock({ $0.bucket }) else {
+            guard let bucket = state.withLock({ $0.servers?.bucket }) else {
                 throw FerryError(.natsNoServer, "There is no bucket at present.")
             }
             try await bucket.set(LeaseNames.reports + configuration.name, bytes)
@@ -121,7 +117,7 @@
 
         func ask(_ request: LeaseRequest) {
             let bucket = state.withLock { state -> NATSBucket? in
-                guard state.outstanding < Self.mostRequests, let bucket = state.bucket else { return nil }
+                guard state.outstanding < Self.mostRequests, let bucket = state.servers?.bucket else { return nil }
                 state.outstanding += 1
                 return bucket
             }

@@ -68,8 +68,8 @@
 
         struct State {
             var book: LeaseBook
-            var bucket: NATSBucket?
-            var connection: NATSConnection?
+            /// Where leases are asked for, and heard of; nil without a connection.
+            var servers: (bucket: NATSBucket, connection: NATSConnection)?
             var tokens: [String: FencingToken] = [:]
             /// The signal that was heard last of each peer.
             var signals: [String: Int] = [:]
@@ -131,7 +131,7 @@
         public var status: Status {
             state.withLock { state in
                 var status = state.status
-                status.isConnected = state.bucket != nil && state.connection?.isConnected == true
+                status.isConnected = state.servers?.connection.isConnected == true
                 status.owned = state.book.owned
                 return status
             }
@@ -237,7 +237,9 @@
                     state.book.wake(at: now)
                     // A machine that slept wakes no timer in time.
                     let next = min(now + .seconds(1), state.book.nextDeadline ?? .distantFuture)
-                    return (state.book.takeSteps(), next, state.phase == .drains && (state.book.owned == 0 || now >= end))
+                    return (
+                        state.book.takeSteps(), next, state.phase == .drains && (state.book.owned == 0 || now >= end)
+                    )
                 }
                 for step in steps { carryOut(step, visitor) }
                 guard !isOver else { break }
