@@ -15,6 +15,7 @@
                 """
                 \(Self.lose)
                 begin() {
+                    : > out
                     $FERRY gateway --transport unix:./g --store s --nats nats://127.0.0.1:1 --name g --metrics 127.0.0.1:0 \
                         --log-level error --log-format json > out 2> err & p=$!
                     until_there out 'not connected'

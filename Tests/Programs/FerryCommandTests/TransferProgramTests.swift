@@ -67,7 +67,8 @@ import Testing
             $FERRY send $T --timeout 300 f 2> later 3>&- & o=$!
             until_there later 'The only place is taken'; until_there later 'Trying again'
             exec 3>&-; wait $s; echo "sent $?"; wait $r; echo "received $?"
-            $FERRY receive $T out; wait $o; echo "sent $?"; cat out/f
+            $FERRY receive $T out & r=$!
+            wait $o; echo "sent $?"; kill -INT $r 2> /dev/null; wait $r; cat out/f
             """)
         #expect(
             output == "refused 1\nsent 0\nreceived 0\nsent 0\nhello\n", "\(output)")
