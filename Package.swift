@@ -689,5 +689,9 @@ for target in package.targets where target.type != .system && !target.name.hasSu
 if Context.environment["FERRY_STRICT"] == "1" {
     for target in package.targets where target.type != .system && !target.name.hasSuffix("Programs") {
         target.swiftSettings = (target.swiftSettings ?? []) + [.treatAllWarnings(as: .error)]
+        // The simulator computes more of the tests' time than all else, and is small: optimised, its assertions kept.
+        if target.name == "FerrySimulator" {
+            target.swiftSettings? += [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+        }
     }
 }
