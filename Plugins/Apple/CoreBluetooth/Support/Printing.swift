@@ -1,3 +1,4 @@
+import Ferry
 import Foundation
 
 extension NSObject {
@@ -10,11 +11,11 @@ extension NSObject {
     /// Bytes as Apple's Foundation prints them: those of long ones at both ends.
     func printed(_ data: Data?) -> String {
         guard let data else { return "(null)" }
-        func digits(_ bytes: Data) -> String { bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
-        guard data.count > 24 else { return "{length = \(data.count), bytes = 0x\(digits(data))}" }
+        guard data.count > 24 else { return "{length = \(data.count), bytes = 0x\(data.hexadecimal())}" }
         // Sixteen bytes in groups of four, and the last eight.
-        let head = stride(from: 0, to: 16, by: 4).map { digits(data.dropFirst($0).prefix(4)) }.joined(separator: " ")
-        let tail = [digits(data.suffix(8).prefix(4)), digits(data.suffix(4))].joined(separator: " ")
+        let head = stride(from: 0, to: 16, by: 4).map { data.dropFirst($0).prefix(4).hexadecimal() }.joined(
+            separator: " ")
+        let tail = [data.suffix(8).prefix(4), data.suffix(4)].map { $0.hexadecimal() }.joined(separator: " ")
         return "{length = \(data.count), bytes = 0x\(head) ... \(tail) }"
     }
 }

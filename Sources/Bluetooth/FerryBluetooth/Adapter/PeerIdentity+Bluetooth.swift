@@ -11,13 +11,10 @@ extension PeerIdentity {
     ///   - isRandom: whether it is a random address, of which only the static ones last (1.3.2.1).
     ///   - isProven: whether the connection is encrypted with the key of a bond with this peer.
     public init(bluetoothAddress: UInt64, isRandom: Bool, isProven: Bool) {
-        let digits = (0..<6).reversed().map { place in
-            let byte = UInt8(truncatingIfNeeded: bluetoothAddress >> (8 * UInt64(place)))
-            return (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }
+        let bytes = (0..<6).reversed().map { UInt8(truncatingIfNeeded: bluetoothAddress >> (8 * UInt64($0))) }
         let lasts = !isRandom || bluetoothAddress >> 46 & 3 == 3
         self.init(
-            digits.joined(separator: ":") + (isRandom ? "/random" : "/public"),
+            bytes.hexadecimal(separator: ":", uppercase: true) + (isRandom ? "/random" : "/public"),
             certainty: isProven ? .bond : lasts ? .address : .connection)
     }
 
