@@ -28,7 +28,7 @@
                     state.characteristics = [:]
                     state.ids = [:]
                     state.isAdvertising = false
-                    if state.room == .refused { state.room = .regained }
+                    state.room.regain()
                 }
                 return all
             }
@@ -200,7 +200,7 @@
 
         func isReady() {
             let events = state { state in
-                if state.room == .refused { state.room = .regained }
+                state.room.regain()
                 return state.events
             }
             events?.peripheralIsReadyToUpdate()

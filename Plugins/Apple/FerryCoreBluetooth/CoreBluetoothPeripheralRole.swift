@@ -24,8 +24,10 @@
             case free
             /// It has refused one, and a look is due.
             case refused
-            /// It has said that there is room again, before the look.
+            /// There is nothing to wait for any more, and the look is still to come.
             case regained
+
+            mutating func regain() { if self == .refused { self = .regained } }
         }
 
         struct State {

@@ -35,11 +35,15 @@ extension BTPFraming.Session {
             window.receivedInTurn(chunk.unsafeLoad(fromByteOffset: 1, as: UInt8.self))
         else { return false }
         phase = .open(window, packetSize: packetSize)
-        if case .none = acknowledgement { acknowledgement = .owed(by: now + configuration.acknowledgementDelay) }
+        packetCame(at: now)
         stall.chunkArrived(at: now)
         assembler.append(chunk.extracting(droppingFirst: 2))
         inbound = .arriving(missing: missing &- count, surplus: surplus)
         return true
+    }
+
+    private mutating func packetCame(at now: Timestamp) {
+        if case .none = acknowledgement { acknowledgement = .waits(until: now + configuration.acknowledgementDelay) }
     }
 
     // MARK: The handshake
@@ -98,7 +102,7 @@ extension BTPFraming.Session {
             throw fail(malformed(Self.text(error, header), chunk))
         }
         phase = .open(window, packetSize: packetSize)
-        if case .none = acknowledgement { acknowledgement = .owed(by: now + configuration.acknowledgementDelay) }
+        packetCame(at: now)
         guard header.flags.hasData else { return }
         stall.chunkArrived(at: now)
         try receiveData(header, chunk)

@@ -97,7 +97,7 @@ extension BTPFraming.Session {
         phase = .open(window, packetSize: packetSize)
         handshakeDeadline = nil
         unacknowledgedSince = now
-        if window.owed > 0 { acknowledgement = .owed(by: now + configuration.acknowledgementDelay) }
+        if window.owed > 0 { acknowledgement = .waits(until: now + configuration.acknowledgementDelay) }
     }
 
     // MARK: Packets

@@ -49,8 +49,8 @@ extension BTPFraming {
         /// What this side owes the peer for received packets.
         enum Acknowledgement: Sendable {
             case none
-            /// Owed, and not due before this, so that a packet of this side's can carry it.
-            case owed(by: Timestamp)
+            /// It waits for a packet of this side's that can carry it.
+            case waits(until: Timestamp)
             case due
         }
 
@@ -102,7 +102,7 @@ extension BTPFraming.Session {
         case .failed: return nil
         case .owesRequest, .awaitsResponse, .awaitsRequest, .owesResponse: return handshakeDeadline
         case .open(let window, _):
-            let own: Timestamp? = if case .owed(let deadline) = acknowledgement { deadline } else { nil }
+            let own: Timestamp? = if case .waits(let deadline) = acknowledgement { deadline } else { nil }
             let deadlines = [own, peerDeadline(window), isInMessage ? stall.deadline : nil]
             return deadlines.compactMap { $0 }.min()
         }
@@ -139,7 +139,7 @@ extension BTPFraming.Session {
                 throw fail(
                     .truncatedMessage("fell silent \(arrivedPart)", raising: true, afterMessages: deliveredMessages))
             }
-            if case .owed(let own) = acknowledgement, now >= own { acknowledgement = .due }
+            if case .waits(let own) = acknowledgement, now >= own { acknowledgement = .due }
         }
     }
 

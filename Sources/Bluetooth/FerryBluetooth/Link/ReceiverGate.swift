@@ -13,11 +13,19 @@ package final class ReceiverGate: Sendable {
         var heldBytes = 0
     }
 
-    fileprivate enum Flow {
-        /// What comes queues up, until the link is activated and has been told what came before. The end comes last.
+    private enum Flow {
+        /// Chunks queue up until the link is activated and has received the earlier ones. It is told the end last.
         case held(for: (any LinkReceiver)?, end: FerryError?)
         case open(any LinkReceiver)
         case ended(FerryError)
+
+        var reason: FerryError? {
+            switch self {
+            case .held(_, let end): end
+            case .open: nil
+            case .ended(let reason): reason
+            }
+        }
     }
 
     private let state = Mutex(State())
@@ -105,15 +113,5 @@ package final class ReceiverGate: Sendable {
             }
         }
         receiver?.linkDidClose(reason)
-    }
-}
-
-extension ReceiverGate.Flow {
-    fileprivate var reason: FerryError? {
-        switch self {
-        case .held(_, let end): end
-        case .open: nil
-        case .ended(let reason): reason
-        }
     }
 }
