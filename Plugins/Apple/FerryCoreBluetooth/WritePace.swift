@@ -15,7 +15,7 @@ struct WritePace {
 
     /// Whose word is taken.
     private enum Gate {
-        /// Nobody's: the first write of a connection goes.
+        /// Not asked for: the first write of a connection goes.
         case unused
         /// CoreBluetooth's, which has room.
         case open

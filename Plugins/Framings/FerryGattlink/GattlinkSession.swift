@@ -77,7 +77,7 @@ extension GattlinkFraming {
             case leaving
             /// Its last byte has left once, so that the peer may have it.
             case out
-            /// That was told as sent.
+            /// It was reported as sent.
             case told
         }
 

@@ -278,7 +278,7 @@ private struct Hand {
         return values
     }
 
-    /// Refuses what is offered, and checks that something was.
+    /// Refuses the offered value, and checks that there was one.
     mutating func refuse(_ size: Int) throws {
         let outcome = try session.transmit(atMost: size, at: .zero) { (_) throws(FerryError) in false }
         #expect(outcome == .refused)
