@@ -254,8 +254,9 @@ let package = Package(
         .target(
             name: "FerryLab",
             dependencies: [
-                "Ferry", "FerryBluetooth", "FerryBTP", "FerryCBOR", "FerryJSON", "FerryLoopback", "FerryMdoc",
-                "FerryPFTP", "FerryPropertyList", "FerrySequenced", "FerrySimulator", "FerryUART", "FerryZlib", deque,
+                "Ferry", "FerryBluetooth", "FerryBTP", "FerryBitchat", "FerryCBOR", "FerryGattlink", "FerryJSON",
+                "FerryLoopback", "FerryMdoc", "FerryMeshtastic", "FerryPFTP", "FerryPropertyList", "FerrySMP",
+                "FerrySequenced", "FerrySimulator", "FerryUART", "FerryZlib", deque,
                 .product(name: "Histogram", package: "hdrhistogram-swift"),
             ]),
 
@@ -263,9 +264,8 @@ let package = Package(
         .executableTarget(
             name: "FerryCommand",
             dependencies: [
-                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerryLab", "FerrySequenced", "FerryBTP",
-                "FerryBitchat", "FerryJSON", "FerryMdoc", "FerryPFTP", "FerrySMP", "FerrySimulator", "FerryTransports",
-                "FerryUART", "FerryZlib",
+                "CFerryChecksum", "Ferry", "FerryBluetooth", "FerryFleet", "FerryLab", "FerrySequenced", "FerryBitchat",
+                "FerryJSON", "FerrySMP", "FerrySimulator", "FerryTransports", "FerryUART", "FerryZlib",
                 .target(name: "FerryHCI", condition: .when(traits: ["HCI"])),
                 .target(name: "FerryMQTT", condition: .when(traits: ["MQTT"])),
                 .target(name: "FerryHTTP", condition: .when(traits: ["HTTP"])),

@@ -34,6 +34,8 @@ public struct BitchatPacket: Sendable, Hashable {
     public static let fragment: UInt8 = 0x20
     /// Bytes of a signature.
     public static let signatureSize = 64
+    /// Bytes of a packet of version 1 for everybody, without a payload.
+    package static let smallestSize = 22
 
     /// Makes a packet.
     ///
@@ -150,8 +152,9 @@ struct BitchatHead {
     init(_ packet: RawSpan) throws(FerryError) {
         let count = packet.byteCount
         func byte(_ place: Int) -> Int { Int(packet.unsafeLoad(fromByteOffset: place, as: UInt8.self)) }
-        guard count >= 22, (1...2).contains(byte(0)) else {
-            throw Self.malformed(packet, "22 bytes at least were expected, of which the first is 1 or 2")
+        guard count >= BitchatPacket.smallestSize, (1...2).contains(byte(0)) else {
+            throw Self.malformed(
+                packet, "\(BitchatPacket.smallestSize) bytes at least were expected, of which the first is 1 or 2")
         }
         let lengthSize = 2 * byte(0)
         version = UInt8(byte(0))

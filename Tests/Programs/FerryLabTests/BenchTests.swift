@@ -39,13 +39,51 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
         arguments: [
             (FramingChoice.length, 402, 3), (.eom, 403, 4), (.classicEOM, 403, 21), (.mdoc, 403, 3), (.pftp, 403, 3),
             (.slip, 401, 3),
-            (.cobs, 403, 3),
+            (.cobs, 403, 3), (.lines, 401, 3), (.smp, 400, 3),
         ])
     func overhead(framing: FramingChoice, bytes: Int, values: Int) throws {
         let result = try BenchRun.simulate(settings { $0.framing = framing }).result
         #expect(result.messages > 5)
         #expect(result.chunkBytes == bytes * result.messages)
         #expect(result.chunks == values * result.messages)
+    }
+
+    /// Values of at most 182 bytes: a datagram of 400 in three packets of Gattlink's and what acknowledges them, a packet of bitchat's in
+    /// fragments with 22 bytes of a packet's head and 13 of a fragment's, and Meshtastic's in one value.
+    @Test(
+        "Formats with messages of a form of their own arrive, in both directions",
+        arguments: [(FramingChoice.gattlink, 400), (.bitchat, 400), (.meshtastic, 182), (.smp, 65_543), (.lines, 0)],
+        [DirectionChoice.notify, .write])
+    func forms(format: (framing: FramingChoice, size: Int), direction: DirectionChoice) throws {
+        let result = try BenchRun.simulate(
+            settings {
+                ($0.framing, $0.messageSize, $0.direction, $0.seconds) = (format.framing, format.size, direction, 2)
+            }
+        ).result
+        #expect(result.messages > 0 && result.chunkBytes >= result.messageBytes)
+    }
+
+    @Test(
+        "A message that a format has no room for is refused before the measurement",
+        arguments: [
+            (FramingChoice.slip, 0), (.btp, 65_536), (.smp, 7), (.smp, 65_544), (.gattlink, 19), (.gattlink, 65_536),
+            (.bitchat, 21),
+            (.bitchat, 65_558), (.meshtastic, 0), (.meshtastic, 183),
+        ])
+    func refused(framing: FramingChoice, size: Int) throws {
+        #expect(throws: FerryError.self) { try settings { ($0.framing, $0.messageSize) = (framing, size) }.validate() }
+    }
+
+    @Test("A format with messages of its own is not compressed, and needs its smallest chunk")
+    func refusedSettings() throws {
+        for framing in FramingChoice.allCases {
+            let compressed = settings { ($0.framing, $0.compression, $0.messageSize) = (framing, .zlib, 100) }
+            #expect(((try? compressed.validate()) != nil) == framing.takesAnyBytes)
+        }
+        let narrow = settings { ($0.framing, $0.attMTU, $0.messageSize) = (.bitchat, 66, 64) }
+        #expect(throws: FerryError.self) { try narrow.validate() }
+        let short = settings { ($0.framing, $0.chunkSize) = (.smp, 7) }
+        #expect(throws: FerryError.self) { try short.validate() }
     }
 
     @Test(
@@ -61,7 +99,6 @@ func settings(_ change: (inout BenchSettings) -> Void = { _ in }) -> BenchSettin
         #expect(
             (9...10).contains(result.messages)
                 && (0.9...1.1).contains(result.latency.median / (17 * 2 * point.interval)), "\(result)")
-        #expect(throws: FerryError.self) { try settings { ($0.framing, $0.messageSize) = (.btp, 65_536) }.validate() }
     }
 
     @Test(

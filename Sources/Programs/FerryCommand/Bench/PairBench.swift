@@ -1,13 +1,8 @@
 import ArgumentParser
 import Ferry
-import FerryBTP
 import FerryBluetooth
 import FerryLab
-import FerryMdoc
-import FerryPFTP
-import FerrySequenced
 import FerryTransports
-import FerryUART
 import Synchronization
 
 /// One side of a measurement between two processes, or two machines: `ferry bench --serve` and `--connect`.
@@ -245,24 +240,7 @@ private final class PairChannel: Sendable {
     let time = SystemTime()
 
     init(over link: any Link, _ framing: FramingChoice) throws(FerryError) {
-        channel =
-            switch framing {
-            case .length: try Self.open(link, LengthPrefixFraming())
-            case .eom: try Self.open(link, EndOfMessageFraming())
-            case .classicEOM: try Self.open(link, EndOfMessageFraming(chunkSize: 20))
-            case .sequenced: try Self.open(link, SequencedFraming())
-            case .mdoc: try Self.open(link, MdocFraming())
-            case .btp: try Self.open(link, BTPFraming())
-            case .pftp: try Self.open(link, PFTPFraming())
-            case .slip: try Self.open(link, UARTFraming(.slip))
-            case .cobs: try Self.open(link, UARTFraming(.cobs))
-            }
-    }
-
-    private static func open(
-        _ link: any Link, _ framing: some Framing
-    ) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]> {
-        try MessageChannel(over: link, codec: BytesCodec(), framing: framing)
+        channel = try framing.channel(over: link)
     }
 
     func send(_ message: PairMessage) async throws(FerryError) { try await channel.send(message.encoded()) }

@@ -22,7 +22,7 @@ struct SweepOptions: ParsableArguments {
         name: .long,
         help: ArgumentHelp(
             "Framing: length, eom, eom-20 (chunks of 20 bytes, as in the classic sample), sequenced; of devices, each over its "
-                + "own service: mdoc, btp, pftp, slip, cobs."))
+                + "own service: mdoc, btp, pftp, slip, cobs, lines, smp, gattlink, bitchat, meshtastic."))
     var framing = CommaList(["length"])
 
     @Option(name: .long, help: "Compression: none, zlib.")
@@ -132,6 +132,14 @@ struct SweepOptions: ParsableArguments {
             throw FerryError(
                 .invalidConfiguration, "Both sides use one framing: give --framing one value, the same on both.")
         }
+        let framing: FramingChoice = try Self.choice(name, "framing")
+        guard framing.takesAnyBytes else {
+            throw FerryError(
+                .invalidConfiguration,
+                "Messages by \(name) have a form of their own, and two processes tell each other more. Leave --serve and --connect out, "
+                    + "or choose from: \(FramingChoice.allCases.filter(\.takesAnyBytes).map(\.rawValue).joined(separator: ", "))."
+            )
+        }
         let time = seconds ?? 5
         guard PairMessage.Run.times.contains(time) else {
             throw FerryError(.invalidConfiguration, "--seconds is \(time); between two processes give 0.1 to 3600.")
@@ -152,7 +160,7 @@ struct SweepOptions: ParsableArguments {
             throw FerryError(
                 .invalidConfiguration, "There is nothing to measure: --direction or --message-size names no value.")
         }
-        return (try Self.choice(name, "framing"), runs)
+        return (framing, runs)
     }
 
     private static func choice<Choice: RawRepresentable<String> & CaseIterable>(_ name: String, _ option: String)

@@ -1,10 +1,5 @@
 package import Ferry
-import FerryBTP
-package import FerryBluetooth
-import FerryMdoc
-import FerryPFTP
 package import FerrySimulator
-import FerryUART
 
 /// One point of a sweep: everything that is measured together.
 package struct BenchSettings: Codable, Hashable, Sendable {
@@ -97,10 +92,7 @@ package struct BenchSettings: Codable, Hashable, Sendable {
         _ = try profile.controllerProfile()
         if let chunkSize { try Self.check(chunkSize, 4...512, "chunk size", "an attribute value's length") }
         try Self.check(messageSize, 0...(16 << 20), "message size", "Limits.maximumMessageSize")
-        if framing == .btp {
-            let most = BTPFraming.maximumMessageSize
-            try Self.check(messageSize, 0...most, "message size", "BTPFraming.maximumMessageSize")
-        }
+        try framing.check(self)
         try Self.check(queueDepth, 1...4_096, "queue depth", "LoopbackRadio.Configuration.transmitQueueDepth")
         try Self.check(centrals, 1...20, "number of centrals", "one radio's simulated connections")
         guard seconds >= 0.1, seconds <= 86_400 else {
@@ -108,38 +100,13 @@ package struct BenchSettings: Codable, Hashable, Sendable {
         }
     }
 
-    private static func check(_ value: Int, _ range: ClosedRange<Int>, _ name: String, _ source: String)
+    static func check(_ value: Int, _ range: ClosedRange<Int>, _ name: String, _ source: String)
         throws(FerryError)
     {
         guard range.contains(value) else {
             throw FerryError(
                 .invalidConfiguration,
                 "A \(name) of \(value) is not legal: \(range.lowerBound) to \(range.upperBound) (\(source)).")
-        }
-    }
-}
-
-/// The framings that can be compared.
-package enum FramingChoice: String, Codable, CaseIterable, Sendable {
-    /// The payload's length, then the payload.
-    case length
-    /// Chunks as large as the link takes, then the marker `EOM`.
-    case eom
-    /// The same with chunks of 20 bytes, as the classic sample has them.
-    case classicEOM = "eom-20"
-    /// Numbered chunks, acknowledged and sent again when lost.
-    case sequenced
-    /// Those of devices, over their own GATT layouts: mobile documents, Matter's BTP, Polar's PFTP, and SLIP and COBS over the Nordic UART service.
-    case mdoc, btp, pftp, slip, cobs
-
-    /// How the framing lies over GATT: Ferry's in `own`, mdoc in `own`'s service, BTP in Matter's, PFTP in Polar's, SLIP and COBS in Nordic's.
-    package func layout(in own: GATTConfiguration) -> GATTConfiguration {
-        switch self {
-        case .length, .eom, .classicEOM, .sequenced: own
-        case .mdoc: .mdocPeripheralServer(service: own.service)
-        case .btp: .matterBTP
-        case .pftp: .polarPFTP
-        case .slip, .cobs: .nordicUART
         }
     }
 }

@@ -17,6 +17,8 @@ final class MessageLog: Sendable {
 
     private struct State {
         var entries: [Entry]
+        /// Why the first sender gave up.
+        var failure: (any Error)?
         /// Latencies in microseconds, to three digits.
         var histogram = Histogram<UInt32>(numberOfSignificantValueDigits: .three)
     }
@@ -35,6 +37,11 @@ final class MessageLog: Sendable {
             $0.entries[index].statistics = statistics
         }
     }
+
+    func didFail(_ error: any Error) { state.withLock { $0.failure = $0.failure ?? error } }
+
+    /// Why a sender gave up; what had arrived before counts all the same.
+    var failure: (any Error)? { state.withLock { $0.failure } }
 
     /// Messages of one link arrive in the order of sending.
     func didReceive(_ index: Int, at now: Timestamp) {
