@@ -178,6 +178,59 @@ import Testing
         #expect(complaint == nil)
     }
 
+    /// `FromRadio` at the handle 6, whose values are read until one is empty.
+    private func read(_ handle: UInt8, offset: UInt8? = nil) -> [UInt8] {
+        pdu(offset.map { [0x0C, handle, 0, $0, 0] } ?? [0x0A, handle, 0], isReceived: false)
+    }
+
+    private func answer(_ bytes: [UInt8], goesOn: Bool = false) -> [UInt8] {
+        pdu([goesOn ? 0x0D : 0x0B] + bytes, isReceived: true)
+    }
+
+    @Test("What is read of a queue is a message, of one answer or of several; an empty value is none")
+    func queueIsRead() throws {
+        let fromRadio = declare(6, 0x2C55_E69E_4993_11ED_B878_0242_AC12_0002)
+        let long = [UInt8](repeating: 7, count: 22)
+        let (lines, complaint) = try trace([
+            fromRadio, declare(9, 0xF75C_76D2_129E_4DAD_A1DD_7866_1244_01E7), write(9, [0x18, 0x2A]),
+            read(6), answer([1, 2, 3]),
+            // ATT_MTU is 23: a full answer may be followed by more, and this one is.
+            read(6), answer(long), read(6, offset: 22), answer([8], goesOn: true),
+            // Full, and nothing follows.
+            read(6), answer(long), read(6, offset: 22), pdu([0x01, 0x0C, 6, 0, 0x0B], isReceived: true),
+            read(6), answer(long), read(6, offset: 22), answer([], goesOn: true),
+            read(6), answer(long), read(3), answer([5]),
+            // Neither a value that is no queue, nor one that is refused, nor an answer that nobody asked for.
+            read(6), pdu([0x01, 0x0A, 6, 0, 0x05], isReceived: true), answer([4]),
+            read(6), answer([]),
+        ])
+        let read = lines.filter { $0.contains("= message <") }.map { $0.split(separator: "= message ")[1] }
+        #expect(
+            read == [
+                "<1 of 3 bytes: 1 chunk in 0.000 ms", "<2 of 23 bytes: 1 chunk in 0.000 ms",
+                "<3 of 22 bytes: 1 chunk in 0.000 ms", "<4 of 22 bytes: 1 chunk in 0.000 ms",
+                "<5 of 22 bytes: 1 chunk in 0.000 ms",
+            ], "\(lines)")
+        #expect(lines.contains { $0.hasSuffix("< was read, and is empty") }, "\(lines)")
+        #expect(lines.last?.hasPrefix("6 messages to the end, 0 open; 6 chunks") == true, "\(lines)")
+        #expect(complaint == nil)
+    }
+
+    @Test("An answer is whole by the ATT_MTU that both sides agreed on, and a queue may be named by its handle")
+    func queueIsReadByTheMTU() throws {
+        let values = [[UInt8](repeating: 7, count: 46), [UInt8](repeating: 8, count: 40)]
+        var reader = TraceReader(framing: .meshtastic, handles: [6])
+        let packets =
+            [pdu([0x02, 0x05, 2], isReceived: false), pdu([0x03, 47, 0], isReceived: true)]
+            + [read(6), answer(values[0]), read(6, offset: 46), answer(values[1], goesOn: true)]
+        let lines = try reader.feed(TraceCaptures.header + packets.flatMap { $0 })
+        #expect(lines.contains { $0.contains("= message <1 of 86 bytes: 1 chunk") }, "\(lines)")
+        // An open one is told at the end.
+        let last = try reader.feed((read(6) + answer(values[0])).map { $0 }) + reader.finish()
+        #expect(last.contains { $0.contains("= message <2 of 46 bytes") }, "\(last)")
+        #expect(reader.complaint == nil)
+    }
+
     @Test func packetsOfBTPAreNumbered() throws {
         let text = """
             > 65 6c 04 00 00 00 f7 00 06

@@ -119,6 +119,18 @@ import Testing
         #expect(try trace(capture).complaint == nil)
     }
 
+    @Test("An answer to a read that is followed is missed where it was cut, and no other")
+    func cutAnswers() throws {
+        for (handle, isMissed) in [(3 as UInt8, true), (4, false)] {
+            var capture = Capture()
+            capture.pdu([0x1B, 3, 0] + Self.bytes, isReceived: true)
+            capture.pdu([0x0A, handle, 0], isReceived: false)
+            capture.pdu([0x0B] + Self.bytes, isReceived: true, kept: 14)
+            let answer = try trace(capture)
+            #expect((answer.complaint?.contains("cut") == true) == isMissed, "\(answer)")
+        }
+    }
+
     @Test(arguments: [1, 7] as [UInt32]) func packetsThatTheCaptureLost(_ count: UInt32) throws {
         var capture = Capture()
         capture.drops = 4

@@ -1,6 +1,7 @@
 import Ferry
 
-/// What a capture of HCI tells of the values that cross: notifications, indications and writes, on ATT's fixed channel and on
+/// What a capture of HCI tells of the values that cross: notifications, indications and writes, and reads of
+/// queues, on ATT's fixed channel and on
 /// enhanced bearers.
 ///
 /// A write that is answered counts when its response comes, and not when it is refused; a long write when it is executed. What
@@ -9,6 +10,8 @@ struct AttributeValues {
     struct Event: Hashable {
         enum Kind: Hashable {
             case value(handle: Int, isReceived: Bool, bytes: [UInt8])
+            /// A value of a queue was read; no bytes where it is empty.
+            case read(handle: Int, isReceived: Bool, bytes: [UInt8])
             /// A write of a value had no effect; `code` is ATT's.
             case refused(handle: Int, isReceived: Bool, count: Int, code: UInt8)
             /// The capture has no answer to a write of a value.
@@ -58,6 +61,10 @@ struct AttributeValues {
     private var frames: [Direction: Frame] = [:]
     private var bearers = EnhancedBearers()
     private var writes = AttributeWrites()
+    private var reads: AttributeReads
+
+    /// - Parameter handles: of values that are followed also when they are read, whatever was declared.
+    init(handles: Set<Int>) { reads = AttributeReads(handles: handles) }
 
     /// Takes the next packet.
     mutating func take(_ packet: CapturedPacket) -> [Event] {
@@ -101,7 +108,7 @@ struct AttributeValues {
             }
         }
         bearers.end(connection)
-        kinds += writes.end(connection)
+        kinds += writes.end(connection) + reads.end(connection)
         return kinds.map { Event(connection: connection, kind: $0) }
     }
 
@@ -149,17 +156,27 @@ struct AttributeValues {
         let channel = Int(frame[2]) | Int(frame[3]) << 8
         let payload = frame[4..<length]
         if channel == 0x0004 {
-            kinds += writes.take(Array(payload), on: AttributeWrites.Bearer(connection: connection), packet.isReceived)
+            let bearer = AttributeWrites.Bearer(connection: connection)
+            kinds += take(Array(payload), on: bearer, packet.isReceived)
         } else {
             switch bearers.take(payload, on: channel, of: connection, isReceived: packet.isReceived) {
             case .none: break
             case .malformed: kinds.append(.missing(.endless, isReceived: packet.isReceived))
             case .pdu(let pdu, let number):
                 let bearer = AttributeWrites.Bearer(connection: connection, number: number)
-                kinds += writes.take(pdu, on: bearer, packet.isReceived)
+                kinds += take(pdu, on: bearer, packet.isReceived)
             }
         }
         return kinds.map { Event(connection: connection, kind: $0) }
+    }
+
+    private mutating func take(
+        _ pdu: [UInt8], on bearer: AttributeWrites.Bearer, _ isReceived: Bool
+    ) -> [Event.Kind] {
+        let read = reads.take(pdu, on: bearer, isReceived)
+        let kinds = writes.take(pdu, on: bearer, isReceived)
+        for case .declared(let values) in kinds { reads.declared(values, bearer.connection) }
+        return read + kinds
     }
 
     /// Whether a frame of which the capture has these first bytes may carry a value.
@@ -168,5 +185,6 @@ struct AttributeValues {
         let channel = Int(frame[2]) | Int(frame[3]) << 8
         guard channel == 0x0004 else { return bearers.isBearer(channel, of: connection, isReceived: isReceived) }
         return frame.count == 4 || AttributeWrites.carryValues.contains(frame[4])
+            || AttributeReads.carryValues.contains(frame[4]) && reads.isAsked(connection, isReceived: isReceived)
     }
 }

@@ -3,6 +3,8 @@ import Ferry
 /// What a characteristic that a peer has declared carries, by its UUID.
 enum DeclaredValue: Hashable {
     case chunks(TraceFraming)
+    /// Chunks that are read one after the other, until the value is empty.
+    case queue(TraceFraming)
     /// Bytes of the Nordic UART service, with lines, SLIP or COBS on them.
     case serial
     /// A value beside the chunks that tells something by itself.
@@ -87,6 +89,7 @@ enum DeclaredValue: Hashable {
         0x0046_7768_6228_2272_4663_2774_7826_8003: .chunks(.improv),
         0x0046_7768_6228_2272_4663_2774_7826_8004: .chunks(.improv),
         0xF75C_76D2_129E_4DAD_A1DD_7866_1244_01E7: .chunks(.meshtastic),
+        0x2C55_E69E_4993_11ED_B878_0242_AC12_0002: .queue(.meshtastic),
         0xED9D_A18C_A800_4F66_A670_AA75_47E3_4453: .note(.meshtasticBell),
         0xABBA_FF01_E56A_484C_B832_8B17_CF6C_BFE8: .chunks(.gattlink),
         0xABBA_FF02_E56A_484C_B832_8B17_CF6C_BFE8: .chunks(.gattlink),

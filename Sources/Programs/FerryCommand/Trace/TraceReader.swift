@@ -39,7 +39,7 @@ struct TraceReader {
     /// The side of a log that is shown, where both are in it.
     private var role: String?
 
-    private var values = AttributeValues()
+    private var values: AttributeValues
     private var origin: Double?
     /// When the last event was, in milliseconds.
     private var last: Double?
@@ -60,6 +60,7 @@ struct TraceReader {
     init(framing: TraceFraming?, handles: Set<Int>) {
         self.framing = framing
         self.handles = handles
+        values = AttributeValues(handles: handles)
     }
 
     /// Takes the next bytes of the file.
@@ -256,7 +257,12 @@ struct TraceReader {
             gaps.unanswered += 1
             let text = "\(Self.arrow(isReceived)) a write of \(count) bytes has no answer"
             return show(link) { $0.gap(at: time, from: isReceived ? .second : .first, text) }
-        case .value(let handle, let isReceived, let bytes):
+        case .read(let handle, let isReceived, bytes: []):
+            let carrier = Carrier(connection: connection, handle: handle, isReceived: isReceived)
+            guard let link = carriers[carrier] ?? link(carrying: [], carrier) else { return [] }
+            let text = "\(Self.arrow(isReceived)) was read, and is empty"
+            return begin(link, connection, time) + show(link) { $0.ended(at: time, text) }
+        case .value(let handle, let isReceived, let bytes), .read(let handle, let isReceived, let bytes):
             let carrier = Carrier(connection: connection, handle: handle, isReceived: isReceived)
             if let link = carriers[carrier] { return chunk(bytes, link, isReceived, time) }
             if let note = note(of: carrier), let link = recognized(note.format, connection) {
@@ -292,7 +298,7 @@ struct TraceReader {
         guard handles.isEmpty else { return handles.contains(carrier.handle) ? own : nil }
         if isSequenced, Self.isHello(bytes) { return own }
         switch declared[carrier.connection]?[carrier.handle] {
-        case .chunks(let format): return recognized(format, carrier.connection)
+        case .chunks(let format), .queue(let format): return recognized(format, carrier.connection)
         case .serial:
             // Both directions of a serial line have one format.
             let known = begun(carrier.connection).compactMap(\.format).first { [.lines, .slip, .cobs].contains($0) }
