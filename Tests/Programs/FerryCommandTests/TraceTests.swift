@@ -156,6 +156,22 @@ import Testing
         #expect(lines.last == "1 message to the end, 0 open; 8 chunks, 1 before their turn, 1 again")
     }
 
+    @Test("A message that is whole is told as whole, also where the capture has no times")
+    func wholeWithoutTimes() throws {
+        let lines = try trace(
+            """
+            > e1100102030438a8780000
+            < e1130506070838a87800000102030400000000
+            > a80023003c0102030405060708090a0b0c0d0e0f
+            > 02232425262728292a2b2c2d2e2f303132333435
+            > 01101112131415161718191a1b1c1d1e1f202122
+            > 8603363738393a3b3cb0bb39fe
+            """
+        ).lines
+        #expect(
+            lines.contains("= message >1 of 60 bytes: 4 chunks, not acknowledged when the capture ends"), "\(lines)")
+    }
+
     @Test func whatIsNotUnderstoodFails() throws {
         #expect(try trace("> e3\n").complaint == nil)
         #expect(try trace("> ff\n> e1\n").complaint == "2 chunks were not understood.")

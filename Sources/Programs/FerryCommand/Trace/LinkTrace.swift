@@ -42,14 +42,19 @@ struct LinkTrace {
 
     private struct Life {
         var byteCount: UInt64
-        var began: Double?
-        var ended: Double?
+        var stage: Stage
         var chunks = 0
         var repeats = 0
         var waits = 0
         var waited = 0.0
         /// Whether the capture lacks something that may have been of this message.
         var hasGap = false
+
+        /// Times are nil where the capture has none, and from before its clock was set.
+        enum Stage {
+            case arriving(since: Double?)
+            case whole(took: Double?, ended: Double?)
+        }
     }
 
     private var decoder: Decoder
@@ -100,8 +105,11 @@ struct LinkTrace {
         (last, fullSince) = (nil, nil)
         for side in sizes.indices { sizes[side].clockWasSet() }
         for key in lives.keys {
-            lives[key]?.began = nil
-            lives[key]?.ended = nil
+            switch lives[key]?.stage {
+            case .arriving: lives[key]?.stage = .arriving(since: nil)
+            case .whole(let took, _): lives[key]?.stage = .whole(took: took, ended: nil)
+            case nil: break
+            }
         }
     }
 
@@ -156,7 +164,8 @@ struct LinkTrace {
             if lives.count >= Self.maximumLives, let oldest = lives.keys.min(by: { $0.message < $1.message }) {
                 lives[oldest] = nil
             }
-            lives[Key(side: side, message: message)] = Life(byteCount: byteCount, began: time)
+            lives[Key(side: side, message: message)] = Life(
+                byteCount: byteCount, stage: .arriving(since: time))
         case .carries(let message):
             counted.insert(message)
             lives[Key(side: side, message: message)]?.chunks += 1
@@ -164,14 +173,18 @@ struct LinkTrace {
             let key = Key(side: side, message: message)
             // The marker is a separate chunk.
             if case .stream = decoder, !counted.contains(message) { lives[key]?.chunks += 1 }
-            lives[key]?.ended = time
+            if case .arriving(let began)? = lives[key]?.stage {
+                let took = time.flatMap { time in began.map { time - $0 } }
+                lives[key]?.stage = .whole(took: took, ended: time)
+            }
             if !isAcknowledged { return finish(key, time, "") }
         case .acknowledges(let message):
             let other: SequencedSide = side == .first ? .second : .first
             let key = Key(side: other, message: message)
-            let ended = lives[key]?.ended
-            let wait = time.flatMap { time in ended.map { ", acknowledged after \(Self.duration(time - $0))" } }
-            return finish(key, time, wait ?? ", acknowledged")
+            guard let time, case .whole(_, let ended?)? = lives[key]?.stage else {
+                return finish(key, time, ", acknowledged")
+            }
+            return finish(key, time, ", acknowledged after \(Self.duration(time - ended))")
         case .cancels(let message): return finish(Key(side: side, message: message), time, ", cancelled")
         case .repeats:
             repeated += 1
@@ -190,7 +203,7 @@ struct LinkTrace {
     private static func describe(_ life: Life) -> String {
         var text = life.byteCount > 0 ? " of \(life.byteCount) bytes" : ""
         text += ": \(life.chunks) \(life.chunks == 1 ? "chunk" : "chunks")"
-        if let began = life.began, let ended = life.ended { text += " in \(duration(ended - began))" }
+        if case .whole(let took?, _) = life.stage { text += " in \(duration(took))" }
         if life.waits > 0 {
             text += ", \(life.waits) \(life.waits == 1 ? "wait" : "waits") for ready of \(duration(life.waited)) in all"
         }
@@ -205,9 +218,8 @@ struct LinkTrace {
         let open = lives.sorted { ($0.key.side.rawValue, $0.key.message) < ($1.key.side.rawValue, $1.key.message) }
         for (key, life) in open {
             let name = "\(key.side == .first ? ">" : "<")\(key.message)"
-            let missing =
-                life.ended == nil ? "not whole when the capture ends" : "not acknowledged when the capture ends"
-            lines.append("= message \(name)\(Self.describe(life)), \(missing)")
+            let missing = if case .whole = life.stage { "acknowledged" } else { "whole" }
+            lines.append("= message \(name)\(Self.describe(life)), not \(missing) when the capture ends")
         }
         let counts: [(Int, String)] = [
             (early, "before their turn"), (repeated, "again"), (notUnderstood, "not understood"),
