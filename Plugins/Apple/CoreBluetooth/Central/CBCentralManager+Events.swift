@@ -34,11 +34,7 @@ final class CentralEvents: CentralRoleEvents {
 extension CBCentralManager {
     func adapterDidChange(_ state: CBManagerState) {
         guard isDue(state, delegate != nil) else { return }
-        let restored = progress { progress in
-            defer { progress.restored = nil }
-            return progress.restored
-        }
-        if let restored { handBack(restored) }
+        if let found = progress({ $0.restoring.found }) { handBack(found) }
         setState(state)
         if state != .poweredOn {
             progress { $0.scan = nil }

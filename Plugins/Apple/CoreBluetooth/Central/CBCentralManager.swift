@@ -238,9 +238,6 @@ struct CentralProgress {
     /// Peripherals whose connection has been announced.
     var announced: Set<UUID> = []
     var restoration: RestorationFile?
-    var restored: CentralSnapshot?
-    /// The operations to resume at power on.
-    var resuming: CentralSnapshot?
-    /// Restored peripherals, until the program has had the chance to keep them.
-    var kept: [CBPeripheral] = []
+    /// Its peripherals are held until the program has had the chance to keep them.
+    var restoring = Restoring<CentralSnapshot, CBPeripheral>.nothing
 }

@@ -31,10 +31,8 @@ final class PeripheralSession: PeripheralConnectionEvents {
         var readyCalls = ReadyCalls()
         /// A ready call is on its way to the delegate.
         var isReadyPosted = false
-        /// Whether the program has written without response.
-        var hasWritten = false
         var hasDiscovered = false
-        /// Values that were written, counted up to `CBQuirks.shortValues`.
+        /// Values that were written without response, counted up to `CBQuirks.shortValues`.
         var written = 0
         var undelivered = 0
         var isPaused = false
@@ -232,7 +230,7 @@ final class PeripheralSession: PeripheralConnectionEvents {
     var canWriteWithoutResponse: Bool {
         state { state in
             state.phase.usable != nil && state.queuedWrites == 0 && !quirks.contains(.silentInBackground)
-                && (state.hasWritten || !quirks.contains(.cannotSendBeforeFirstWrite))
+                && (state.written > 0 || !quirks.contains(.cannotSendBeforeFirstWrite))
         }
     }
 
@@ -267,7 +265,6 @@ final class PeripheralSession: PeripheralConnectionEvents {
             guard bytes.count <= (isShort ? 20 : connection.maximumWriteLength(.withoutResponse)) else {
                 return "\(bytes.count) bytes are more than maximumWriteValueLength(for: .withoutResponse)"
             }
-            state.hasWritten = true
             state.written = min(state.written + 1, CBQuirks.shortValues)
             if !quirks.contains(.readyOnlyAfterFullQueue) { state.owesReady = true }
             if state.commands.isEmpty, state.sending == .idle {

@@ -26,9 +26,7 @@ struct PeripheralProgress {
     /// Number of power losses; operations begun before the last one do not count.
     var powerLosses = 0
     var restoration: RestorationFile?
-    var restored: PeripheralSnapshot?
-    var resuming: PeripheralSnapshot?
-    var resumingServices: [CBMutableService] = []
+    var restoring = Restoring<PeripheralSnapshot, CBMutableService>.nothing
 }
 
 extension CBPeripheralManager {
@@ -256,11 +254,7 @@ final class PeripheralEvents: PeripheralRoleEvents {
 extension CBPeripheralManager {
     func adapterDidChange(_ state: CBManagerState) {
         guard isDue(state, delegate != nil) else { return }
-        let restored = progress { progress in
-            defer { progress.restored = nil }
-            return progress.restored
-        }
-        if let restored { handBack(restored) }
+        if let found = progress({ $0.restoring.found }) { handBack(found) }
         setState(state)
         if state != .poweredOn {
             // The adapter has dropped everything, so all services must be added again. But it may be on again already,

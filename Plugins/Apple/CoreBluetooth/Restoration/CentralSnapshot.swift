@@ -27,13 +27,13 @@ extension CBCentralManager {
         let snapshot = file.read(CentralSnapshot.self)
         progress {
             $0.restoration = file
-            $0.restored = snapshot.flatMap { $0.isEmpty ? nil : $0 }
+            if let snapshot, !snapshot.isEmpty { $0.restoring = .found(snapshot) }
         }
     }
 
     func saveState() {
         // Restored state stays in the file until it is resumed.
-        let file = progress { $0.restored == nil && $0.resuming == nil ? $0.restoration : nil }
+        let file = progress { $0.restoring.isUnderWay ? nil : $0.restoration }
         file?.write { snapshot }
     }
 
@@ -75,23 +75,18 @@ extension CBCentralManager {
                 [CBCentralManagerScanOptionAllowDuplicatesKey: NSNumber(value: snapshot.scanAllowsDuplicates)]
                 as [String: Any]
         }
-        progress {
-            $0.kept = kept
-            $0.resuming = snapshot
-        }
+        progress { $0.restoring = .handed(snapshot, kept) }
         delegate?.centralManager(self, willRestoreState: dictionary)
     }
 
     /// Resumes the restored operations, except those that the program has replaced.
     func resume() {
-        let (kept, snapshot) = progress { progress in
-            defer {
-                progress.kept = []
-                progress.resuming = nil
-            }
-            return (progress.kept, progress.resuming)
+        let restoring = progress { progress in
+            let restoring = progress.restoring
+            if case .handed = restoring { progress.restoring = .nothing }
+            return restoring
         }
-        guard let snapshot else { return }
+        guard case .handed(let snapshot, let kept) = restoring else { return }
         for (peripheral, saved) in zip(kept, snapshot.peripherals) where !quirks.contains(.restoredStaysConnecting) {
             begin(peripheral, reconnects: saved.reconnects)
         }

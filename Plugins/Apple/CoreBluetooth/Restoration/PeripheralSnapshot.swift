@@ -38,13 +38,13 @@ extension CBPeripheralManager {
         let snapshot = file.read(PeripheralSnapshot.self)
         progress {
             $0.restoration = file
-            $0.restored = snapshot.flatMap { $0.isEmpty ? nil : $0 }
+            if let snapshot, !snapshot.isEmpty { $0.restoring = .found(snapshot) }
         }
     }
 
     func saveState() {
         // Restored state stays in the file until it is resumed.
-        let file = progress { $0.restored == nil && $0.resuming == nil ? $0.restoration : nil }
+        let file = progress { $0.restoring.isUnderWay ? nil : $0.restoration }
         file?.write { snapshot }
     }
 
@@ -71,23 +71,18 @@ extension CBPeripheralManager {
         if snapshot.isAdvertising {
             dictionary[CBPeripheralManagerRestoredStateAdvertisementDataKey] = snapshot.advertisementData
         }
-        progress {
-            $0.resuming = snapshot
-            $0.resumingServices = services
-        }
+        progress { $0.restoring = .handed(snapshot, services) }
         delegate?.peripheralManager(self, willRestoreState: dictionary)
     }
 
     /// Resumes the restored operations. Services that the program has added itself meanwhile stay as they are.
     func resume() {
-        let (snapshot, services) = progress { progress in
-            defer {
-                progress.resuming = nil
-                progress.resumingServices = []
-            }
-            return (progress.resuming, progress.resumingServices)
+        let restoring = progress { progress in
+            let restoring = progress.restoring
+            if case .handed = restoring { progress.restoring = .nothing }
+            return restoring
         }
-        guard let snapshot else { return }
+        guard case .handed(let snapshot, let services) = restoring else { return }
         let added = progress { $0.services.map(\.uuid) }
         for service in services where !added.contains(service.uuid) { add(service) }
         if snapshot.isAdvertising, progress({ $0.advertisement == nil }) {

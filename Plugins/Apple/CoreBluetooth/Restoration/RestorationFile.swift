@@ -58,3 +58,17 @@ extension CBAdapters {
         set { directory.current = newValue }
     }
 }
+
+/// What an earlier run has left, on its way to the program: `Restored` are the objects that stand for it.
+enum Restoring<Snapshot, Restored> {
+    case nothing
+    /// The delegate has to be told of it.
+    case found(Snapshot)
+    /// The program has it; it goes on when the adapter is on.
+    case handed(Snapshot, [Restored])
+
+    /// Whether the file must stay as it is.
+    var isUnderWay: Bool { if case .nothing = self { false } else { true } }
+    /// What the delegate has to be told of.
+    var found: Snapshot? { if case .found(let snapshot) = self { snapshot } else { nil } }
+}
