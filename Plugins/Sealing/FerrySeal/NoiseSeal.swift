@@ -43,7 +43,16 @@
             case idle
             case shaking(HandshakeState)
             case established(Messages)
-            case failed
+            /// It is over; with what the peer is told where a key or a code was refused.
+            case failed(Refusal?)
+        }
+
+        /// Whether the peer's key was looked at.
+        private enum KeyCheck {
+            case due
+            /// On the accepting side, of a peer that came by this code.
+            case dueByCode(Invitation)
+            case done
         }
 
         /// The two directions.
@@ -51,8 +60,15 @@
             var sealer: MessageSealer
             var opener: MessageOpener
             let peer: PublicKey
-            /// Whether the peer has shown that it has its secret key, and is not the echo of an old handshake.
-            var isPeerProven: Bool
+            var proof: Proof
+
+            /// By which the peer has shown that it has its secret key, and is not the echo of an old handshake.
+            enum Proof {
+                case none
+                case handshake
+                /// A message that was sealed after the handshake.
+                case message
+            }
         }
 
         private let key: SecretKey
@@ -62,11 +78,7 @@
         private var life = Life.idle
         /// The digests of the messages of the handshake, of both sides, to know one that comes again.
         private var seen: [SHA256.Digest] = []
-        /// The code by which the peer came, on the accepting side.
-        private var invited: Invitation?
-        private var isPeerChecked = false
-        private var reason: Refusal?
-        private var hasOpened = false
+        private var keyCheck = KeyCheck.due
 
         init(key: SecretKey, side: NoiseSealing.Side, exchange: SealedExchange, ephemeral: SecretKey) {
             self.key = key
@@ -86,13 +98,13 @@
         /// The fingerprint of the peer's key. On the accepting side of a handshake of two messages it is known with the first message
         /// that opens, for the first of the handshake may be an old one that an attacker repeats.
         public var provenPeer: PeerIdentity? {
-            guard case .established(let messages) = life, messages.isPeerProven else { return nil }
+            guard case .established(let messages) = life, messages.proof != .none else { return nil }
             return PeerIdentity(messages.peer.fingerprint.description, certainty: .key)
         }
 
         /// The peer's key, as surely as ``provenPeer``.
         public var peerKey: PublicKey? {
-            guard case .established(let messages) = life, messages.isPeerProven else { return nil }
+            guard case .established(let messages) = life, messages.proof != .none else { return nil }
             return messages.peer
         }
 
@@ -105,25 +117,18 @@
             switch life {
             case .idle:
                 guard case .connecting(let peer, _) = side else { return nil }
-                let opening: Opening
-                var keys = HandshakeState.Keys(own: key)
-                switch peer {
-                case .key(let theirs):
-                    opening = .ik
-                    keys.peer = theirs
-                case .pair(let theirs):
-                    opening = .kk
-                    keys.peer = theirs
-                case .invitation(let invitation):
-                    opening = .invited
-                    keys.preshared = invitation.presharedKey
-                case .anyone: opening = .xx
-                }
-                life = .failed
+                let (opening, keys): (Opening, HandshakeState.Keys) =
+                    switch peer {
+                    case .key(let theirs): (.ik, .init(own: key, peer: theirs))
+                    case .pair(let theirs): (.kk, .init(own: key, peer: theirs))
+                    case .invitation(let code): (.invited, .init(own: key, preshared: code.presharedKey))
+                    case .anyone: (.xx, .init(own: key))
+                    }
+                life = .failed(nil)
                 return [opening.rawValue] + (try write(begin(opening, .initiator, keys), after: [opening.rawValue]))
             case .shaking(let state):
                 guard state.writesNext else { return nil }
-                life = .failed
+                life = .failed(nil)
                 return try write(state)
             case .established: return nil
             case .failed: throw Self.over
@@ -157,12 +162,13 @@
         public mutating func receiveHandshake(_ message: [UInt8]) throws(FerryError) {
             let digest = SHA256.hash(data: message)
             guard !seen.contains(digest) else { throw Self.repeated }
+            if case .failed = life { throw Self.over }
             if case .shaking = life, let reason = Refusal(message) {
-                life = .failed
+                life = .failed(nil)
                 throw notAccepted(reason)
             }
             let before = life
-            life = .failed
+            life = .failed(nil)
             switch before {
             case .idle:
                 let state = try firstRead(message)
@@ -190,20 +196,20 @@
                     "The first message, of \(message.count) bytes, \(what); a handshake of this version begins with 16 to 19. The peer does not "
                         + "seal, or has another version: use the same setting on both sides.")
             }
-            var keys = HandshakeState.Keys(own: key)
+            let keys: HandshakeState.Keys
             switch opening {
-            case .xx, .ik: break
+            case .xx, .ik: keys = .init(own: key)
             case .kk:
                 guard let pair = acceptance.pair else {
-                    reason = .key
+                    life = .failed(.key)
                     throw Self.unexpected("as one of a pair")
                 }
-                keys.peer = pair
+                keys = .init(own: key, peer: pair)
             case .invited: return try firstRead(message, by: acceptance.invitations)
             }
             do throws(FerryError) { return try firstRead(message, begin(opening, .responder, keys)) } catch {
                 // It is sealed for another key than this side's; or altered, which looks the same.
-                if opening != .xx, error.code == .sealRefused { reason = .notForThisKey }
+                if opening != .xx, error.code == .sealRefused { life = .failed(.notForThisKey) }
                 throw error
             }
         }
@@ -220,15 +226,15 @@
         private mutating func firstRead(
             _ message: [UInt8], by invitations: NoiseSealing.Acceptance.Invitations?
         ) throws(FerryError) -> HandshakeState {
-            reason = .code
+            life = .failed(.code)
             guard let invitations else { throw Self.unexpected("with a one-time code") }
             var failure: FerryError?
             for invitation in invitations.waiting().prefix(NoiseSealing.Acceptance.maximumInvitations) {
                 let keys = HandshakeState.Keys(own: key, preshared: invitation.presharedKey)
                 do throws(FerryError) {
                     let state = try firstRead(message, begin(.invited, .responder, keys))
-                    invited = invitation
-                    reason = nil
+                    keyCheck = .dueByCode(invitation)
+                    life = .failed(nil)
                     return state
                 } catch  where error.code == .sealRefused {
                     failure = error
@@ -256,41 +262,45 @@
                 let opener = MessageOpener(result.receiving, numbering)
             else { throw Self.over }
             // Who has read a message that follows one of this side's has a peer that is there now.
-            let isPeerProven = state.role == .initiator || state.pattern.messages.count > 2
-            life = .established(Messages(sealer: sealer, opener: opener, peer: peer, isPeerProven: isPeerProven))
+            let isProven = state.role == .initiator || state.pattern.messages.count > 2
+            life = .established(
+                Messages(sealer: sealer, opener: opener, peer: peer, proof: isProven ? .handshake : .none))
         }
 
         /// Looks at the peer's key, once, as soon as a message of the peer's has shown or confirmed it.
         private mutating func check(_ state: HandshakeState) throws(FerryError) {
-            guard !isPeerChecked, let peer = state.remoteStatic, peer != key.publicKey else { return }
-            isPeerChecked = true
-            switch side {
-            case .connecting(_, let rule):
+            guard let peer = state.remoteStatic, peer != key.publicKey else { return }
+            let check = keyCheck
+            keyCheck = .done
+            switch (side, check) {
+            case (_, .done): return
+            case (.connecting(_, let rule), _):
                 guard rule(peer) else {
-                    reason = .key
+                    life = .failed(.key)
                     throw stranger(peer)
                 }
-            case .accepting(let acceptance):
-                if let invited {
-                    guard acceptance.invitations?.claim(invited, peer) == true else {
-                        reason = .code
-                        throw FerryError(
-                            .sealStranger,
-                            "The peer with the key \(peer) (\(peer.fingerprint)) comes with a one-time code that another used before it. Make a "
-                                + "new code if you expect both.")
-                    }
-                } else if state.pattern != .kk {
-                    // KK binds the key itself.
-                    guard acceptance.rule(peer) else {
-                        reason = .key
-                        throw stranger(peer)
-                    }
+            case (.accepting(let acceptance), .dueByCode(let invitation)):
+                guard acceptance.invitations?.claim(invitation, peer) == true else {
+                    life = .failed(.code)
+                    throw FerryError(
+                        .sealStranger,
+                        "The peer with the key \(peer) (\(peer.fingerprint)) comes with a one-time code that another used before it. Make a "
+                            + "new code if you expect both.")
+                }
+            case (.accepting(let acceptance), .due):
+                // KK binds the key itself.
+                guard state.pattern == .kk || acceptance.rule(peer) else {
+                    life = .failed(.key)
+                    throw stranger(peer)
                 }
             }
         }
 
         /// Two bytes that say why this side has ended the handshake; nil where it was no matter of keys.
-        public var refusal: [UInt8]? { reason.map { [Refusal.first, $0.rawValue] } }
+        public var refusal: [UInt8]? {
+            guard case .failed(let reason?) = life else { return nil }
+            return [Refusal.first, reason.rawValue]
+        }
 
         private func notAccepted(_ reason: Refusal) -> FerryError {
             let text =
@@ -322,7 +332,7 @@
         public mutating func seal(_ payload: [UInt8]) throws(FerryError) -> [UInt8] {
             guard case .established(var messages) = life else { throw Self.early }
             // Alone, so that it is changed in place.
-            life = .failed
+            life = .failed(nil)
             defer { life = .established(messages) }
             return try messages.sealer.seal(payload)
         }
@@ -333,16 +343,15 @@
         ///   for what was wrong with it; `seal.handshakeRepeated`.
         public mutating func open(_ sealed: [UInt8]) throws(FerryError) -> [UInt8] {
             guard case .established(var messages) = life else { throw Self.early }
-            life = .failed
+            life = .failed(nil)
             defer { life = .established(messages) }
             do throws(FerryError) {
                 let payload = try messages.opener.open(sealed)
-                messages.isPeerProven = true
-                hasOpened = true
+                messages.proof = .message
                 return payload
             } catch {
                 // The peer ends the handshake after its last message, which was this side's.
-                if !hasOpened, let reason = Refusal(sealed) { throw notAccepted(reason) }
+                if messages.proof != .message, let reason = Refusal(sealed) { throw notAccepted(reason) }
                 // A message of the handshake is named as such, whichever check refused it.
                 throw seen.contains(SHA256.hash(data: sealed)) ? Self.repeated : error
             }

@@ -13,11 +13,11 @@
         /// What this side knows before.
         package struct Keys: Sendable {
             /// This side's static key, where the pattern uses one.
-            var own: SecretKey?
+            let own: SecretKey?
             /// The peer's, where the pattern says that it is known.
-            var peer: PublicKey?
+            let peer: PublicKey?
             /// The pre-shared key, where the pattern has one.
-            var preshared: PresharedKey?
+            let preshared: PresharedKey?
 
             package init(own: SecretKey? = nil, peer: PublicKey? = nil, preshared: PresharedKey? = nil) {
                 self.own = own
