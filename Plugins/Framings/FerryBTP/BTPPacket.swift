@@ -18,9 +18,9 @@ struct BTPFlags: OptionSet, Sendable, Hashable {
 /// message's first packet the message's length, the least significant byte first.
 struct BTPHeader: Sendable, Hashable {
     var flags: BTPFlags
-    var acknowledged: UInt8?
-    var sequence: UInt8
-    var length: UInt16?
+    let acknowledged: UInt8?
+    let sequence: UInt8
+    let length: UInt16?
 
     /// Where the content begins.
     var byteCount: Int { 2 + (acknowledged == nil ? 0 : 1) + (length == nil ? 0 : 2) }
@@ -40,12 +40,16 @@ struct BTPHeader: Sendable, Hashable {
         if flags.contains(.acknowledges) {
             guard let number = byte() else { return nil }
             acknowledged = number
+        } else {
+            acknowledged = nil
         }
         guard let number = byte() else { return nil }
         sequence = number
         if flags.contains(.begin) {
             guard let low = byte(), let high = byte() else { return nil }
             length = UInt16(high) << 8 | UInt16(low)
+        } else {
+            length = nil
         }
     }
 

@@ -44,7 +44,7 @@ extension MdocFraming {
         private var assembler: MessageAssembler
         private var stall: StallDetector
         /// Whether a message has arrived in part.
-        private var isInMessage = false
+        private var isInMessage: Bool { assembler.count > 0 }
         /// How many bytes the message being received may still have; 0 after an error.
         private var roomInMessage: Int
         private var deliveredMessages = 0
@@ -138,7 +138,6 @@ extension MdocFraming.Session {
         guard count > 0, count <= roomInMessage, chunk.unsafeLoad(as: UInt8.self) == 1 else {
             return try receiveUnusual(chunk)
         }
-        isInMessage = true
         roomInMessage &-= count
         assembler.append(chunk.extracting(droppingFirst: 1))
     }
@@ -164,7 +163,6 @@ extension MdocFraming.Session {
         assembler.append(chunk.extracting(droppingFirst: 1))
         events.received(assembler.takeUnannounced())
         deliveredMessages += 1
-        isInMessage = false
         roomInMessage = maximumMessageSize
     }
 
@@ -178,7 +176,6 @@ extension MdocFraming.Session {
     private mutating func fail(_ error: FerryError) -> FerryError {
         failure = error
         roomInMessage = 0
-        isInMessage = false
         assembler = MessageAssembler(bound: maximumMessageSize)
         return error
     }

@@ -52,8 +52,8 @@ public struct SMPServer: Sendable {
 
     /// An image that has arrived in part.
     private struct Upload {
-        var size: Int
-        var sha: [UInt8]?
+        let size: Int
+        let sha: [UInt8]?
         var bytes: [UInt8] = []
     }
     private var upload: Upload?

@@ -28,10 +28,8 @@ final class SessionRegistry: Sendable {
     private struct Entry {
         weak var link: ResumableLink?
         var session = Session.unread
-        /// Set while it is without a connection.
-        var patience: ScheduledTimer?
-        /// Keeps a suspended link, which nothing below refers to.
-        var suspended: ResumableLink?
+        /// Keeps a link without a connection, which nothing below refers to, until the timer has fired.
+        var suspended: (link: ResumableLink, patience: ScheduledTimer)?
     }
 
     struct WeakListener { weak var listener: LinkListener? }
@@ -109,14 +107,13 @@ final class SessionRegistry: Sendable {
             entries.withLock { $0[key]?.session = session }
         case .resumed:
             entries.withLock { entries in
-                entries[key]?.patience?.cancel()
-                entries[key]?.patience = nil
+                entries[key]?.suspended?.patience.cancel()
                 entries[key]?.suspended = nil
             }
         case .suspended(let reason): suspend(key, reason)
         case .ended(let unused):
             entries.withLock { entries in
-                entries[key]?.patience?.cancel()
+                entries[key]?.suspended?.patience.cancel()
                 entries[key] = nil
             }
             // The peer is there all the same, and begins anew.
@@ -128,13 +125,13 @@ final class SessionRegistry: Sendable {
         let refused: ResumableLink? = entries.withLock { entries in
             guard let link = entries[key]?.link else { return nil }
             let isRecognizable = link.peer.certainty > .connection || takesUnrecognized
-            guard isRecognizable, entries.values.count(where: { $0.patience != nil }) < limits.maximumSuspended else {
+            guard isRecognizable, entries.values.count(where: { $0.suspended != nil }) < limits.maximumSuspended else {
                 return link
             }
-            entries[key]?.suspended = link
-            entries[key]?.patience = time.schedule(at: time.now + limits.patience) { [self] in
+            let patience = time.schedule(at: time.now + limits.patience) { [self] in
                 self.entries.withLock { $0[key]?.link }?.end(reason)
             }
+            entries[key]?.suspended = (link, patience)
             return nil
         }
         refused?.end(reason)
@@ -145,7 +142,7 @@ final class SessionRegistry: Sendable {
     func close() {
         isClosed.store(true, ordering: .releasing)
         let suspended = entries.withLock { entries in
-            entries.sorted { $0.key < $1.key }.compactMap(\.value.suspended)
+            entries.sorted { $0.key < $1.key }.compactMap(\.value.suspended?.link)
         }
         for link in suspended {
             link.end(

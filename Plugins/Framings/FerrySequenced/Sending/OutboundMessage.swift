@@ -12,8 +12,8 @@ struct OutboundMessage {
     /// Bytes of the stream that the peer has.
     var acknowledged = 0
     var slot: UInt8 = 0
-    var isBegun = false
-    var isCancelled = false
+    var stage = Stage.waiting
+    /// Whether it has been told as sent.
     var isReported = false
     private var checksum = CRC32C()
     /// Bytes of the payload that are in the checksum.
@@ -25,6 +25,14 @@ struct OutboundMessage {
         level = Int(options.priority.rawValue)
         weight = Int(options.weight)
         receipt = options.receipt
+    }
+
+    enum Stage {
+        case waiting
+        /// A chunk with its begin is on its way or there.
+        case begun
+        /// It is let go of once the peer has heard so, or when its turn comes.
+        case cancelled
     }
 
     static let trailerCount = 4

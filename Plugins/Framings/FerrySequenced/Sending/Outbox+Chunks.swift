@@ -135,12 +135,12 @@ extension Outbox {
         }
         messages[index].cut = segment.offset
         guard segment.kind == .begin else { return }
-        messages[index].isBegun = false
         close(index)
-        if messages[index].isCancelled {
+        if messages[index].stage == .cancelled {
             cancelling.removeAll { $0 == segment.message }
             return release(segment.message)
         }
+        messages[index].stage = .waiting
         if levels[level].active.first == segment.message { levels[level].turn = 0 }
         levels[level].active.removeAll { $0 == segment.message }
         levels[level].waiting.prepend(segment.message)

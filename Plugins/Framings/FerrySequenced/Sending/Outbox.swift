@@ -99,13 +99,13 @@ struct Outbox {
         let level = messages[Int(index)].level
         readyCount -= 1
         indices[id] = nil
-        if messages[Int(index)].isBegun {
-            messages[Int(index)].isCancelled = true
+        let wasBegun = messages[Int(index)].stage == .begun
+        messages[Int(index)].stage = .cancelled
+        if wasBegun {
             if levels[level].active.first == index { levels[level].turn = 0 }
             levels[level].active.removeAll { $0 == index }
             cancelling.append(index)
         } else {
-            messages[Int(index)].isCancelled = true
             messages[Int(index)].payload = []
             levels[level].cancelledCount += 1
             let isMostlyCancelled = levels[level].cancelledCount > levels[level].waiting.count / 2 + 16
@@ -120,7 +120,7 @@ struct Outbox {
         guard levels[level].cancelledCount > 0 else { return }
         var kept: Queue<Int32> = []
         while let first = levels[level].waiting.first {
-            if messages[Int(first)].isCancelled {
+            if messages[Int(first)].stage == .cancelled {
                 release(first)
                 levels[level].cancelledCount -= 1
             } else if wholly {
@@ -136,7 +136,7 @@ struct Outbox {
     func fate(of id: MessageID) -> MessageFate {
         guard let index = indices[id] else { return .mayHaveArrived }
         if messages[Int(index)].isCut { return .mayHaveArrived }
-        return messages[Int(index)].isBegun ? .takenBack : .nothingSent
+        return messages[Int(index)].stage == .begun ? .takenBack : .nothingSent
     }
 
     mutating func release(_ index: Int32) {
@@ -150,7 +150,7 @@ struct Outbox {
         let index = Int(message)
         if progressed != message { reportProgress(&events) }
         messages[index].acknowledged += count
-        if messages[index].isCancelled { return }
+        if messages[index].stage == .cancelled { return }
         progressed = message
         guard messages[index].acknowledged == messages[index].streamCount else { return }
         reportProgress(&events)
@@ -199,12 +199,12 @@ struct Outbox {
         _ events: inout Queue<FramingEvent>, with error: (OutboundMessage) -> FerryError?
     ) {
         for level in levels.indices {
-            for index in levels[level].waiting where !messages[Int(index)].isCancelled {
+            for index in levels[level].waiting where messages[Int(index)].stage != .cancelled {
                 guard let error = error(messages[Int(index)]) else { continue }
                 readyCount -= 1
                 events.append(.failed(messages[Int(index)].id, error))
                 indices[messages[Int(index)].id] = nil
-                messages[Int(index)].isCancelled = true
+                messages[Int(index)].stage = .cancelled
                 levels[level].cancelledCount += 1
             }
             sweep(level, wholly: true)
@@ -224,7 +224,7 @@ struct Outbox {
         cancelling = []
         for level in levels.indices {
             for index in levels[level].active.reversed() {
-                messages[Int(index)].isBegun = false
+                messages[Int(index)].stage = .waiting
                 messages[Int(index)].cut = 0
                 messages[Int(index)].acknowledged = 0
                 levels[level].waiting.prepend(index)
@@ -386,7 +386,7 @@ struct Outbox {
             levels[level].active.prepend(segment.message)
             levels[level].turn = messages[index].weight * Self.chunksPerTurn
             levels[level].hasJustAdmitted = true
-            messages[index].isBegun = true
+            messages[index].stage = .begun
             messages[index].slot = UInt8(freeSlots.trailingZeroBitCount)
             open(index)
             charged += UInt64(OutboundMessage.overhead)

@@ -156,7 +156,7 @@ extension SequencedFraming.Session {
     private mutating func refuse(_ refusal: SequencedRefusal, at now: Timestamp) {
         guard phase == .greeting || phase == .met else { return }
         phase.move(.incompatible)
-        handshake.refusal = refusal
+        handshake.refusing = .due(refusal)
         handshake.deadline = now + .seconds(1)
     }
 

@@ -66,11 +66,14 @@ extension SequencedFraming.Session {
     private mutating func refuse(
         at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
-        guard let refusal = handshake.refusal else { return .idle }
-        if handshake.isRefused { throw refusal.error(refusedBy: "This side") }
-        guard try offerControl(offer, { refusal.write(to: &$0) }) else { return .refused }
-        handshake.isRefused = true
-        return .accepted
+        switch handshake.refusing {
+        case .no: return .idle
+        case .told(let refusal): throw refusal.error(refusedBy: "This side")
+        case .due(let refusal):
+            guard try offerControl(offer, { refusal.write(to: &$0) }) else { return .refused }
+            handshake.refusing = .told(refusal)
+            return .accepted
+        }
     }
 
     private mutating func greet(
@@ -196,15 +199,15 @@ extension SequencedFraming.Session {
         at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
         guard window.count == 0, !outbox.isEmpty else { return .idle }
-        if probing.isDue {
+        switch probing.state {
+        case .idle: break
+        case .waiting: return .idle
+        case .due:
             guard try offerControl(offer, { $0.byte(SequencedChunk.Control.probe) }) else { return .refused }
-            probing.isDue = false
             probing.tries = min(probing.tries + 1, 8)
-        } else if probing.deadline != nil {
-            return .idle
         }
         let interval = min(window.estimator.timeout << Int64(probing.tries), RoundTripEstimator.ceiling)
-        probing.deadline = now + .nanoseconds(interval)
+        probing.state = .waiting(until: now + .nanoseconds(interval))
         return probing.tries == 0 ? .idle : .accepted
     }
 }

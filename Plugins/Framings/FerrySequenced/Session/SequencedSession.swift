@@ -64,8 +64,22 @@ extension SequencedFraming {
             var isDue = false
             var deadline: Timestamp?
             var tries = 0
-            var refusal: SequencedRefusal?
-            var isRefused = false
+            var refusing = Refusing.no
+
+            enum Refusing {
+                case no
+                /// The peer has to hear it.
+                case due(SequencedRefusal)
+                case told(SequencedRefusal)
+            }
+
+            /// Why this side refuses the peer.
+            var refusal: SequencedRefusal? {
+                switch refusing {
+                case .no: nil
+                case .due(let refusal), .told(let refusal): refusal
+                }
+            }
         }
 
         /// When the next acknowledgement is due.
@@ -77,9 +91,16 @@ extension SequencedFraming {
 
         /// Asking for credit when none is left and no acknowledgement is on its way.
         struct Probing {
-            var isDue = false
+            var state = State.idle
             var tries = 0
-            var deadline: Timestamp?
+
+            enum State {
+                case idle
+                case waiting(until: Timestamp)
+                case due
+            }
+
+            var deadline: Timestamp? { if case .waiting(let deadline) = state { deadline } else { nil } }
         }
 
         /// A chunk that goes out in pieces, as the link has become too small for it.
@@ -258,8 +279,7 @@ extension SequencedFraming.Session {
             }
         }
         if let deadline = probing.deadline, deadline <= now {
-            probing.deadline = nil
-            probing.isDue = true
+            probing.state = .due
             silence += 1
         }
         if inbox.expectsMore, let deadline = stall.deadline, deadline <= now {

@@ -124,12 +124,14 @@ extension SequencedFraming.Session {
         hasher.combine(id)
         hasher.combine(phase)
         hasher.combine(handshake.peer)
-        hasher.combine([handshake.isDue, acknowledging.isDue, probing.isDue])
+        hasher.combine([handshake.isDue, acknowledging.isDue])
         hasher.combine([handshake.deadline != nil, acknowledging.deadline != nil, probing.deadline != nil])
+        if case .due = probing.state { hasher.combine(true) }
         hasher.combine(acknowledging.pending)
         for message in outbox.messages {
             hasher.combine([message.cut, message.acknowledged, Int(message.slot), message.payload.count])
-            hasher.combine([message.isBegun, message.isCancelled, message.isReported])
+            hasher.combine(message.stage)
+            hasher.combine(message.isReported)
         }
         for level in outbox.levels {
             hasher.combine(Array(level.active))
