@@ -23,12 +23,28 @@ struct CBORReader {
 
     /// The keys of a map, as far as they were read.
     private struct MapKeys {
-        var last: Int?
-        var isAscending = true
-        var hasNumber = false
-        var hasText = false
-        /// Text beyond ASCII may be equal with other bytes.
-        var hasForeignText = false
+        var order = Order.none
+        var kinds: Kinds = []
+
+        /// Keys that ascend are not there twice.
+        enum Order {
+            case none
+            case ascending(last: Int)
+            case mixed
+        }
+
+        struct Kinds: OptionSet {
+            let rawValue: UInt8
+
+            static let number = Kinds(rawValue: 1)
+            static let text = Kinds(rawValue: 2)
+            /// Text beyond ASCII may be equal with other bytes.
+            static let foreignText = Kinds(rawValue: 4)
+        }
+
+        /// Whether keys of different bytes may have the same name.
+        var mayShareNames: Bool { kinds.contains(.foreignText) || kinds.isSuperset(of: [.number, .text]) }
+        var isMixed: Bool { if case .mixed = order { true } else { false } }
     }
 
     private var storage: CBORItems.Storage
@@ -246,34 +262,36 @@ struct CBORReader {
         let key = items[index]
         var keys = open[open.count - 1].keys
         if key.kind == .text {
-            keys.hasText = true
-            if !keys.hasForeignText { keys.hasForeignText = !storage.isASCII(key) }
+            keys.kinds.insert(.text)
+            if !keys.kinds.contains(.foreignText), !storage.isASCII(key) { keys.kinds.insert(.foreignText) }
         } else {
-            keys.hasNumber = true
+            keys.kinds.insert(.number)
         }
-        if keys.isAscending, let last = keys.last {
-            keys.isAscending = storage.precedes(items[last], key)
+        switch keys.order {
+        case .none: keys.order = .ascending(last: index)
+        case .ascending(let last):
+            keys.order = storage.precedes(items[last], key) ? .ascending(last: index) : .mixed
+        case .mixed: break
         }
-        keys.last = index
         open[open.count - 1].keys = keys
     }
 
     /// Refuses a map with a key twice: ascending ones are not, and others are sorted first.
     private func checkKeys(_ map: Container) throws(FerryError) {
-        guard !map.keys.isAscending || map.keys.hasForeignText || map.keys.hasNumber && map.keys.hasText else { return }
+        guard map.keys.isMixed || map.keys.mayShareNames else { return }
         var keys: [Item] = []
         var index = map.item + 1
         for _ in 0..<map.done / 2 {
             keys.append(items[index])
             index = Int(items[index + 1].next)
         }
-        if !map.keys.isAscending {
+        if map.keys.isMixed {
             keys.sort { storage.precedes($0, $1) }
             for (left, right) in zip(keys, keys.dropFirst()) where !storage.precedes(left, right) {
                 throw malformed("the key \(storage.name(left)) is there twice", at: Int(right.at))
             }
         }
-        guard map.keys.hasForeignText || map.keys.hasNumber && map.keys.hasText else { return }
+        guard map.keys.mayShareNames else { return }
         // A coding key is a name: 7 and "7" are one, and so are the two ways to write "é".
         var names: Set<String> = []
         for key in keys where !names.insert(storage.name(key)).inserted {

@@ -21,10 +21,11 @@ enum PropertyListOrigin {
 struct DictionaryKeys {
     private var first: String?
     private var others: Set<String> = []
-    private var hasUncomparedOthers = false
+    private var count = 0
 
     /// Returns whether the key is new.
     mutating func insert(_ key: String) -> Bool {
+        count += 1
         guard let first else {
             first = key
             return true
@@ -34,11 +35,12 @@ struct DictionaryKeys {
 
     /// Adds a key of a coder's dictionary, which is new.
     mutating func insertNew(_ key: @autoclosure () -> String) {
-        if first == nil { first = key() } else { hasUncomparedOthers = true }
+        count += 1
+        if first == nil { first = key() }
     }
 
     /// Whether there is no other key.
-    func isSole(_ key: String) -> Bool { first == key && others.isEmpty && !hasUncomparedOthers }
+    func isSole(_ key: String) -> Bool { first == key && count == 1 }
 }
 
 /// The text of an element of XML.

@@ -21,9 +21,13 @@ struct ValueWalk: Encoder {
     }
 
     let format: Format
-    var infinities: Infinities?
-    var codingPath: [any CodingKey] = []
+    let infinities: Infinities?
+    let codingPath: [any CodingKey]
     var userInfo: [CodingUserInfoKey: Any] { [:] }
+
+    init(format: Format, infinities: Infinities? = nil, codingPath: [any CodingKey] = []) {
+        (self.format, self.infinities, self.codingPath) = (format, infinities, codingPath)
+    }
 
     /// Goes through a value and all that it encodes.
     ///

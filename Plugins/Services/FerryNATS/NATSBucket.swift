@@ -83,7 +83,7 @@
                 try require(kvStore_Status(&found, raw.raw), "The bucket \(name) cannot be looked at")
                 defer { kvStatus_Destroy(found) }
                 try check(name, expiry, found: kvStatus_TTL(found))
-                return (raw, try handle.find("KV_\(name)").allowsDirectReading)
+                return (raw, try handle.find("KV_\(name)").traits.contains(.directReading))
             }
             return NATSBucket(name, expiry, connection, opened)
         }
@@ -101,7 +101,7 @@
                 var found: OpaquePointer?
                 try require(kvStore_Status(&found, raw.raw), "The bucket \(name) cannot be looked at")
                 defer { kvStatus_Destroy(found) }
-                return ((raw, try handle.find("KV_\(name)").allowsDirectReading), kvStatus_TTL(found))
+                return ((raw, try handle.find("KV_\(name)").traits.contains(.directReading)), kvStatus_TTL(found))
             }
             try check(name, .nanoseconds(expiry), found: expiry)
             return NATSBucket(name, .nanoseconds(expiry), connection, opened)

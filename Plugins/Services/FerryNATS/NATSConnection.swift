@@ -304,21 +304,28 @@
         private struct State {
             var listeners: [Int: AsyncStream<NATSConnection.Event>.Continuation] = [:]
             var next = 0
-            var end: NATSConnection.Event?
-            var isConnected = true
+            var phase = Phase.connected
+        }
+
+        private enum Phase {
+            case connected
+            /// It tries again by itself.
+            case away
+            case ended(NATSConnection.Event)
         }
 
         private let state = Mutex(State())
 
-        var isConnected: Bool { state.withLock { $0.isConnected } }
+        var isConnected: Bool { state.withLock { if case .connected = $0.phase { true } else { false } } }
 
         func stream() -> AsyncStream<NATSConnection.Event> {
             let (stream, continuation) = AsyncStream<NATSConnection.Event>.makeStream(
                 bufferingPolicy: .bufferingNewest(64))
-            let (number, end) = state.withLock { state in
+            let (number, end) = state.withLock { state -> (Int, NATSConnection.Event?) in
                 state.next += 1
-                if state.end == nil { state.listeners[state.next] = continuation }
-                return (state.next, state.end)
+                if case .ended(let event) = state.phase { return (state.next, event) }
+                state.listeners[state.next] = continuation
+                return (state.next, nil)
             }
             if let end {
                 continuation.yield(end)
@@ -333,9 +340,10 @@
 
         func tell(_ event: NATSConnection.Event) {
             let listeners = state.withLock { state in
-                switch event {
-                case .disconnected, .closed: state.isConnected = false
-                case .reconnected: state.isConnected = true
+                switch (state.phase, event) {
+                case (.ended, _): break
+                case (_, .disconnected), (_, .closed): state.phase = .away
+                case (_, .reconnected): state.phase = .connected
                 }
                 return Array(state.listeners.values)
             }
@@ -344,8 +352,7 @@
 
         func finish(_ event: NATSConnection.Event) {
             let listeners = state.withLock { state in
-                if state.end == nil { state.end = event }
-                state.isConnected = false
+                if case .ended = state.phase {} else { state.phase = .ended(event) }
                 defer { state.listeners = [:] }
                 return Array(state.listeners.values)
             }

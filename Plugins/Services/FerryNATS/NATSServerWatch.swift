@@ -16,8 +16,13 @@
             case mayHaveLost(String)
         }
 
-        private var server: String?
-        private var state: NATSStream.State?
+        private var last: Look?
+
+        private struct Look: Hashable {
+            let server: String
+            let state: NATSStream.State
+        }
+
         /// The last place that the stream has answered with: take it before you ask for the stream's state.
         public private(set) var lastAnswered: UInt64 = 0
 
@@ -35,19 +40,19 @@
         ///   - answered: ``lastAnswered`` before the question: what the stream answers meanwhile may come after the state was told. By
         ///     default as it is now, which is right where nothing is published meanwhile.
         public mutating func look(_ server: String, _ state: NATSStream.State, answered: UInt64? = nil) -> Finding {
-            let before = (self.server, self.state, answered ?? lastAnswered)
-            self.server = server
-            self.state = state
-            if before.2 > state.lastSequence || before.1.map({ $0.created != state.created }) ?? false {
+            let (before, answered) = (last, answered ?? lastAnswered)
+            last = Look(server: server, state: state)
+            if answered > state.lastSequence || before.map({ $0.state.created != state.created }) ?? false {
                 lastAnswered = state.lastSequence
             }
-            guard let lastServer = before.0, let last = before.1 else { return .steady }
+            guard let before else { return .steady }
+            let last = before.state
             if last.created != state.created { return .mayHaveLost("the stream was made anew") }
-            if state.lastSequence < max(before.2, last.lastSequence) {
+            if state.lastSequence < max(answered, last.lastSequence) {
                 return .mayHaveLost(
-                    "the stream ends at \(state.lastSequence), after \(max(before.2, last.lastSequence))")
+                    "the stream ends at \(state.lastSequence), after \(max(answered, last.lastSequence))")
             }
-            if lastServer != server { return .mayHaveLost("the server has restarted, or is another one") }
+            if before.server != server { return .mayHaveLost("the server has restarted, or is another one") }
             if last.leader != state.leader {
                 return .mayHaveLost("the stream's leader is \(state.leader ?? "none"), after \(last.leader ?? "none")")
             }

@@ -57,15 +57,26 @@
 
         /// A stream as it is on a server.
         struct Found: Sendable, Hashable {
-            var subjects: [String] = []
-            var refusesNew = true
-            var isOnDisk = true
-            var answers = true
-            var isSealed = false
-            var allowsDirectReading = false
-            var messagesPerSubject: Int64 = -1
-            var duplicateWindow: Int64 = 0
+            var subjects: [String]
+            var traits: Traits
+            /// The most that are kept of a subject; -1 for all.
+            var messagesPerSubject: Int64
+            /// In nanoseconds.
+            var duplicateWindow: Int64
             var state = State()
+
+            struct Traits: OptionSet, Sendable, Hashable {
+                let rawValue: UInt8
+
+                /// Refuses messages when it is full, and drops none.
+                static let refusesNew = Traits(rawValue: 1)
+                static let onDisk = Traits(rawValue: 2)
+                /// Answers for what is published.
+                static let answers = Traits(rawValue: 4)
+                static let sealed = Traits(rawValue: 8)
+                /// Lets messages be read one by one.
+                static let directReading = Traits(rawValue: 16)
+            }
         }
 
         /// - Throws: `natsWrongShape`, with what to do.
@@ -77,12 +88,14 @@
                 "Change it (nats stream edit \(name) \(option)), or name another stream."
             }
             let other = "Make another one, and name it; a stream cannot be changed in that."
-            guard !found.isSealed else { throw refuse("is sealed, and takes nothing", other) }
-            guard found.answers else { throw refuse("does not answer what is published (no_ack)", edit("--ack")) }
-            guard found.allowsDirectReading || !allowsDirectReading else {
+            guard !found.traits.contains(.sealed) else { throw refuse("is sealed, and takes nothing", other) }
+            guard found.traits.contains(.answers) else {
+                throw refuse("does not answer what is published (no_ack)", edit("--ack"))
+            }
+            guard found.traits.contains(.directReading) || !allowsDirectReading else {
                 throw refuse("does not let its messages be read one by one (allow_direct)", edit("--allow-direct"))
             }
-            guard found.refusesNew else {
+            guard found.traits.contains(.refusesNew) else {
                 throw refuse(
                     "drops its oldest messages when it is full (discard: old), though nobody may have read them",
                     edit("--discard=new"))
@@ -92,7 +105,7 @@
                     "keeps only \(found.messagesPerSubject) messages of a subject, and drops older ones",
                     edit("--max-msgs-per-subject=-1"))
             }
-            guard found.isOnDisk else { throw refuse("is in the server's memory only", other) }
+            guard found.traits.contains(.onDisk) else { throw refuse("is in the server's memory only", other) }
             guard found.duplicateWindow >= duplicateWindow.nanoseconds else {
                 let seconds = duplicateWindow.components.seconds
                 throw refuse(
@@ -269,22 +282,21 @@
             guard let info = info?.pointee, let shape = info.Config?.pointee else {
                 throw FerryError(.natsFailed, "The server says nothing of the stream \(name).")
             }
-            var found = NATSStream.Found()
-            for index in 0..<Int(max(0, shape.SubjectsLen)) {
-                if let subject = shape.Subjects?[index] { found.subjects.append(String(cString: subject)) }
-            }
-            found.refusesNew = shape.Discard == js_DiscardNew
-            found.isOnDisk = shape.Storage == js_FileStorage
-            found.answers = !shape.NoAck
-            found.isSealed = shape.Sealed
-            found.allowsDirectReading = shape.AllowDirect
-            found.messagesPerSubject = shape.MaxMsgsPerSubject
-            found.duplicateWindow = shape.Duplicates
-            found.state = NATSStream.State(
-                lastSequence: info.State.LastSeq, messages: info.State.Msgs, bytes: info.State.Bytes,
-                leader: info.Cluster?.pointee.Leader.map { String(cString: $0) }, created: info.Created,
-                removesWhatIsRead: shape.Retention != js_LimitsPolicy)
-            return found
+            var traits: NATSStream.Found.Traits = []
+            if shape.Discard == js_DiscardNew { traits.insert(.refusesNew) }
+            if shape.Storage == js_FileStorage { traits.insert(.onDisk) }
+            if !shape.NoAck { traits.insert(.answers) }
+            if shape.Sealed { traits.insert(.sealed) }
+            if shape.AllowDirect { traits.insert(.directReading) }
+            return NATSStream.Found(
+                subjects: (0..<Int(max(0, shape.SubjectsLen))).compactMap { index in
+                    shape.Subjects?[index].map { String(cString: $0) }
+                },
+                traits: traits, messagesPerSubject: shape.MaxMsgsPerSubject, duplicateWindow: shape.Duplicates,
+                state: NATSStream.State(
+                    lastSequence: info.State.LastSeq, messages: info.State.Msgs, bytes: info.State.Bytes,
+                    leader: info.Cluster?.pointee.Leader.map { String(cString: $0) }, created: info.Created,
+                    removesWhatIsRead: shape.Retention != js_LimitsPolicy))
         }
     }
 #endif

@@ -13,8 +13,22 @@
         private var length = 0
         private let path: String
         /// The error of the last write; nothing more is written after it.
-        private(set) var failure: String?
-        private var isTold = false
+        private var writing = Writing.fine
+
+        private enum Writing {
+            case fine
+            case failed(String)
+            /// It has failed, and somebody was told.
+            case ended(String)
+        }
+
+        /// Why nothing more is written.
+        var failure: String? {
+            switch writing {
+            case .fine: nil
+            case .failed(let why), .ended(let why): why
+            }
+        }
 
         /// - Throws: `invalidArgument` when the file cannot be made.
         init(path: String, header: [UInt8] = BTSnoop.header) throws(BluetoothError) {
@@ -35,9 +49,9 @@
 
         /// Once, for people, that nothing more is written, and why.
         mutating func takeComplaint() -> String? {
-            guard let failure, !isTold else { return nil }
-            isTold = true
-            return "The capture \(path) is not written any further: \(failure). What is in it is whole."
+            guard case .failed(let why) = writing else { return nil }
+            writing = .ended(why)
+            return "The capture \(path) is not written any further: \(why). What is in it is whole."
         }
 
         mutating func add(_ packet: RawSpan, isReceived: Bool) {
@@ -68,7 +82,7 @@
                 if written > 0 {
                     start += written
                 } else if errno != EINTR {
-                    failure = String(cString: strerror(errno))
+                    writing = .failed(String(cString: strerror(errno)))
                 }
             }
             // Half a record would make it a file that is damaged.

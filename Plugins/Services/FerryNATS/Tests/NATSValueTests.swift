@@ -8,13 +8,14 @@
     @Suite(.tags(.records)) struct NATSValueTests {
         @Test func aStreamThatLosesSomethingIsRefused() throws {
             let stream = NATSStream("records", subjects: ["ferry.>"])
-            var good = NATSStream.Found()
-            good.subjects = ["ferry.>"]
-            good.duplicateWindow = 600_000_000_000
+            let good = NATSStream.Found(
+                subjects: ["ferry.>"], traits: [.refusesNew, .onDisk, .answers], messagesPerSubject: -1,
+                duplicateWindow: 600_000_000_000)
             try stream.check(good)
             let changes: [(String, (inout NATSStream.Found) -> Void)] = [
-                ("discard=new", { $0.refusesNew = false }), ("in the server's memory", { $0.isOnDisk = false }),
-                ("--ack", { $0.answers = false }), ("sealed", { $0.isSealed = true }),
+                ("discard=new", { $0.traits.remove(.refusesNew) }),
+                ("in the server's memory", { $0.traits.remove(.onDisk) }),
+                ("--ack", { $0.traits.remove(.answers) }), ("sealed", { $0.traits.insert(.sealed) }),
                 ("max-msgs-per-subject", { $0.messagesPerSubject = 5 }),
                 ("dupe-window=600s", { $0.duplicateWindow = 599_999_999_999 }),
                 ("--subjects=ferry.a,ferry.>", { $0.subjects = ["ferry.a"] }),

@@ -102,15 +102,15 @@ extension GATTConfiguration {
 
 /// The attributes that a link is laid over.
 struct GATTAttributes: Sendable {
-    var service: AttributeID
+    let service: AttributeID
     /// What carries chunks towards the central; a doorbell where there is a queue.
-    var updates: AttributeID
+    let updates: AttributeID
     /// What carries chunks towards the peripheral.
-    var writes: AttributeID
-    var state: AttributeID?
-    var queue: AttributeID?
+    let writes: AttributeID
+    let state: AttributeID?
+    let queue: AttributeID?
     /// What carries the layout's notes, in their order.
-    var notes: [AttributeID] = []
+    let notes: [AttributeID]
 }
 
 extension GATTAttributes {

@@ -15,7 +15,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
     private struct State {
         var role: (any PeripheralRole)?
         var isListening = false
-        var isPublished = false
+        /// What is published; nil before, and after the adapter was off.
         var attributes: GATTAttributes?
         /// Centrals that have taken one of the two steps with which a link with a state begins.
         var beginners: [ConnectedCentral: Beginner] = [:]
@@ -76,7 +76,6 @@ final class GATTPeripheral: PeripheralRoleEvents {
             let service = try await role.publish(configuration.definition)
             state.withLock {
                 $0.attributes = GATTAttributes(service, of: configuration)
-                $0.isPublished = true
             }
             var advertisement = Advertisement(localName: configuration.localName, services: [configuration.service])
             if let data = configuration.advertisedData { advertisement.serviceData = [configuration.service: data] }
@@ -120,9 +119,9 @@ final class GATTPeripheral: PeripheralRoleEvents {
         let (lost, republishes) = state.withLock { state -> ([GATTPeripheralLink], (any PeripheralRole)?) in
             guard adapterState != .poweredOn else {
                 // Services do not survive a power cycle; offer them again.
-                return ([], state.isListening && !state.isPublished && state.listener != nil ? state.role : nil)
+                return ([], state.isListening && state.attributes == nil && state.listener != nil ? state.role : nil)
             }
-            state.isPublished = false
+            state.attributes = nil
             defer {
                 state.links = [:]
                 state.order = []
@@ -140,7 +139,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
         do {
             try await publishAndAdvertise(on: role)
             // Unless the power has gone again meanwhile.
-            state.withLock { $0.isPublished ? $0.listener : nil }?.resume()
+            state.withLock { $0.attributes == nil ? nil : $0.listener }?.resume()
         } catch {
             // The next change of power has another turn.
             state.withLock { $0.listener }?.interrupt(error)

@@ -13,55 +13,70 @@ struct ChunkLogLines {
     }
 
     struct Line: Hashable {
-        var milliseconds: Double?
-        var link: String
-        var event: Event
+        let milliseconds: Double?
+        let link: String
+        let event: Event
     }
 
     /// The problem with a line, for people.
     struct Malformed: Error, Hashable { let description: String }
 
     private var number = 0
-    private var isLog = false
-    private var isPlain = false
-    /// The first line that is neither, while it may be what a program prints before its log.
-    private var other: Malformed?
+    private var form = Form.unknown(other: nil)
+
+    private enum Form {
+        /// With the first line that is of neither form, which may be what a program prints before its log.
+        case unknown(other: Malformed?)
+        /// Lines that `--log` writes, among others.
+        case log
+        /// Lines of `>` and `<`, and no others.
+        case plain
+    }
 
     /// Reads the next line; nil when it says nothing.
     mutating func read(_ line: String) throws(Malformed) -> Line? {
         number += 1
         let text = line.trimmingPrefix { $0 == " " || $0 == "\t" || $0 == "\r" }
         guard let first = text.first else { return nil }
-        if first == ">" || first == "<", !isLog {
-            if let other { throw other }
-            isPlain = true
-            let bytes = try Self.bytes(text.dropFirst(), number)
-            return Line(link: "", event: .chunk(first == ">" ? .first : .second, bytes))
-        }
+        if let line = try plain(first, text) { return line }
         if first == "#" {
             let words = text.dropFirst().split(separator: " ")
             guard words.count == 2, words[0] == "framing", let framing = TraceFraming(rawValue: String(words[1])) else {
                 return nil
             }
-            return Line(link: "", event: .framing(framing))
+            return Line(milliseconds: nil, link: "", event: .framing(framing))
         }
-        if let framing = Self.framing(text) { return Line(link: "", event: .framing(framing)) }
-        if !isPlain, let line = try Self.logged(text, number) {
-            isLog = true
+        if let framing = Self.framing(text) { return Line(milliseconds: nil, link: "", event: .framing(framing)) }
+        if case .plain = form { throw unknown }
+        if let line = try Self.logged(text, number) {
+            form = .log
             return line
         }
-        if isLog { return nil }  // what else the program prints
-        let problem = Malformed(
-            description:
-                "Line \(number) begins with neither > nor <, which say who sent the chunk, and no line is one that "
-                + "--log writes.")
-        if isPlain { throw problem }
-        if other == nil { other = problem }
+        // A log may have between its lines what else the program prints.
+        if case .unknown(nil) = form { form = .unknown(other: unknown) }
         return nil
     }
 
+    private mutating func plain(_ first: Character, _ text: Substring) throws(Malformed) -> Line? {
+        guard first == ">" || first == "<" else { return nil }
+        switch form {
+        case .log: return nil
+        case .unknown(let other?): throw other
+        case .unknown(nil), .plain: form = .plain
+        }
+        let bytes = try Self.bytes(text.dropFirst(), number)
+        return Line(milliseconds: nil, link: "", event: .chunk(first == ">" ? .first : .second, bytes))
+    }
+
+    private var unknown: Malformed {
+        Malformed(
+            description:
+                "Line \(number) begins with neither > nor <, which say who sent the chunk, and no line is one that "
+                + "--log writes.")
+    }
+
     /// At the end of the text.
-    func finish() throws(Malformed) { if !isLog, let other { throw other } }
+    func finish() throws(Malformed) { if case .unknown(let other?) = form { throw other } }
 
     /// What business-card says of its framing.
     private static func framing(_ text: some StringProtocol) -> TraceFraming? {

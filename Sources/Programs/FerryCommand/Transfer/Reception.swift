@@ -30,12 +30,13 @@ struct Reception: Sendable {
     private enum Phase {
         /// No sender is there. The timer closes the listener.
         case waiting(ScheduledTimer)
+        /// A sender is there, or nobody waits for the first.
         case serving
         case over(Result<Void, any Error>)
     }
 
     private struct State {
-        var phase: Phase?
+        var phase = Phase.serving
         var failure: (any Error)?
         var remarks = RemarkBudget()
     }
@@ -61,8 +62,8 @@ struct Reception: Sendable {
             }
         }
         let (phase, failure) = state.withLock { ($0.phase, $0.failure) }
-        if case .waiting(let timer)? = phase { timer.cancel() }
-        if case .over(let result)? = phase { return try result.get() }
+        if case .waiting(let timer) = phase { timer.cancel() }
+        if case .over(let result) = phase { return try result.get() }
         try Task.checkCancellation()
         if let failure { throw failure }
         if let reason = listener.interruption { throw reason }
@@ -77,7 +78,7 @@ struct Reception: Sendable {
 
     private func greeted(_ state: borrowing Mutex<State>) {
         state.withLock { state in
-            guard case .waiting(let timer)? = state.phase else { return }
+            guard case .waiting(let timer) = state.phase else { return }
             timer.cancel()
             state.phase = .serving
         }
@@ -87,7 +88,7 @@ struct Reception: Sendable {
         _ result: Result<Void, any Error>, _ listener: LinkListener, _ acceptor: Acceptor,
         _ state: borrowing Mutex<State>
     ) {
-        state.withLock { if case .over? = $0.phase {} else { $0.phase = .over(result) } }
+        state.withLock { if case .over = $0.phase {} else { $0.phase = .over(result) } }
         listener.close()
         acceptor.closeAll()
     }
@@ -105,7 +106,7 @@ struct Reception: Sendable {
             guard canGoOn() else { return end(.failure(error), listener, acceptor, state) }
             state.withLock { state in
                 state.failure = error
-                if case .serving? = state.phase { wait(listener, &state) }
+                if case .serving = state.phase { wait(listener, &state) }
             }
             remark("\(error.message) Waiting for the \(who) to come again.")
         }
@@ -122,7 +123,7 @@ struct Reception: Sendable {
         }
         // After a stranger that has brought nothing, the next sender is waited for.
         let isTold = state.withLock { state in
-            if case .serving? = state.phase, acceptor.counts.placed <= 1 { wait(listener, &state) }
+            if case .serving = state.phase, acceptor.counts.placed <= 1 { wait(listener, &state) }
             if !keeps, (error as? FerryError)?.code != .noPlace { state.failure = error }
             return state.remarks.take(at: time.now)
         }

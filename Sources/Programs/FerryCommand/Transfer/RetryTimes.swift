@@ -5,10 +5,10 @@ import Ferry
 struct RetryTimes: Sendable {
     /// How long to go on without progress.
     let limit: Duration
-    /// The first failure since something has gone through; `nil` without one.
-    private(set) var since: Timestamp?
+    /// The first failure since something has gone through, and the end of the last attempt; `nil` without one.
+    private var failing: (since: Timestamp, reason: String)?
     /// The end of the last attempt, for people.
-    private(set) var reason: String?
+    var reason: String? { failing?.reason }
     private var pause = Self.firstPause
 
     static let firstPause = Duration.milliseconds(100)
@@ -25,8 +25,7 @@ struct RetryTimes: Sendable {
     ///   - chance: 0 to 1; of many senders that were refused together, each comes at another moment.
     /// - Returns: how long to wait before the next; `nil` when the time is over.
     mutating func failed(_ reason: String, at now: Timestamp, chance: Double) -> Duration? {
-        since = since ?? now
-        self.reason = reason
+        failing = (failing?.since ?? now, reason)
         let left = left(at: now)
         guard left > .zero else { return nil }
         defer { pause = min(pause * 2, Self.longestPause) }
@@ -36,7 +35,7 @@ struct RetryTimes: Sendable {
 
     /// How much of the time is left.
     func left(at now: Timestamp) -> Duration {
-        guard let since else { return limit }
-        return limit - (now - since)
+        guard let failing else { return limit }
+        return limit - (now - failing.since)
     }
 }

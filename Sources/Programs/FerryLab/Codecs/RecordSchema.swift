@@ -6,11 +6,13 @@ import Ferry
 /// and those to 23 a byte less in CBOR.
 struct RecordSchema: Sendable {
     /// What a schema must know of the numbers at a path.
-    struct Numbers: Sendable {
-        var hasReals = false
-        var hasNegatives = false
-        /// Whether each of them is a `Float` exactly.
-        var areShort = true
+    struct Numbers: OptionSet, Sendable {
+        let rawValue: UInt8
+
+        static let reals = Numbers(rawValue: 1)
+        static let negatives = Numbers(rawValue: 2)
+        /// Those that are no `Float` exactly.
+        static let long = Numbers(rawValue: 4)
     }
 
     private var numbers: [String: [String: Int]] = [:]
@@ -32,7 +34,7 @@ struct RecordSchema: Sendable {
     func number(of name: String, at path: String) -> Int? { numbers[path]?[name] }
 
     /// What the numbers at `path` are like.
-    func kind(at path: String) -> Numbers { kinds[path] ?? Numbers() }
+    func kind(at path: String) -> Numbers { kinds[path] ?? [] }
 
     private mutating func visit(_ value: RecordValue, _ path: String, _ counts: inout [String: [String: Int]]) {
         switch value {
@@ -43,12 +45,12 @@ struct RecordSchema: Sendable {
                 visit(member.value, Self.path(path, member.key.stringValue), &counts)
             }
         case .integer(let number):
-            if number < 0 { kinds[path, default: Numbers()].hasNegatives = true }
-            if Int64(exactly: Float(number)) != number { kinds[path, default: Numbers()].areShort = false }
-        case .unsigned: kinds[path, default: Numbers()].areShort = false
+            if number < 0 { kinds[path, default: []].insert(.negatives) }
+            if Int64(exactly: Float(number)) != number { kinds[path, default: []].insert(.long) }
+        case .unsigned: kinds[path, default: []].insert(.long)
         case .real(let number):
-            kinds[path, default: Numbers()].hasReals = true
-            if Double(Float(number)) != number { kinds[path, default: Numbers()].areShort = false }
+            kinds[path, default: []].insert(.reals)
+            if Double(Float(number)) != number { kinds[path, default: []].insert(.long) }
         case .null, .bool, .text: break
         }
     }
@@ -121,14 +123,16 @@ struct ProtobufWriter {
 
     private mutating func writeScalar(_ value: RecordValue, _ path: String) -> WireType {
         let kind = schema.kind(at: path)
+        let isShort = !kind.contains(.long)
         switch value {
         case .bool(let value): writeVarint(value ? 1 : 0)
-        case .integer(let value) where kind.hasReals: return writeReal(Double(value), isShort: kind.areShort)
-        case .unsigned(let value) where kind.hasReals: return writeReal(Double(value), isShort: kind.areShort)
-        case .integer(let value) where kind.hasNegatives: writeVarint(UInt64(bitPattern: value << 1 ^ value >> 63))
+        case .integer(let value) where kind.contains(.reals): return writeReal(Double(value), isShort: isShort)
+        case .unsigned(let value) where kind.contains(.reals): return writeReal(Double(value), isShort: isShort)
+        case .integer(let value) where kind.contains(.negatives):
+            writeVarint(UInt64(bitPattern: value << 1 ^ value >> 63))
         case .integer(let value): writeVarint(UInt64(bitPattern: value))
         case .unsigned(let value): writeVarint(value)
-        case .real(let value): return writeReal(value, isShort: kind.areShort)
+        case .real(let value): return writeReal(value, isShort: isShort)
         case .null, .text, .list, .object: break
         }
         return .varint
