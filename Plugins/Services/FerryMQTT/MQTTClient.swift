@@ -258,7 +258,7 @@
         struct Publication {
             let topic: String
             let bytes: [UInt8]
-            var isRetained = false
+            let isRetained: Bool
             var properties: [(name: String, value: String)] = []
             /// What it is, for errors: `The record 1/2`.
             let title: String

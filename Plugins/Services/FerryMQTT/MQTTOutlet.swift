@@ -99,7 +99,7 @@
             if let answer = await describe(message.lane) { return answer }
             return await client.publish(
                 MQTTClient.Publication(
-                    topic: topic(message.lane), bytes: message.bytes,
+                    topic: topic(message.lane), bytes: message.bytes, isRetained: false,
                     properties: [(Self.keyProperty, message.key)] + message.fields.map { ($0.name, $0.value) },
                     title: "The record \(message.key)", prefix: client.configuration.prefix))
         }

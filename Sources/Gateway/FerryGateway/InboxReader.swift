@@ -15,7 +15,7 @@
             /// What subjects begin with.
             let prefix: String
             /// Under which token a peer is this gateway's; nil where it is not, or where there are no leases.
-            var token: @Sendable (_ peer: String) -> FencingToken? = { _ in nil }
+            let token: @Sendable (_ peer: String) -> FencingToken?
         }
 
         /// A record and what it is called.

@@ -10,8 +10,8 @@
         /// Where the server has a message, and whether it had it before.
         struct Receipt: Sendable {
             /// Nil where the server tells no place.
-            var place: UInt64?
-            var isDuplicate: Bool
+            let place: UInt64?
+            let isDuplicate: Bool
         }
 
         /// When which message went.

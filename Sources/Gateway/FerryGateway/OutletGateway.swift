@@ -278,7 +278,7 @@
                 let (outcome, result): (Plan.Outcome, Result<Observation.Receipt, FerryError>) =
                     switch answer {
                     case .taken(let isDuplicate):
-                        (isDuplicate ? .had(0) : .stored(0), .success(.init(isDuplicate: isDuplicate)))
+                        (isDuplicate ? .had(0) : .stored(0), .success(.init(place: nil, isDuplicate: isDuplicate)))
                     case .full(let error), .gone(let error), .unanswered(let error): (.later, .failure(error))
                     case .refused(let error): (.refused, .failure(error))
                     }
@@ -295,7 +295,8 @@
 
         private func makeReader() -> InboxReader {
             InboxReader(
-                store, InboxReader.Naming(gateway: configuration.name, prefix: ""), time: time, observer: observer,
+                store, InboxReader.Naming(gateway: configuration.name, prefix: "", token: { _ in nil }), time: time,
+                observer: observer,
                 for: self)
         }
     }

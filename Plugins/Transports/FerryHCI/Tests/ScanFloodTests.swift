@@ -36,8 +36,8 @@
         private func hear(_ address: UInt64, _ data: [UInt8], isScanResponse: Bool = false) {
             engine.didHear(
                 AdvertisingReport(
-                    address: .staticRandom(address), isConnectable: true, isScanResponse: isScanResponse, rssi: -60,
-                    data: data))
+                    address: .staticRandom(address), isResolved: false, isConnectable: true,
+                    isScanResponse: isScanResponse, rssi: -60, data: data, isPartial: false))
         }
 
         @Test func newAddressesWithoutEndAreForgottenAgain() throws {

@@ -137,7 +137,7 @@ struct Delivering {
     enum Lane { case up, down, channel(Int) }
     let link: AirLink
     let lane: Lane
-    var isIndication = false
+    let isIndication: Bool
     var count = 1
 }
 
@@ -341,7 +341,7 @@ extension RadioState {
 
     private mutating func deliverWrite(_ link: AirLink) -> Step? {
         guard let (bytes, entry) = firstValue(of: link.up, on: link) else { return nil }
-        delivering = Delivering(link: link, lane: .up)
+        delivering = Delivering(link: link, lane: .up, isIndication: false)
         guard link.up.headFault != .lost else { return .nothing }
         guard let characteristic = nodes[link.peripheral].database.characteristics[entry.attribute],
             writeError(characteristic, on: link) == nil, let owner = peripherals[characteristic.owner]

@@ -126,7 +126,7 @@ extension RadioState {
             lane.budget -= sent
             guard end.sentFrames == needed else { continue }
             if link.hasFaults, chunkFails(link) { return nil }
-            delivering = Delivering(link: link, lane: .channel(id))
+            delivering = Delivering(link: link, lane: .channel(id), isIndication: false)
             return .chunk(receiver, UnsafeBytes(ring: ring, bytes: ring.bytes(of: ring.first)))
         }
         return nil

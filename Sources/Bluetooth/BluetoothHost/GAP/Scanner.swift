@@ -1,9 +1,9 @@
 /// Keeps the controller's scanning in step with the application's wish and the peers that are sought, as ``Advertiser`` does.
 struct Scanner: Sendable {
     struct Request: Sendable, Equatable {
-        var isActive = true
+        let isActive: Bool
         /// The advertisers to report; empty for all.
-        var peers: Set<Address> = []
+        let peers: Set<Address>
     }
 
     /// What the application asked for; nil for no scan.
@@ -14,7 +14,7 @@ struct Scanner: Sendable {
     var fragments = ReportFragments()
 
     /// A scan for sought peers alone is active.
-    var parameters: Request { request ?? Request() }
+    var parameters: Request { request ?? Request(isActive: true, peers: []) }
 
     mutating func controllerWasReset() {
         fragments = ReportFragments()

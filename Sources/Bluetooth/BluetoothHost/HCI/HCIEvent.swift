@@ -132,7 +132,7 @@ public struct AdvertisingReport: Sendable, Hashable {
     /// Who advertises.
     public let address: Address
     /// Whether the controller has put the peer's identity address in place of a private one.
-    var isResolved = false
+    let isResolved: Bool
     /// Whether it takes connections. A scan response does not say; it repeats the advertisement's.
     public let isConnectable: Bool
     /// Whether this is the answer to an active scan's request.
@@ -142,7 +142,7 @@ public struct AdvertisingReport: Sendable, Hashable {
     /// Advertising data as it is on the air (Core Specification Supplement, Part A).
     public internal(set) var data: [UInt8]
     /// Whether the controller has more of the data to tell, in a report that follows.
-    var isPartial = false
+    let isPartial: Bool
     /// The advertising set, which tells an advertiser's trains of data apart.
     var set: UInt8 = 0xFF
 
@@ -158,7 +158,7 @@ public struct AdvertisingReport: Sendable, Hashable {
                 AdvertisingReport(
                     address: address, isResolved: isResolved, isConnectable: type <= 1, isScanResponse: type == 4,
                     rssi: try reader.i8(),
-                    data: data))
+                    data: data, isPartial: false))
         }
         return reports
     }

@@ -19,7 +19,9 @@ extension Pairing {
 
     struct Failure: Error {
         let reason: UInt8
-        var why: PairingFailure?
+        let why: PairingFailure?
+
+        init(reason: UInt8, why: PairingFailure? = nil) { (self.reason, self.why) = (reason, why) }
     }
 
     /// Which side shows and which enters (2.3.5.1, Table 2.8).

@@ -15,9 +15,9 @@ struct PeerBench: Sendable {
     private static let longest = Duration.seconds(600)
 
     private struct Found {
-        var kind: PeerService
-        var sink: AttributeID
-        var source: AttributeID?
+        let kind: PeerService
+        let sink: AttributeID
+        let source: AttributeID?
         /// Whether writes need no answer.
         let takesCommands: Bool
 

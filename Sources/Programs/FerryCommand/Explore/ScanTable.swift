@@ -7,11 +7,11 @@ struct ScanTable: Sendable {
     /// Which peripherals are wanted.
     struct Filter: Sendable {
         /// A part of the name, in capitals or not.
-        var name: String?
+        let name: String?
         /// The least strength, in dBm.
-        var rssi: Int?
+        let rssi: Int?
         /// Services of which one must be advertised; empty for any.
-        var services: [BluetoothUUID] = []
+        let services: [BluetoothUUID]
 
         func takes(_ discovery: Discovery) -> Bool {
             if let rssi, discovery.rssi < rssi { return false }
@@ -45,7 +45,7 @@ struct ScanTable: Sendable {
     /// A peripheral that changes its address at each packet must not fill the memory.
     static let maximumRows = 1000
 
-    init(_ filter: Filter = Filter()) { self.filter = filter }
+    init(_ filter: Filter = Filter(name: nil, rssi: nil, services: [])) { self.filter = filter }
 
     /// How many peripherals there are.
     var size: Int { rows.count }

@@ -20,8 +20,10 @@
         /// The answer at a path.
         struct Answer: Sendable, Hashable {
             /// Whether all is well: status 200, and 503 otherwise.
-            var isGood = true
-            var text: String
+            let isGood: Bool
+            let text: String
+
+            init(isGood: Bool = true, text: String) { (self.isGood, self.text) = (isGood, text) }
         }
 
         static let maximumConnections = 64

@@ -53,9 +53,9 @@ final class ServedService: PeripheralRoleEvents {
         var service: BluetoothUUID
         var values: [Value]
         /// Whether centrals may write.
-        var isWritable = false
+        let isWritable: Bool
         /// Whether only paired centrals may read and write.
-        var isEncrypted = false
+        let isEncrypted: Bool
     }
 
     private struct State {

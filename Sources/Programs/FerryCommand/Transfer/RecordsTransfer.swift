@@ -219,13 +219,13 @@
         }
 
         private struct Outcome {
-            var isComplete = false
+            let isComplete: Bool
             /// Whether records crossed, either way.
-            var hasMoved = false
+            let hasMoved: Bool
             /// Why it ended before all was done.
-            var reason: String?
+            let reason: String?
             /// Records that the other side never takes.
-            var heldUp: [RecordStore.Summary.HeldUp] = []
+            let heldUp: [RecordStore.Summary.HeldUp]
         }
 
         /// One exchange over a link.
@@ -248,7 +248,7 @@
                     reason: summary.ending.reason, heldUp: summary.heldUp)
             } catch let error as FerryError where error.isLoss || error.code == .peerCannotStore {
                 try Task.checkCancellation()
-                return Outcome(reason: error.message)
+                return Outcome(isComplete: false, hasMoved: false, reason: error.message, heldUp: [])
             }
         }
 
@@ -303,7 +303,7 @@
         let output: SystemFile
         let isJSON: Bool
         /// Runs the records that are commands; nil where they are printed.
-        var desk: CommandDesk?
+        let desk: CommandDesk?
 
         /// A record for programs. `id` is the same when it is printed again.
         private struct Line: Encodable {
@@ -388,7 +388,9 @@
 
         func run() async throws {
             let output = SystemFile(STDOUT_FILENO, isOwned: false)
-            try await RecordPrinter(store: store, output: output, isJSON: options.json).run { try await receive() }
+            try await RecordPrinter(store: store, output: output, isJSON: options.json, desk: nil).run {
+                try await receive()
+            }
         }
 
         private func receive() async throws {

@@ -50,10 +50,9 @@ struct Source: Sendable {
             usleep(rest)
             stamp = try file.stamp()
         }
-        var item = item
-        item.mode = stamp.permissions
-        item.modified = UInt64(clamping: stamp.modified.seconds)
-        item.size = stamp.size
+        let item = TransferItem(
+            kind: item.kind, mode: stamp.permissions, modified: UInt64(clamping: stamp.modified.seconds),
+            size: stamp.size, name: item.name)
         return Opened(file: file, item: item, stamp: stamp)
     }
 

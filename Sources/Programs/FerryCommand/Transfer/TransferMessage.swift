@@ -50,15 +50,19 @@ struct TransferContent: Hashable, Sendable {
 struct TransferItem: Hashable, Sendable {
     enum Kind: UInt8, Sendable { case file = 0, folder = 1, stream = 2, lines = 3 }
 
-    var kind: Kind
+    let kind: Kind
     /// Permissions as in POSIX, 9 bits; nil when not known.
-    var mode: UInt16?
+    let mode: UInt16?
     /// When it was changed, in seconds since 1970; 0 when not known.
-    var modified: UInt64 = 0
+    let modified: UInt64
     /// How many bytes it has, if that is known before.
-    var size: UInt64?
+    let size: UInt64?
     /// A path within the transfer, parted by `/`.
-    var name: String
+    let name: String
+
+    init(kind: Kind, mode: UInt16? = nil, modified: UInt64 = 0, size: UInt64? = nil, name: String) {
+        (self.kind, self.mode, self.modified, self.size, self.name) = (kind, mode, modified, size, name)
+    }
 }
 
 extension TransferMessage {

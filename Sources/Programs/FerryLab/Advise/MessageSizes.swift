@@ -7,7 +7,7 @@ package struct MessageSizes {
     /// Sizes with their weights, smallest first.
     private(set) var plain: [(size: Int, weight: Double)]
     /// Compressed size over plain size, all samples together; nil without samples.
-    private(set) var compressionRatio: Double?
+    let compressionRatio: Double?
 
     /// Most samples that are looked at.
     private static let mostSamples = 100_000
@@ -15,7 +15,7 @@ package struct MessageSizes {
 
     /// From text such as `60:70,2000:30`: sizes in bytes with optional weights.
     package init(distribution: String) throws(FerryError) {
-        plain = []
+        (plain, compressionRatio) = ([], nil)
         for part in distribution.split(separator: ",") {
             let numbers = part.split(separator: ":", omittingEmptySubsequences: false).map {
                 Double($0.filter { $0 != " " })
@@ -37,7 +37,7 @@ package struct MessageSizes {
     /// From a file with one size in bytes on each line.
     package init(sizesIn path: String) throws(FerryError) {
         let text = String(decoding: try Self.contents(of: path), as: UTF8.self)
-        plain = []
+        (plain, compressionRatio) = ([], nil)
         for (number, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             let trimmed = line.filter { !$0.isWhitespace }
             guard !trimmed.isEmpty, plain.count < Self.mostSamples else { continue }

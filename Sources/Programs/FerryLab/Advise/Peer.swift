@@ -10,7 +10,7 @@ package struct Peer {
     /// Connection intervals in ms that it grants.
     package var intervals: [Double]
     /// Where it grants multiples of something only, of what, in ms.
-    var intervalStep: Double?
+    let intervalStep: Double?
     /// Bytes of ATT_MTU that a value must leave free: 3, or more where the peer cuts longer values.
     var reserve = 3
     /// What to mention.
@@ -20,12 +20,12 @@ package struct Peer {
 
     package init(named name: String, controller: ControllerSettings) throws(FerryError) {
         self.name = name
+        intervalStep = name == "ios" ? 15 : nil
         switch name {
         case "ios":
             profile = ControllerSettings(.ios)
             attMTU = 185
             intervals = [15, 30, 45, 60, 90]
-            intervalStep = 15
             remark =
                 "iOS grants intervals of 15 ms and more, in steps of 15 ms; ATT_MTU 185 on older devices, up to 527 seen."
         case "android":

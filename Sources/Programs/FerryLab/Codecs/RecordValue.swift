@@ -38,8 +38,8 @@ indirect enum RecordValue: Hashable, Sendable {
 
 /// The name of a member, or its integer for codecs that write those.
 struct RecordKey: CodingKey, Hashable, Sendable {
-    var stringValue: String
-    var intValue: Int?
+    let stringValue: String
+    let intValue: Int?
 
     init(_ name: String, number: Int? = nil) {
         stringValue = name
