@@ -31,6 +31,7 @@ let package = Package(
                 .product(name: "FerryBTP", package: "ferry"),
                 .product(name: "FerryMdoc", package: "ferry"),
                 .product(name: "FerryPFTP", package: "ferry"),
+                .product(name: "FerrySMP", package: "ferry"),
                 .product(name: "FerryUART", package: "ferry"),
             ]
         ),

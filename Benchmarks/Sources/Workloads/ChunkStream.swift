@@ -1,4 +1,5 @@
 public import Ferry
+import FerrySMP
 
 /// Messages as one framing puts them on the wire: the chunks one behind the other, and where each ends.
 public struct ChunkStream: Sendable {
@@ -20,7 +21,7 @@ public struct ChunkStream: Sendable {
 
     /// Has `framing` send `messageCount` messages of `messageSize` bytes that no two of them share.
     public init(
-        _ framing: some Framing, messageSize: Int, messageCount: Int, chunkSize: Int
+        _ framing: some Framing, messageSize: Int, messageCount: Int, chunkSize: Int, content: StreamContent = .bytes
     ) throws(FerryError) {
         self.messageSize = messageSize
         self.messageCount = messageCount
@@ -28,7 +29,7 @@ public struct ChunkStream: Sendable {
         var session = framing.makeSession(limits: .wide)
         for index in 0..<messageCount {
             let id = MessageID(rawValue: UInt64(index))
-            try session.enqueue(Self.message(index, messageSize), as: id, at: .zero)
+            try session.enqueue(content.message(index, messageSize), as: id, at: .zero)
         }
         var bytes: [UInt8] = []
         var ends: [Int] = []
@@ -44,8 +45,26 @@ public struct ChunkStream: Sendable {
         self.ends = ends
     }
 
-    static func message(_ index: Int, _ size: Int) -> [UInt8] {
-        (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ index) }
+    static func message(_ index: Int, _ size: Int) -> [UInt8] { StreamContent.bytes.message(index, size) }
+}
+
+/// What the messages of a stream are.
+public enum StreamContent: Sendable {
+    /// Bytes of which each value is as frequent as any other.
+    case bytes
+    /// ASCII, as records in JSON are.
+    case text
+    /// A message of SMP with bytes behind its header.
+    case smp
+
+    func message(_ index: Int, _ size: Int) -> [UInt8] {
+        switch self {
+        case .bytes: (0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ index) }
+        case .text: (0..<size).map { UInt8(0x20 + ($0 &* 31 &+ index) % 0x5F) }
+        case .smp:
+            SMPHeader(operation: .write, group: .image, sequence: UInt8(truncatingIfNeeded: index), command: 1)
+                .message(StreamContent.bytes.message(index, size - SMPHeader.byteCount))
+        }
     }
 }
 

@@ -2,15 +2,21 @@ import Ferry
 import FerryBTP
 import FerryMdoc
 import FerryPFTP
+import FerrySMP
 import FerryUART
 
 /// The decoders of formats of devices, each with the stream of 16 messages of 16 KiB in its format.
 public func deviceDecoders(_ chunkSize: Int) throws -> [Workload] {
-    [
+    let (lines, slip, cobs) = (UARTFraming(.lines(.lineFeed)), UARTFraming(.slip), UARTFraming(.cobs))
+    return [
         .decode("decode mdoc", MdocFraming(), try bigStream(MdocFraming(), chunkSize)),
         .decode("decode pftp", PFTPFraming(), try bigStream(PFTPFraming(), chunkSize)),
-        .decode("decode slip", UARTFraming(.slip), try bigStream(UARTFraming(.slip), chunkSize)),
-        .decode("decode cobs", UARTFraming(.cobs), try bigStream(UARTFraming(.cobs), chunkSize)),
+        .decode("decode smp", SMPFraming(), try bigStream(SMPFraming(), chunkSize, .smp)),
+        .decode("decode lines of text", lines, try bigStream(lines, chunkSize, .text)),
+        .decode("decode slip of text", slip, try bigStream(slip, chunkSize, .text)),
+        .decode("decode slip of bytes", slip, try bigStream(slip, chunkSize)),
+        .decode("decode cobs of text", cobs, try bigStream(cobs, chunkSize, .text)),
+        .decode("decode cobs of bytes", cobs, try bigStream(cobs, chunkSize)),
     ]
 }
 
@@ -25,6 +31,10 @@ extension Workload {
     }
 
     static func decode(_ name: String, _ framing: PFTPFraming, _ stream: ChunkStream) -> Workload {
+        ferryDecode(name, framing, stream)
+    }
+
+    static func decode(_ name: String, _ framing: SMPFraming, _ stream: ChunkStream) -> Workload {
         ferryDecode(name, framing, stream)
     }
 

@@ -25,8 +25,11 @@ public func encoders(_ chunkSize: Int) throws -> [Workload] {
 }
 
 /// 16 messages of 16 KiB.
-public func bigStream(_ framing: some Framing, _ chunkSize: Int) throws -> ChunkStream {
-    try ChunkStream(framing, messageSize: messageSize, messageCount: messageCount, chunkSize: chunkSize)
+public func bigStream(_ framing: some Framing, _ chunkSize: Int, _ content: StreamContent = .bytes) throws
+    -> ChunkStream
+{
+    try ChunkStream(
+        framing, messageSize: messageSize, messageCount: messageCount, chunkSize: chunkSize, content: content)
 }
 
 extension EndOfMessageFraming {
