@@ -115,9 +115,19 @@ struct FrameDecoder: Sendable {
                 offset = skip(to: Line.feed, in: chunk, from: offset)
                 continue
             }
-            let feed = chunk.first(Line.feed, from: offset)
+            let rest = chunk.byteCount - offset
+            var feed = offset
             place = .line
-            guard append(chunk.extracting(offset..<feed), allowing: 1) else { continue }
+            if rest <= limit - assembler.count {
+                assembler.append(atMost: rest) { target in
+                    feed = chunk.copy(upTo: Line.feed, Line.feed, from: offset, to: target, at: 0)
+                    return feed &- offset
+                }
+            } else {
+                // As far as the limit goes.
+                feed = chunk.first(Line.feed, from: offset)
+                guard append(chunk.extracting(offset..<feed), allowing: 1) else { continue }
+            }
             offset = feed + 1
             if feed < chunk.byteCount { deliver(droppingCarriageReturn: true) }
         }
@@ -176,11 +186,10 @@ struct FrameDecoder: Sendable {
                 at = special
                 guard at &+ 1 < chunk.byteCount, chunk.unsafeLoad(fromByteOffset: at, as: UInt8.self) == SLIP.escape
                 else { return count }
-                switch chunk.unsafeLoad(fromByteOffset: at &+ 1, as: UInt8.self) {
-                case SLIP.escapedEnd: target[count] = SLIP.end
-                case SLIP.escapedEscape: target[count] = SLIP.escape
-                default: return count
-                }
+                let second = chunk.unsafeLoad(fromByteOffset: at &+ 1, as: UInt8.self)
+                guard second == SLIP.escapedEnd || second == SLIP.escapedEscape else { return count }
+                // Without a jump, which would be foreseen wrongly every other time.
+                target[count] = SLIP.escape &- (second &- SLIP.escapedEscape) & (SLIP.escape &- SLIP.end)
                 count &+= 1
                 at &+= 2
             }

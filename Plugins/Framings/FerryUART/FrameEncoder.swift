@@ -114,6 +114,16 @@ private struct EitherByte {
         if matches[1] != 0 { return 8 &+ UInt64(littleEndian: matches[1]).trailingZeroBitCount / 8 }
         return nil
     }
+
+    /// A bit for each of 16 bytes, without a jump: one that depends on the bytes is foreseen wrongly.
+    @inline(__always)
+    static func bits(_ matches: SIMD2<UInt64>) -> UInt64 {
+        /// Each byte is 0 or 0xFF: keeps another bit of each, and adds them up in the highest byte.
+        func bits(_ word: UInt64) -> UInt64 {
+            ((UInt64(littleEndian: word) & 0x8040_2010_0804_0201) &* 0x0101_0101_0101_0101) >> 56
+        }
+        return bits(matches[0]) | bits(matches[1]) << 8
+    }
 }
 
 extension RawSpan {
@@ -152,6 +162,8 @@ extension RawSpan {
         at count: Int
     ) -> Int {
         let end = limit ?? byteCount
+        // Without the buffer's checks: what it has room for is known.
+        guard start < end, let target = target.baseAddress else { return end }
         let either = EitherByte(a, b)
         /// Copies 16 bytes; which of them are `a` or `b`.
         func copy16(_ place: Int) -> SIMD2<UInt64> {
@@ -159,27 +171,38 @@ extension RawSpan {
             target.storeBytes(of: bytes, toByteOffset: count &+ (place &- start), as: SIMD16<UInt8>.self)
             return either.matches(bytes)
         }
-        var place = start
-        while place &+ 64 <= end {
-            let found = (copy16(place) | copy16(place &+ 16)) | (copy16(place &+ 32) | copy16(place &+ 48))
-            if found[0] | found[1] != 0 { break }
-            place &+= 64
+        /// Copies 32 bytes at one place and 32 at another behind it, which may be some of the first again; the place of the first `a` or `b`.
+        func copy64(_ first: Int, _ second: Int) -> Int? {
+            let (one, two, three, four) = (
+                copy16(first), copy16(first &+ 16), copy16(second), copy16(second &+ 16)
+            )
+            let all = (one | two) | (three | four)
+            guard all[0] | all[1] != 0 else { return nil }
+            let low = EitherByte.bits(one) | EitherByte.bits(two) << 16
+            let bits = low | EitherByte.bits(three) << 32 | EitherByte.bits(four) << 48
+            return bits.trailingZeroBitCount &+ (low == 0 ? second &- 32 : first)
         }
-        while place < end {
-            if place &+ 16 > end {
-                guard end &- start >= 16 else { break }
-                // The last 16 once more: those before `place` are neither.
-                place = end &- 16
+        switch end &- start {
+        case 64...:
+            var place = start
+            while place &+ 64 <= end {
+                if let found = copy64(place, place &+ 32) { return found }
+                place &+= 64
             }
-            if let found = EitherByte.first(in: copy16(place)) { return place &+ found }
-            place &+= 16
+            // The last 64 once more: those before `place` are neither.
+            return place == end ? end : copy64(end &- 64, end &- 32) ?? end
+        case 32...: return copy64(start, end &- 32) ?? end
+        case 16...:
+            let (one, two) = (copy16(start), copy16(end &- 16))
+            if let found = EitherByte.first(in: one) { return start &+ found }
+            return EitherByte.first(in: two).map { end &- 16 &+ $0 } ?? end
+        default:
+            for place in start..<end {
+                let byte = unsafeLoad(fromByteOffset: place, as: UInt8.self)
+                if byte == a || byte == b { return place }
+                target.storeBytes(of: byte, toByteOffset: count &+ (place &- start), as: UInt8.self)
+            }
+            return end
         }
-        while place < end {
-            let byte = unsafeLoad(fromByteOffset: place, as: UInt8.self)
-            if byte == a || byte == b { return place }
-            target[count &+ (place &- start)] = byte
-            place &+= 1
-        }
-        return end
     }
 }
