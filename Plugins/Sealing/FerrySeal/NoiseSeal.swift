@@ -43,7 +43,7 @@
             case idle
             case shaking(HandshakeState)
             case established(Messages)
-            /// It is over; with what the peer is told where a key or a code was refused.
+            /// It is over. A refusal of a key or a code is for the peer.
             case failed(Refusal?)
         }
 

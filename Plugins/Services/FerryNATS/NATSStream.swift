@@ -71,7 +71,7 @@
                 /// Refuses messages when it is full, and drops none.
                 static let refusesNew = Traits(rawValue: 1)
                 static let onDisk = Traits(rawValue: 2)
-                /// Answers for what is published.
+                /// Acknowledges published messages.
                 static let answers = Traits(rawValue: 4)
                 static let sealed = Traits(rawValue: 8)
                 /// Lets messages be read one by one.

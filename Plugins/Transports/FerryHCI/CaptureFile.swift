@@ -18,7 +18,7 @@
         private enum Writing {
             case fine
             case failed(String)
-            /// It has failed, and somebody was told.
+            /// It has failed, and the complaint was taken.
             case ended(String)
         }
 

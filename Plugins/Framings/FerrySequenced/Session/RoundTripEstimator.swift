@@ -8,7 +8,7 @@ struct RoundTripEstimator: Hashable {
     private var trips: Trips?
     private var backoff: Int64 = 0
 
-    /// What is known once a round trip has been measured.
+    /// Known once a round trip has been measured.
     private struct Trips: Hashable {
         var smoothed: Int64
         var variation: Int64

@@ -15,7 +15,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
     private struct State {
         var role: (any PeripheralRole)?
         var isListening = false
-        /// What is published; nil before, and after the adapter was off.
+        /// The published attributes; nil before, and after the adapter was off.
         var attributes: GATTAttributes?
         /// Centrals that have taken one of the two steps with which a link with a state begins.
         var beginners: [ConnectedCentral: Beginner] = [:]
@@ -74,9 +74,7 @@ final class GATTPeripheral: PeripheralRoleEvents {
     private func publishAndAdvertise(on role: any PeripheralRole) async throws(FerryError) {
         do throws(BluetoothError) {
             let service = try await role.publish(configuration.definition)
-            state.withLock {
-                $0.attributes = GATTAttributes(service, of: configuration)
-            }
+            state.withLock { $0.attributes = GATTAttributes(service, of: configuration) }
             var advertisement = Advertisement(localName: configuration.localName, services: [configuration.service])
             if let data = configuration.advertisedData { advertisement.serviceData = [configuration.service: data] }
             let report = try await role.startAdvertising(advertisement)

@@ -3,12 +3,7 @@
 struct AttributeReads {
     typealias Kind = AttributeValues.Event.Kind
     typealias Bearer = AttributeWrites.Bearer
-
-    /// The client of a bearer.
-    private struct Client: Hashable {
-        var bearer: Bearer
-        let isReceived: Bool
-    }
+    typealias Client = AttributeWrites.Side
 
     private struct Read {
         let handle: Int
@@ -81,8 +76,7 @@ struct AttributeReads {
 
     /// Forgets a connection; returns the values whose ends were not certain.
     mutating func end(_ connection: AttributeValues.Connection) -> [Kind] {
-        let clients = reads.keys.filter { $0.bearer.connection == connection }
-            .sorted { ($0.bearer.number, $0.isReceived ? 1 : 0) < ($1.bearer.number, $1.isReceived ? 1 : 0) }
+        let clients = reads.keys.filter { $0.bearer.connection == connection }.sorted()
         let kinds = clients.flatMap { finish($0) }
         offers = offers.filter { $0.key.bearer.connection != connection }
         (queues[connection], mtus[connection]) = (nil, nil)

@@ -1,8 +1,7 @@
 import Ferry
 
-/// What a capture of HCI tells of the values that cross: notifications, indications and writes, and reads of
-/// queues, on ATT's fixed channel and on
-/// enhanced bearers.
+/// What a capture of HCI tells of the values that cross: notifications, indications, writes, and reads of queues, on
+/// ATT's fixed channel and on enhanced bearers.
 ///
 /// A write that is answered counts when its response comes, and not when it is refused; a long write when it is executed. What
 /// crosses other L2CAP channels is an app's own, and passed over: Ferry's links are laid over GATT.
@@ -63,7 +62,7 @@ struct AttributeValues {
     private var writes = AttributeWrites()
     private var reads: AttributeReads
 
-    /// - Parameter handles: of values that are followed also when they are read, whatever was declared.
+    /// - Parameter handles: values that are followed also when they are read, declared or not.
     init(handles: Set<Int>) { reads = AttributeReads(handles: handles) }
 
     /// Takes the next packet.

@@ -10,10 +10,16 @@ struct AttributeWrites {
         var number = 0
     }
 
-    private struct Side: Hashable {
+    /// One side of a bearer, as a client.
+    struct Side: Hashable, Comparable {
         var bearer: Bearer
         /// Whether this side's requests are received.
         let isReceived: Bool
+
+        /// The order on one connection.
+        static func < (one: Side, other: Side) -> Bool {
+            (one.bearer.number, one.isReceived ? 1 : 0) < (other.bearer.number, other.isReceived ? 1 : 0)
+        }
     }
 
     private struct Part {
@@ -74,8 +80,7 @@ struct AttributeWrites {
     ///
     /// - Returns: its writes that were not answered.
     mutating func end(_ connection: AttributeValues.Connection) -> [Kind] {
-        let sides = requests.keys.filter { $0.bearer.connection == connection }
-            .sorted { ($0.bearer.number, $0.isReceived ? 1 : 0) < ($1.bearer.number, $1.isReceived ? 1 : 0) }
+        let sides = requests.keys.filter { $0.bearer.connection == connection }.sorted()
         let kinds = sides.flatMap { unanswered($0) }
         for side in sides { requests[side] = nil }
         prepared = prepared.filter { $0.key.bearer.connection != connection }

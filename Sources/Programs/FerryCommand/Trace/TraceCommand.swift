@@ -19,8 +19,8 @@ struct Trace: ParsableCommand {
             A capture holds many values. Those of the sequenced framing are found by its hello. Those of SMP, of the Nordic UART \
             service, of mobile documents (mdoc), of Matter's BTP, of Polar's PFTP, of Improv, of Meshtastic, of Gattlink and of bitchat \
             are found by the UUIDs of their characteristics, where the capture has their discovery; SMP and BTP by their first bytes too. \
-            What is read of a characteristic counts where it is a queue, as Meshtastic's messages from the radio are. For others, or when the capture began later, \
-            name the framing and the characteristic's value handle. Values are found on ATT's fixed channel \
+            Values that are read count where the characteristic is a queue, as Meshtastic's messages from the radio are. For others, or when \
+            the capture began later, name the framing and the characteristic's value handle. Values are found on ATT's fixed channel \
             and on enhanced bearers that were opened in the capture; what crosses other L2CAP channels is an app's own and \
             is not looked at. Of a log with both sides the first is shown.
 

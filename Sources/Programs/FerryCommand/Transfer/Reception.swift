@@ -30,7 +30,7 @@ struct Reception: Sendable {
     private enum Phase {
         /// No sender is there. The timer closes the listener.
         case waiting(ScheduledTimer)
-        /// A sender is there, or nobody waits for the first.
+        /// A sender is there, or the first may take as long as it likes.
         case serving
         case over(Result<Void, any Error>)
     }

@@ -111,8 +111,11 @@ package final class BenchRun: Sendable {
     /// BlueZ leaves two bytes of ATT_MTU unused (Documentation/BlueZ.md).
     private func waitForMTU(of link: any Link) async throws {
         let wanted = min(settings.attMTU - 3, 512)
-        // What is written with response may be as long as a value, whatever ATT_MTU is.
-        func isThere() -> Bool { [wanted - 2, wanted - 1, wanted, 512].contains(link.maximumChunkSize) }
+        func isThere() -> Bool {
+            // Meshtastic's side that writes with response takes whole values, whatever ATT_MTU is.
+            let size = link.maximumChunkSize
+            return (wanted - 2...wanted).contains(size) || settings.framing == .meshtastic && size == 512
+        }
         for _ in 0..<1_000 where !isThere() { try await time.sleep(for: .milliseconds(10)) }
         guard isThere() else {
             throw FerryError(
@@ -149,7 +152,7 @@ package final class BenchRun: Sendable {
             }
             defer { group.cancelAll() }
             try await waitForMessages()
-            return try self.gather(pairs, before, from: start)
+            return try self.gather(pairs, before, from: start, of: message)
         }
         for pair in pairs {
             pair.sender.close()
@@ -217,18 +220,17 @@ package final class BenchRun: Sendable {
         }
     }
 
-    /// What compression makes of the message that is sent each time.
-    private func compressedBytes() throws(FerryError) -> Int? {
+    /// The size of the message that is sent each time, compressed.
+    private func compressedBytes(of message: [UInt8]) throws(FerryError) -> Int? {
         guard settings.compression == .zlib else { return nil }
-        let message = SampleText.bytes(count: settings.messageSize, seed: settings.seed)
         var compressed: [UInt8] = []
         let isSmaller = try ZlibCompression().compress(message.span.bytes, into: &compressed, budget: message.count)
         return isSmaller ? compressed.count : message.count
     }
 
-    private func gather(_ pairs: [Pair], _ before: [ChannelStatistics], from start: Timestamp) throws
-        -> BenchOutcome
-    {
+    private func gather(
+        _ pairs: [Pair], _ before: [ChannelStatistics], from start: Timestamp, of message: [UInt8]
+    ) throws -> BenchOutcome {
         let now = time.now
         let elapsed = Double((now - start).wholeNanoseconds)
         let entries = log.entries
@@ -253,7 +255,8 @@ package final class BenchRun: Sendable {
         let bytes = zip(entries, before).map { ($0.statistics?.bytesSent ?? $1.bytesSent) - $1.bytesSent }
         let result = BenchResult(
             settings: settings, goodput: goodputs.reduce(0, +), linkLimit: try LinkLimit.goodput(settings),
-            messages: sent, messageBytes: sent * settings.messageSize, compressedBytes: try compressedBytes(),
+            messages: sent, messageBytes: sent * settings.messageSize,
+            compressedBytes: try compressedBytes(of: message),
             chunks: chunks.reduce(0, +),
             chunkBytes: bytes.reduce(0, +), waiting: waiting, queue: depth, latency: log.latency,
             fairness: BenchResult.Fairness(goodputs))
