@@ -114,25 +114,14 @@ public struct LEHost: ~Copyable, Sendable {
     var scanner = Scanner()
     var initiator = Initiator()
 
-    var database = AttributeDatabase()
-    var serviceChangedHandle: UInt16 = 0
-    /// The hash of the present services, once a client has asked for it.
-    var databaseHash: [UInt8]?
+    var database: AttributeDatabase
     var rememberedClients: [RememberedClient] = []
     /// Attributes that were found on peers.
     var discoveries = DiscoveryCache()
     /// PSMs on which channels are taken, and whether they need an encrypted link.
     var listeners: [UInt16: Bool] = [:]
-    /// Keys shared with peers.
-    public internal(set) var bonds: [Bond] = [] {
-        didSet {
-            resolutions = ResolutionCache()
-            privacy.require(.check)
-        }
-    }
-    var newcomers = Newcomers()
+    var keyring: Keyring
     var privacy: Privacy
-    var resolutions = ResolutionCache()
     /// Whether peers may ask to pair. Those with keys that are kept are encrypted with all the same, and this side may ask
     /// others (GAP's bondable mode, Core Specification 5.4, Vol 3, Part C, 9.4).
     public var isPairable = true
@@ -149,8 +138,9 @@ public struct LEHost: ~Copyable, Sendable {
         bounded.cryptography = configuration.cryptography ?? configuration.pairing?.cryptography
         bounded.maximumQueuedBytes = min(max(configuration.maximumQueuedBytes, 1024), Self.hardQueueLimit / 2)
         self.configuration = bounded
+        database = AttributeDatabase(genericServicesOf: bounded)
+        keyring = Keyring(bounded.pairing)
         privacy = Privacy(address: Self.makePrivateAddress(bounded) ?? bounded.address)
-        addGenericServices()
     }
 
     // MARK: Packets in

@@ -364,7 +364,7 @@ import VirtualControllers
                 #expect(host.rememberedClients.count <= 1)
                 // Under the address of the pairing, and under the identity.
                 #expect(host.discoveries.entries.count <= 2)
-                #expect(host.resolutions.lasting.count <= ResolutionCache.limit)
+                #expect(host.keyring.resolutions.lasting.count <= ResolutionCache.limit)
                 #expect(host.initiator.found.isEmpty && host.initiator.sought.isEmpty)
                 #expect(host.initiator.waiting.isEmpty && host.initiator.current.isEmpty)
                 #expect(host.connections.count == 1)

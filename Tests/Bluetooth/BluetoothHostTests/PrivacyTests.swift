@@ -128,7 +128,7 @@ import VirtualControllers
             #expect(host.bonds == [bond])
             #expect(host.rememberedClients.count == 1)
             #expect(host.discoveries.entries.count <= 1)
-            #expect(host.resolutions.lasting.count <= ResolutionCache.limit)
+            #expect(host.keyring.resolutions.lasting.count <= ResolutionCache.limit)
             #expect(host.initiator.found.isEmpty && host.initiator.sought.isEmpty && host.initiator.waiting.isEmpty)
             #expect(host.connections.isEmpty)
         }
@@ -141,7 +141,7 @@ import VirtualControllers
             for number in UInt64(0)..<5_000 {
                 let key = [UInt8](repeating: UInt8(truncatingIfNeeded: number % 251), count: 16)
                 _ = host.resolve(.resolvable(key, number))
-                #expect(host.resolutions.lasting.count <= ResolutionCache.limit)
+                #expect(host.keyring.resolutions.lasting.count <= ResolutionCache.limit)
             }
             #expect(host.resolve(.resolvable(Self.resolvingKey, 8)) == Self.identity)
             host.forget(Self.identity)

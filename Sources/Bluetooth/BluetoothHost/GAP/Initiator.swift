@@ -141,8 +141,8 @@ extension LEHost {
     /// The connection to a peer, if there is one; to a bonded one also under another of its addresses.
     public func connection(to peer: Address) -> ConnectionID? {
         if let found = connections.first(where: { $0.peer == peer && $0.closing == nil }) { return found.id }
-        guard !connections.isEmpty, let bond = bond(with: peer) else { return nil }
-        return connections.first { $0.closing == nil && self.bond(with: $0.peer)?.peer == bond.peer }?.id
+        guard !connections.isEmpty, let bond = keyring.bond(with: peer) else { return nil }
+        return connections.first { $0.closing == nil && keyring.bond(with: $0.peer)?.peer == bond.peer }?.id
     }
 
     /// The peer of a connection, or nil when it has ended.
@@ -334,7 +334,7 @@ extension LEHost {
         // Nothing is said to a bonded peer, nor believed of it, before it has proved that it is the one.
         if usableBond(index) != nil, beginSecurity(index, at: now), connections[index].security.encryption.bond != nil {
             connections[index].security.hold = .held
-        } else if let bond = bond(index), canPair, !isStrongEnough(bond) {
+        } else if let bond = bond(index), canPair, !keyring.isStrongEnough(bond) {
             guard beginSecurity(index, at: now) else { return refuseWeakBond(index, at: now) }
             connections[index].security.hold = .held
         } else {

@@ -162,22 +162,12 @@ extension LEHost {
 
     // MARK: Changing
 
-    /// Peers for the resolving list: those that gave a key, the latest where there is no room for all. Not those whose identity is
-    /// only claimed: the controller would tell of them by the address of another.
-    private var resolvable: [Privacy.Entry] {
-        let entries = bonds.filter(\.isIdentityBelieved).compactMap { bond in
-            bond.identity.flatMap { identity in
-                bond.identityResolvingKey.map { Privacy.Entry(identity: identity, key: $0) }
-            }
-        }
-        return Array(entries.suffix(controller.resolvingListSize))
-    }
-
     /// Does the due work, once nothing is on the air.
     mutating func changeAddresses(at now: Int64) {
         if case .commanding = privacy.change { return }
         guard privacy.due != .nothing, state == .ready else { return }
-        let entries = resolvable
+        // The latest, where there is no room for all.
+        let entries = Array(keyring.resolvable.suffix(controller.resolvingListSize))
         guard privacy.due == .rotation || entries != privacy.listed else {
             _ = privacy.takeDue()
             return resumeOnAir(at: now)
@@ -267,31 +257,16 @@ extension LEHost {
 // Part C, 10.7 and 10.8). The host resolves by itself, with every controller; where the controller has shown that it does so
 // too, peers are connected to without being heard first.
 
-/// Which private addresses belong to whom, as far as it has been found out. An address is heard again and again, and to try
-/// all keys each time would cost more than the rest of a report.
-struct ResolutionCache: Sendable {
-    /// Addresses that are remembered; beyond that it begins anew, for anybody can make up more.
-    static let limit = 512
-    var lasting: [Address: Address] = [:]
-}
-
 extension LEHost {
     /// The address by which a peer is known for as long as there is a bond: its identity address for a private one that a
     /// bond's key resolves, the address itself otherwise. A claim, as every address is; ``LinkSecurity/isBonded`` proves it.
-    public mutating func resolve(_ address: Address) -> Address {
-        guard address.isResolvable || bonds.contains(where: { $0.peer == address }) else { return address }
-        if let known = resolutions.lasting[address] { return known }
-        let lasting = bond(with: address)?.lastingAddress ?? address
-        if resolutions.lasting.count >= ResolutionCache.limit { resolutions = ResolutionCache() }
-        resolutions.lasting[address] = lasting
-        return lasting
-    }
+    public mutating func resolve(_ address: Address) -> Address { keyring.resolve(address) }
 
     // MARK: Connecting
 
     /// Whether a peer has to be heard before it can be connected to, for it may have another address by now.
     func hasToBeSought(_ peer: Address) -> Bool {
-        guard let bond = bond(with: peer), bond.identityResolvingKey != nil else { return false }
+        guard let bond = keyring.bond(with: peer), bond.identityResolvingKey != nil else { return false }
         return !isResolvedByController(bond.lastingAddress)
     }
 

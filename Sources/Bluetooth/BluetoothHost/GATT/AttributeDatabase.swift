@@ -115,8 +115,43 @@ public struct ServiceHandles: Sendable, Hashable {
 /// Handles are not used again while there are others, so that a client's stale handle finds nothing rather than
 /// something else.
 struct AttributeDatabase: Sendable {
-    private(set) var attributes: [Attribute] = []
+    private(set) var attributes: [Attribute] = [] { didSet { knownHash = nil } }
     private var nextHandle: UInt16 = 1
+    /// The handle of the characteristic Service Changed; 0 where there is none.
+    private(set) var serviceChanged: UInt16 = 0
+    /// The hash of the present services, once it has been asked for.
+    var knownHash: [UInt8]?
+
+    /// The services that every server has (Core Specification 5.4, Vol 3, Part C, 12 and Part G, 7).
+    init(genericServicesOf configuration: HostConfiguration) {
+        let name = Array(configuration.deviceName.utf8.prefix(248))
+        var access = [
+            CharacteristicSpecification(.deviceName, properties: 0x02, access: .read, value: name),
+            CharacteristicSpecification(.appearance, properties: 0x02, access: .read, value: [0, 0]),
+        ]
+        if let preferred = configuration.preferredParameters, preferred.isValid {
+            access.append(
+                CharacteristicSpecification(
+                    .preferredParameters, properties: 0x02, access: .read, value: preferred.bytes))
+        }
+        _ = add(ServiceSpecification(.genericAccess, characteristics: access))
+        var characteristics = [
+            CharacteristicSpecification(.serviceChanged, properties: 0x20, access: []),
+            CharacteristicSpecification(.clientSupportedFeatures, properties: 0x0A, access: [.read, .write]),
+        ]
+        if configuration.usesEnhancedBearers {
+            // Bit 0: they are taken (Vol 3, Part G, 7.4).
+            characteristics.append(
+                CharacteristicSpecification(.serverSupportedFeatures, properties: 0x02, access: .read, value: [0x01]))
+        }
+        if configuration.cryptography != nil {
+            characteristics.append(CharacteristicSpecification(.databaseHash, properties: 0x02, access: .read))
+        }
+        let attribute = add(
+            ServiceSpecification(.genericAttribute, characteristics: characteristics),
+            contents: [.clientSupportedFeatures: .clientFeatures, .databaseHash: .databaseHash])
+        serviceChanged = attribute?.characteristics.first ?? 0
+    }
 
     /// Adds a service, or returns nil when there are no handles left for it. `contents` takes the place of what values of
     /// these types would hold.

@@ -50,25 +50,26 @@ extension AttributeDatabase {
         }
         return bytes
     }
+
+    /// The value of the Database Hash characteristic: an AES-CMAC with the key 0, least significant octet first. Nothing without
+    /// cryptography.
+    func hash(by cryptography: (any PairingCryptography)?) -> [UInt8] {
+        if let knownHash { return knownHash }
+        let hash = cryptography?.aesCMAC(key: [UInt8](repeating: 0, count: 16), message: Self.hashInput(attributes))
+        return hash?.reversed() ?? []
+    }
+
+    /// The same, kept until a service is another.
+    mutating func keepHash(by cryptography: (any PairingCryptography)?) -> [UInt8] {
+        let hash = hash(by: cryptography)
+        knownHash = hash
+        return hash
+    }
 }
 
 extension LEHost {
     /// Bonded clients that are remembered, at most; the one that was away longest is forgotten first.
     static let rememberedLimit = 64
-
-    /// The value of the Database Hash characteristic: an AES-CMAC with the key 0, least significant octet first.
-    mutating func makeDatabaseHash() -> [UInt8] {
-        let hash = currentHash
-        databaseHash = hash
-        return hash
-    }
-
-    private var currentHash: [UInt8] {
-        if let known = databaseHash { return known }
-        let hash = configuration.cryptography?.aesCMAC(
-            key: [UInt8](repeating: 0, count: 16), message: AttributeDatabase.hashInput(database.attributes))
-        return hash?.reversed() ?? []
-    }
 
     /// Takes a client's features. A bit that was set stays so (7.2).
     mutating func writeFeatures(_ index: Int, _ handle: UInt16, _ value: [UInt8]) throws(ATTRequest.Refusal) {
@@ -113,7 +114,6 @@ extension LEHost {
 
     /// The services within `range` are others now: no client knows them yet, and clients that asked for it are told.
     mutating func servicesDidChange(_ range: ClosedRange<UInt16>, at now: Int64) {
-        databaseHash = nil
         for index in connections.indices {
             connections[index].awareness = .unaware
             guard wantsServiceChanged(connections[index]) else { continue }
@@ -125,7 +125,7 @@ extension LEHost {
     }
 
     private func wantsServiceChanged(_ connection: Connection) -> Bool {
-        database.configuration(of: serviceChangedHandle).map { connection.configurations[$0] == 2 } ?? false
+        database.configuration(of: database.serviceChanged).map { connection.configurations[$0] == 2 } ?? false
     }
 
     /// Service Changed is an indication, so it waits for the one before it to be confirmed.
@@ -138,7 +138,7 @@ extension LEHost {
         var value: [UInt8] = []
         value.append(u16: range.lowerBound)
         value.append(u16: range.upperBound)
-        connections[index].transmit.appendValue(ATTOpcode.indication, handle: serviceChangedHandle, value.span.bytes)
+        connections[index].transmit.appendValue(ATTOpcode.indication, handle: database.serviceChanged, value.span.bytes)
     }
 
     /// An indication was confirmed: the client knows, and what changed since is next.
@@ -166,10 +166,10 @@ extension LEHost {
 
     /// Nothing for a client that has not proved who it is.
     func remembered(_ connection: Connection) -> RememberedClient? {
-        guard connection.security.link.isBonded, let bond = bond(with: connection.peer) else { return nil }
+        guard connection.security.link.isBonded, let bond = keyring.bond(with: connection.peer) else { return nil }
         return RememberedClient(
             address: bond.peer, features: connection.clientFeatures,
-            knownHash: connection.awareness == .aware ? currentHash : nil,
+            knownHash: connection.awareness == .aware ? database.hash(by: configuration.cryptography) : nil,
             wantsServiceChanged: wantsServiceChanged(connection), configurations: connection.configurations)
     }
 
@@ -179,10 +179,10 @@ extension LEHost {
         else { return }
         let client = rememberedClients.remove(at: place)
         connections[index].clientFeatures.formUnion(client.features)
-        if client.wantsServiceChanged, let handle = database.configuration(of: serviceChangedHandle) {
+        if client.wantsServiceChanged, let handle = database.configuration(of: database.serviceChanged) {
             connections[index].configurations[handle] = 2
         }
-        guard client.knownHash != makeDatabaseHash() else {
+        guard client.knownHash != database.keepHash(by: configuration.cryptography) else {
             restore(client.configurations, of: index)
             return
         }

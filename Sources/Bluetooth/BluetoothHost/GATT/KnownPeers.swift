@@ -12,7 +12,7 @@ extension LEHost {
     /// Facts about bonded peers.
     public var knownPeers: KnownPeers {
         var known = KnownPeers()
-        known.servers = discoveries.entries.filter { $0.isProven && bond(with: $0.address) != nil }
+        known.servers = discoveries.entries.filter { $0.isProven && keyring.bond(with: $0.address) != nil }
         // Those that are connected too: what they rely on is kept should this process end before the connection does.
         let connected = connections.compactMap { remembered($0) }
         known.clients = rememberedClients.filter { client in !connected.contains { $0.address == client.address } }

@@ -214,7 +214,7 @@ extension LEHost {
     // MARK: The cache
 
     /// By what a peer is known from one connection to the next.
-    func lastingAddress(_ index: Int) -> Address { bond(index)?.lastingAddress ?? connections[index].peer }
+    func lastingAddress(_ index: Int) -> Address { keyring.lastingAddress(of: connections[index].peer) }
 
     /// Results heard over an unencrypted link, which any device could have forged, are kept apart from those of a link
     /// that only the peer can have encrypted, and serve unencrypted links only.

@@ -1,37 +1,6 @@
 // What the application does with the server: services, answers and values.
 
 extension LEHost {
-    /// The services that every server has (Core Specification 5.4, Vol 3, Part C, 12 and Part G, 7).
-    mutating func addGenericServices() {
-        let name = Array(configuration.deviceName.utf8.prefix(248))
-        var access = [
-            CharacteristicSpecification(.deviceName, properties: 0x02, access: .read, value: name),
-            CharacteristicSpecification(.appearance, properties: 0x02, access: .read, value: [0, 0]),
-        ]
-        if let preferred = configuration.preferredParameters, preferred.isValid {
-            access.append(
-                CharacteristicSpecification(
-                    .preferredParameters, properties: 0x02, access: .read, value: preferred.bytes))
-        }
-        _ = database.add(ServiceSpecification(.genericAccess, characteristics: access))
-        var characteristics = [
-            CharacteristicSpecification(.serviceChanged, properties: 0x20, access: []),
-            CharacteristicSpecification(.clientSupportedFeatures, properties: 0x0A, access: [.read, .write]),
-        ]
-        if configuration.usesEnhancedBearers {
-            // Bit 0: they are taken (Vol 3, Part G, 7.4).
-            characteristics.append(
-                CharacteristicSpecification(.serverSupportedFeatures, properties: 0x02, access: .read, value: [0x01]))
-        }
-        if configuration.cryptography != nil {
-            characteristics.append(CharacteristicSpecification(.databaseHash, properties: 0x02, access: .read))
-        }
-        let attribute = database.add(
-            ServiceSpecification(.genericAttribute, characteristics: characteristics),
-            contents: [.clientSupportedFeatures: .clientFeatures, .databaseHash: .databaseHash])
-        serviceChangedHandle = attribute?.characteristics.first ?? 0
-    }
-
     /// Adds a service, and tells the clients that subscribed to Service Changed. Returns nil when the 65 535 handles
     /// are used up, a fixed value is above 512 bytes, a property promises signed writes, or an included handle is no
     /// service.
@@ -152,72 +121,5 @@ extension LEHost {
         // A client that is out of step takes no values (Vol 3, Part G, 2.5.2.1), until it is told of the change.
         guard !isOutOfStep(index) || connections[index].indication.isServiceChanged else { return false }
         return recipients?.contains(connections[index].id) ?? true
-    }
-
-    // MARK: Lists
-
-    /// Find Information (Vol 3, Part F, 3.4.3.1): handles and types of one length.
-    func findInformation(_ range: ClosedRange<UInt16>, mtu: Int) throws(ATTRequest.Refusal) -> [UInt8] {
-        var entries: [UInt8] = []
-        var length = 0
-        for attribute in database.attributes(in: range) {
-            let type = attribute.type.bytes
-            if entries.isEmpty { length = type.count }
-            guard type.count == length, 2 + entries.count + 2 + length <= mtu else { break }
-            entries.append(u16: attribute.handle)
-            entries += type
-        }
-        guard !entries.isEmpty else {
-            throw ATTRequest.Refusal(handle: range.lowerBound, code: .attributeNotFound)
-        }
-        return [ATTOpcode.findInformationResponse, length == 2 ? 1 : 2] + entries
-    }
-
-    /// Find By Type Value (3.4.3.3): the ranges of services of one type.
-    func findByTypeValue(
-        _ index: Int, _ range: ClosedRange<UInt16>, _ type: UUID, _ value: [UInt8]
-    ) throws(ATTRequest.Refusal) -> [UInt8] {
-        // A 16-bit UUID may be given in its long form.
-        let uuid = UUID(bytes: value)
-        let mtu = connections[index].bearer.mtu
-        var entries: [UInt8] = []
-        // What the client may not read it may not guess either.
-        for attribute in database.attributes(in: range)
-        where attribute.type == type && readError(index, attribute) == nil {
-            guard case .fixed(let own) = attribute.content, own == value || (uuid != nil && UUID(bytes: own) == uuid)
-            else {
-                continue
-            }
-            guard 1 + entries.count + 4 <= mtu else { break }
-            entries.append(u16: attribute.handle)
-            entries.append(u16: database.isService(attribute) ? attribute.group : attribute.handle)
-        }
-        guard !entries.isEmpty else {
-            throw ATTRequest.Refusal(handle: range.lowerBound, code: .attributeNotFound)
-        }
-        return [ATTOpcode.findByTypeValueResponse] + entries
-    }
-
-    /// Read By Group Type (3.4.4.9): services with their ranges.
-    func readByGroupType(
-        _ range: ClosedRange<UInt16>, _ type: UUID, mtu: Int
-    ) throws(ATTRequest.Refusal) -> [UInt8] {
-        guard type == .primaryService || type == .secondaryService else {
-            throw ATTRequest.Refusal(handle: range.lowerBound, code: .unsupportedGroupType)
-        }
-        var entries: [UInt8] = []
-        var length = 0
-        for attribute in database.attributes(in: range) where attribute.type == type {
-            guard case .fixed(let value) = attribute.content else { continue }
-            if entries.isEmpty { length = value.count }
-            guard value.count == length, 2 + entries.count + 4 + length <= mtu else { break }
-            entries.append(u16: attribute.handle)
-            entries.append(u16: attribute.group)
-            entries += value
-        }
-        guard !entries.isEmpty else {
-            throw ATTRequest.Refusal(handle: range.lowerBound, code: .attributeNotFound)
-        }
-        return [ATTOpcode.readByGroupTypeResponse, UInt8(length + 4)] + entries
     }
 }

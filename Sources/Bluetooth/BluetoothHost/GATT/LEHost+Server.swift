@@ -23,11 +23,13 @@ extension LEHost {
     ) throws(ATTRequest.Refusal) -> [UInt8]? {
         switch request {
         case .exchangeMTU: return ATTPDU.make(ATTOpcode.exchangeMTUResponse, UInt16(configuration.maximumMTU))
-        case .findInformation(let range): return try findInformation(range, mtu: connections[index].bearer.mtu)
+        case .findInformation(let range): return try database.findInformation(range, mtu: connections[index].bearer.mtu)
         case .findByTypeValue(let range, let type, let value):
-            return try findByTypeValue(index, range, type, value)
+            return try database.findByTypeValue(range, type, value, mtu: connections[index].bearer.mtu) {
+                readError(index, $0) == nil
+            }
         case .readByGroupType(let range, let type):
-            return try readByGroupType(range, type, mtu: connections[index].bearer.mtu)
+            return try database.readByGroupType(range, type, mtu: connections[index].bearer.mtu)
         case .readByType(let range, let type): return try readByType(index, range, type)
         case .read(let handle): return try read(index, handle, offset: 0, isBlob: false)
         case .readBlob(let handle, let offset): return try read(index, handle, offset: Int(offset), isBlob: true)
@@ -81,7 +83,7 @@ extension LEHost {
         case .clientFeatures: return [connections[index].clientFeatures.rawValue]
         case .databaseHash:
             if connections[index].awareness == .unaware { connections[index].awareness = .learning }
-            return makeDatabaseHash()
+            return database.keepHash(by: configuration.cryptography)
         case .application: return nil
         }
     }
@@ -223,7 +225,7 @@ extension LEHost {
             connections[index].configurations[attribute.handle] ?? 0 != bits
         else { return }
         connections[index].configurations[attribute.handle] = bits == 0 ? nil : bits
-        guard characteristic != serviceChangedHandle else { return }
+        guard characteristic != database.serviceChanged else { return }
         pending.events.append(.configurationChanged(connections[index].id, handle: characteristic, bits: bits))
     }
 

@@ -38,7 +38,7 @@ extension LEHost {
     }
 
     /// The same for an address that was heard, of an advertisement say.
-    public func identityAddress(of address: Address) -> Address? { bond(with: address)?.lastingAddress }
+    public func identityAddress(of address: Address) -> Address? { keyring.bond(with: address)?.lastingAddress }
 }
 
 extension Bond {
