@@ -57,23 +57,25 @@ import Testing
             isSecureConnections: newIsSecure)
         var ring = Self.ring([old])
         let judgement = ring.judge(new, replacing: nil, own: [], at: 0)
-        #expect(judgement.owner == owner)
+        let replaces = Keyring.Judgement.Outcome.kept(replacing: [Self.owner], displacing: nil)
+        #expect(judgement.outcome == owner.map { .refused(owner: $0) } ?? replaces)
         let replacing = ring.judge(new, replacing: old, own: [], at: 0)
-        #expect(replacing.owner == nil && replacing.replaced == [Self.owner])
-        ring.keep(replacing, at: 0)
+        #expect(replacing.outcome == replaces)
+        ring.keep(replacing.bond, replacing: [Self.owner], at: 0)
         #expect(ring.bonds == [new])
     }
 
     /// A full ring has room for a stranger when another has not come back for an hour, and at once for one with a number.
     @Test func newcomersMakeRoom() {
         var ring = Self.ring(maximumBonds: 1)
-        ring.keep(ring.judge(.stored(with: Self.owner), replacing: nil, own: [], at: 0), at: 0)
+        ring.keep(.stored(with: Self.owner), replacing: [], at: 0)
         #expect(ring.room(replacing: nil, isStranger: true, at: Self.hour - 1) == .forAuthenticated(.full))
         let early = ring.judge(.stored(with: Self.stranger), replacing: nil, own: [], at: Self.hour - 1)
-        #expect(early.displaced == nil)
+        #expect(early.outcome == .kept(replacing: [], displacing: nil))
         for (hasNumber, now) in [(true, Self.hour - 1), (false, Self.hour)] {
             let new = Bond.stored(with: Self.stranger, isAuthenticated: hasNumber)
-            #expect(ring.judge(new, replacing: nil, own: [], at: now).displaced == Self.owner)
+            let judgement = ring.judge(new, replacing: nil, own: [], at: now)
+            #expect(judgement.outcome == .kept(replacing: [], displacing: Self.owner))
         }
         #expect(ring.didServe(ring.bonds[0], at: Self.owner, at: Self.hour) == nil)
         #expect(ring.room(replacing: nil, isStranger: true, at: 2 * Self.hour) == .none)

@@ -97,16 +97,18 @@ struct Keyring: Sendable {
 
     /// What is to become of new keys.
     struct Judgement: Sendable {
+        enum Outcome: Sendable, Equatable {
+            /// They are kept in place of these peers' bonds, and of another's where there is no room.
+            case kept(replacing: Set<Address>, displacing: Address?)
+            /// The peer has claimed the address of another, whose keys are worth more.
+            case refused(owner: Address)
+        }
+
         /// The keys, with as much of the peer's claims as can be true.
-        var bond: Bond
+        let bond: Bond
         /// What the peer says of itself and is not believed, for people; nil when all of it can be true.
-        var disbelief: String?
-        /// Peers whose bonds these keys replace.
-        var replaced: Set<Address> = []
-        /// The peer whose keys make room.
-        var displaced: Address?
-        /// The peer whose address was claimed, and whose keys are worth more: the new ones are not kept.
-        var owner: Address?
+        let disbelief: String?
+        let outcome: Outcome
     }
 
     /// Judges the keys of a pairing.
@@ -121,20 +123,10 @@ struct Keyring: Sendable {
     ///   - own: addresses of this side, which no peer is called by.
     ///   - now: the time.
     func judge(_ made: Bond, replacing existing: Bond?, own: [Address], at now: Int64) -> Judgement {
-        var judgement = Judgement(bond: made)
-        let isResolved = made.identityResolvingKey.map { functions?.resolves(made.peer, by: $0) ?? false } ?? false
-        if let identity = made.identity {
-            if !identity.canBeIdentity || own.contains(identity) {
-                judgement.disbelief =
-                    "\(made.peer) calls itself \(identity), which no peer is called by; it is not believed."
-            } else if identity != made.peer, !isResolved {
-                judgement.disbelief =
-                    "\(made.peer) calls itself \(identity) and does not use that address; it is not believed."
-            }
-            if judgement.disbelief != nil { judgement.bond.identity = nil }
-        }
-        if judgement.bond.identity == nil, !isResolved { judgement.bond.identityResolvingKey = nil }
-        let bond = judgement.bond
+        var bond = made
+        let disbelief = disbelief(of: made, own)
+        if disbelief != nil { bond.identity = nil }
+        if bond.identity == nil, !isResolved(made) { bond.identityResolvingKey = nil }
         let claimed = bonds.filter { other in
             other.isKnown(as: bond.peer) || bond.identity.map { other.isKnown(as: $0) } ?? false
                 || bond.identityResolvingKey.map { $0 == other.identityResolvingKey } ?? false
@@ -144,21 +136,36 @@ struct Keyring: Sendable {
                 bond.isAuthenticated
                 && other.isMatched(byAuthenticated: true, secureConnections: bond.isSecureConnections)
             guard isEarned else {
-                judgement.owner = other.lastingAddress
-                return judgement
+                return Judgement(bond: bond, disbelief: disbelief, outcome: .refused(owner: other.lastingAddress))
             }
         }
-        judgement.replaced = Set(claimed.map(\.peer) + (existing.map { [$0.peer] } ?? []))
-        if judgement.replaced.isEmpty, let options, bonds.count >= options.maximumBonds {
-            judgement.displaced = newcomers.replaceable(byAuthenticated: bond.isAuthenticated, at: now)
-        }
-        return judgement
+        let replaced = Set(claimed.map(\.peer) + (existing.map { [$0.peer] } ?? []))
+        let isFull = replaced.isEmpty && bonds.count >= options?.maximumBonds ?? .max
+        let displaced = isFull ? newcomers.replaceable(byAuthenticated: bond.isAuthenticated, at: now) : nil
+        return Judgement(
+            bond: bond, disbelief: disbelief, outcome: .kept(replacing: replaced, displacing: displaced))
     }
 
-    /// Keeps new keys in place of those that they replace; the displaced peer's are gone by now.
-    mutating func keep(_ judgement: Judgement, at now: Int64) {
-        replaceAll(by: bonds.filter { !judgement.replaced.contains($0.peer) } + [judgement.bond])
-        if judgement.replaced.isEmpty, !judgement.bond.isAuthenticated { newcomers.add(judgement.bond.peer, at: now) }
+    /// Why the identity that a peer claims cannot be its own; nil where it can.
+    private func disbelief(of made: Bond, _ own: [Address]) -> String? {
+        guard let identity = made.identity else { return nil }
+        if !identity.canBeIdentity || own.contains(identity) {
+            return "\(made.peer) calls itself \(identity), which no peer is called by; it is not believed."
+        }
+        guard identity != made.peer, !isResolved(made) else { return nil }
+        return "\(made.peer) calls itself \(identity) and does not use that address; it is not believed."
+    }
+
+    /// Whether the address that a peer uses was made of the key that came with it.
+    private func isResolved(_ made: Bond) -> Bool {
+        guard let key = made.identityResolvingKey, let functions else { return false }
+        return functions.resolves(made.peer, by: key)
+    }
+
+    /// Keeps new keys in place of these peers'.
+    mutating func keep(_ bond: Bond, replacing replaced: Set<Address>, at now: Int64) {
+        replaceAll(by: bonds.filter { !replaced.contains($0.peer) } + [bond])
+        if replaced.isEmpty, !bond.isAuthenticated { newcomers.add(bond.peer, at: now) }
     }
 }
 

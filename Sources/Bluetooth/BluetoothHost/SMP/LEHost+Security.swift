@@ -465,17 +465,21 @@ extension LEHost {
         let own = [configuration.address, privacy.address, controller.publicAddress]
         let judgement = keyring.judge(made, replacing: replaced, own: own, at: now)
         if let disbelief = judgement.disbelief { pending.events.append(.diagnostic(disbelief)) }
-        if let owner = judgement.owner { return .failure(.identityInUse(owner)) }
-        if let displaced = judgement.displaced {
-            pending.events.append(
-                .diagnostic(
-                    "The keys of \(displaced), which has not come back since it paired, make room for \(made.peer)'s."))
-            forget(displaced)
+        switch judgement.outcome {
+        case .refused(let owner): return .failure(.identityInUse(owner))
+        case .kept(let replaced, let displaced):
+            if let displaced {
+                pending.events.append(
+                    .diagnostic(
+                        "The keys of \(displaced), which has not come back since it paired, make room for \(made.peer)'s."
+                    ))
+                forget(displaced)
+            }
+            keyring.keep(judgement.bond, replacing: replaced, at: now)
+            bondsDidChange()
+            rememberedClients.removeAll { replaced.contains($0.address) }
+            return .success(judgement.bond)
         }
-        keyring.keep(judgement, at: now)
-        bondsDidChange()
-        rememberedClients.removeAll { judgement.replaced.contains($0.address) }
-        return .success(judgement.bond)
     }
 
     /// A link has been encrypted with a bond's key: the peer has come back.
