@@ -2,12 +2,12 @@ import Ferry
 import FerrySequenced
 import Workloads
 
-/// Encoding, decoding and acknowledging, both ends on one core. What else the machine does counts here, so the quickest of
-/// the rounds is judged.
+/// Encoding, decoding and acknowledging, both ends on one core, beside the length prefix in the same rounds. Messages above 64 KiB, of
+/// which several grow at once, are the allocator's work above all and have no target.
 func checkExchangeSpeed(_ report: inout Report) throws {
     report.heading("Both ends of the sequenced framing on one core, acknowledgements included")
-    for (chunkSize, messageSize, messageCount) in [
-        (20, 16 << 10, 16), (182, 16 << 10, 16), (244, 16 << 10, 16), (244, 256 << 10, 4),
+    for (chunkSize, messageSize, messageCount, goal) in [
+        (20, 16 << 10, 16, 7.0), (182, 16 << 10, 16, 7.0), (244, 16 << 10, 16, 7.0), (244, 256 << 10, 4, nil),
     ] {
         let sequenced = try Workload.exchange(
             "sequenced", SequencedFraming(), messageSize: messageSize, messageCount: messageCount, chunkSize: chunkSize
@@ -26,6 +26,6 @@ func checkExchangeSpeed(_ report: inout Report) throws {
         report.line(
             "chunks of \(chunkSize), messages of \(messageSize >> 10) KiB",
             "\(rounded(rate)) million chunks a second, \(rounded(ratio)) x length prefix's time",
-            target: "at least 10", isMet: rate >= 10)
+            target: goal.map { "at most \($0) x" }, isMet: ratio <= goal ?? .infinity)
     }
 }

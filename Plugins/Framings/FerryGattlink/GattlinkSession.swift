@@ -16,7 +16,7 @@ extension GattlinkFraming {
         /// Messages of which nothing has left.
         var waiting = OutboundQueue()
         /// Messages of which something has left, and that are not acknowledged whole.
-        var begun = Queue<Begun>()
+        var begun = RingQueue<Begun>()
         /// How many messages have begun before those.
         var acknowledgedMessages = 0
         /// The next byte that goes for the first time: the message, counted from the first one on, and the place in it.

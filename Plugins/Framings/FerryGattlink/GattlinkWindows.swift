@@ -16,7 +16,7 @@ struct SendingWindow: Sendable {
     /// The most packets without an acknowledgement.
     let size: Int
     /// Not acknowledged, oldest first.
-    private(set) var packets = Queue<Packet>()
+    private(set) var packets = RingQueue<Packet>()
     private var oldest: UInt8 = 0
     /// How many of ``packets`` have been sent since the last silence.
     private var sent = 0

@@ -4,7 +4,6 @@ extension [UInt8] {
     /// Apple's systems have `Array.span` from 26 on. An array of bytes is never a bridged `NSArray`, so its storage is
     /// contiguous and stays in place as long as the array is borrowed. This property wins over the standard library's in
     /// the files of this package that import `Ferry`; remove it when every declared minimum is 26.
-    @inlinable
     package var span: Span<UInt8> {
         @_lifetime(borrow self)
         borrowing get {

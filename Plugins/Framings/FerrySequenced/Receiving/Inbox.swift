@@ -25,7 +25,7 @@ struct Inbox {
     private(set) var openCount = 0
     private(set) var openBytes = 0
     /// The costs of the messages that are delivered and not consumed, oldest first.
-    private(set) var delivered: Queue<Int> = []
+    private(set) var delivered: RingQueue<Int> = []
     private(set) var deliveredCost = 0
 
     /// The size of a chunk that states no length, or 0.
@@ -124,7 +124,7 @@ struct Inbox {
     ///
     /// - Throws: `malformedStream`, or what limit the peer exceeds.
     mutating func take(
-        _ header: DataHeader, _ body: UnsafeRawBufferPointer, _ events: inout Queue<FramingEvent>
+        _ header: DataHeader, _ body: UnsafeRawBufferPointer, _ events: inout RingQueue<FramingEvent>
     ) throws(FerryError) -> Bool {
         let chunkCount = header.bodyOffset - header.acknowledgementCount + body.count
         guard try isWhole(header, body, chunkCount) else { return false }
@@ -234,7 +234,7 @@ struct Inbox {
         current = Int(slot)
     }
 
-    private mutating func cancel(_ slot: UInt8, _ events: inout Queue<FramingEvent>) throws(FerryError) {
+    private mutating func cancel(_ slot: UInt8, _ events: inout RingQueue<FramingEvent>) throws(FerryError) {
         let slot = Int(slot)
         _ = try rest(of: slot)
         events.append(
@@ -251,7 +251,7 @@ struct Inbox {
 
     /// Gives the current message what the body holds of it.
     private mutating func goOn(
-        _ reader: inout ChunkReader, _ events: inout Queue<FramingEvent>
+        _ reader: inout ChunkReader, _ events: inout RingQueue<FramingEvent>
     ) throws(FerryError) {
         let rest = try rest(of: current)
         guard let part = reader.take(min(rest, reader.remaining)) else { return }

@@ -10,7 +10,7 @@ struct Outbox {
     private var vacant: [Int32] = []
     private(set) var indices = MessageIndices()
     var levels = ContiguousArray(repeating: Level(), count: 4)
-    var cancelling: Queue<Int32> = []
+    var cancelling: RingQueue<Int32> = []
     private(set) var freeSlots = UInt32.max
     /// The message whose bytes a chunk without a record goes on with, or -1.
     var current: Int32 = -1
@@ -34,9 +34,9 @@ struct Outbox {
     var run = Run()
 
     struct Level {
-        var active: Queue<Int32> = []
+        var active: RingQueue<Int32> = []
         /// Not begun, oldest first. Messages that were cancelled keep their places, but never the first.
-        var waiting: Queue<Int32> = []
+        var waiting: RingQueue<Int32> = []
         /// How many of ``waiting`` were cancelled.
         var cancelledCount = 0
         /// Chunks left of the turn of `active.first`.
@@ -118,7 +118,7 @@ struct Outbox {
     /// longer for each.
     private mutating func sweep(_ level: Int, wholly: Bool = false) {
         guard levels[level].cancelledCount > 0 else { return }
-        var kept: Queue<Int32> = []
+        var kept: RingQueue<Int32> = []
         while let first = levels[level].waiting.first {
             if messages[Int(first)].stage == .cancelled {
                 release(first)
@@ -146,7 +146,7 @@ struct Outbox {
     }
 
     /// The peer has a part of a message. Progress is told once for each acknowledgement, by ``reportProgress``.
-    mutating func acknowledge(_ count: Int, of message: Int32, _ events: inout Queue<FramingEvent>) {
+    mutating func acknowledge(_ count: Int, of message: Int32, _ events: inout RingQueue<FramingEvent>) {
         let index = Int(message)
         if progressed != message { reportProgress(&events) }
         messages[index].acknowledged += count
@@ -162,7 +162,7 @@ struct Outbox {
     mutating func acknowledgeCancel(of message: Int32) { release(message) }
 
     /// Tells how far the message that was acknowledged last has come.
-    mutating func reportProgress(_ events: inout Queue<FramingEvent>) {
+    mutating func reportProgress(_ events: inout RingQueue<FramingEvent>) {
         guard progressed >= 0 else { return }
         let index = Int(progressed)
         progressed = -1
@@ -172,7 +172,7 @@ struct Outbox {
     }
 
     /// The link has taken a chunk for the first time: ends turns, and tells who asked for no more than that.
-    mutating func handedOver(_ chunk: borrowing OutboundChunk, _ events: inout Queue<FramingEvent>) {
+    mutating func handedOver(_ chunk: borrowing OutboundChunk, _ events: inout RingQueue<FramingEvent>) {
         let first = chunk.segments[0]
         if first.kind != .cancel {
             let level = messages[Int(first.message)].level
@@ -196,7 +196,7 @@ struct Outbox {
 
     /// Fails every waiting message that `isHopeless`.
     mutating func failWaiting(
-        _ events: inout Queue<FramingEvent>, with error: (OutboundMessage) -> FerryError?
+        _ events: inout RingQueue<FramingEvent>, with error: (OutboundMessage) -> FerryError?
     ) {
         for level in levels.indices {
             for index in levels[level].waiting where messages[Int(index)].stage != .cancelled {

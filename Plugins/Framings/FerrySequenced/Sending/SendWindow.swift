@@ -181,7 +181,7 @@ struct SendWindow {
     /// Drops the chunks before `number`, handing each to `outbox`.
     mutating func acknowledge(
         before number: UInt64, bitmap: UInt64, at now: Timestamp, _ outbox: inout Outbox,
-        _ events: inout Queue<FramingEvent>
+        _ events: inout RingQueue<FramingEvent>
     ) {
         let advances = number > first
         var sample: Int64?
@@ -272,7 +272,7 @@ private struct AcknowledgedRun {
     private var count = 0
 
     @inline(__always)
-    mutating func take(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Queue<FramingEvent>) {
+    mutating func take(_ segment: Segment, _ outbox: inout Outbox, _ events: inout RingQueue<FramingEvent>) {
         if segment.message == message, segment.kind != .cancel {
             count += Int(segment.count)
         } else {
@@ -280,13 +280,13 @@ private struct AcknowledgedRun {
         }
     }
 
-    mutating func end(_ outbox: inout Outbox, _ events: inout Queue<FramingEvent>) {
+    mutating func end(_ outbox: inout Outbox, _ events: inout RingQueue<FramingEvent>) {
         if message >= 0 { outbox.acknowledge(count, of: message, &events) }
         message = -1
     }
 
     @inline(never)
-    private mutating func begin(_ segment: Segment, _ outbox: inout Outbox, _ events: inout Queue<FramingEvent>) {
+    private mutating func begin(_ segment: Segment, _ outbox: inout Outbox, _ events: inout RingQueue<FramingEvent>) {
         end(&outbox, &events)
         if segment.kind == .cancel {
             outbox.acknowledgeCancel(of: segment.message)

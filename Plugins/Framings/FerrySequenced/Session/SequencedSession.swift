@@ -20,7 +20,7 @@ extension SequencedFraming {
         var window: SendWindow
         var arrivals: ReceiveWindow
         var inbox: Inbox
-        var events: Queue<FramingEvent> = []
+        var events: RingQueue<FramingEvent> = []
         var handshake = Handshake()
         var acknowledging = Acknowledging()
         var probing = Probing()

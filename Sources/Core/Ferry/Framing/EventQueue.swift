@@ -2,17 +2,15 @@
 /// framings.
 @usableFromInline
 package struct EventQueue: Sendable {
-    /// What ``next()`` has to tell. Most often nothing or a step of progress, and then it is known without a call, and the
-    /// caller's compiler knows what it gets.
-    @usableFromInline
-    enum Pending: Sendable { case nothing, progress, events, eventsThenProgress }
+    /// What ``next()`` has to tell: most often nothing or a step of progress.
+    private enum Pending: Sendable { case nothing, progress, events, eventsThenProgress }
 
-    @usableFromInline var pending = Pending.nothing
-    private var events = Queue<FramingEvent>()
+    private var pending = Pending.nothing
+    private var events = RingQueue<FramingEvent>()
     /// The latest progress of the message being sent, where there is some. It is told after `events`, and before the
     /// message's own end.
-    @usableFromInline var progressID = MessageID(rawValue: 0)
-    @usableFromInline var progressBytes = 0
+    private var progressID = MessageID(rawValue: 0)
+    private var progressBytes = 0
 
     package init() {}
 
@@ -44,7 +42,7 @@ package struct EventQueue: Sendable {
         append(.failed(id, error))
     }
 
-    @inlinable @inline(__always)
+    @usableFromInline @inline(__always)
     package mutating func next() -> FramingEvent? {
         switch pending {
         case .nothing: return nil
@@ -55,8 +53,8 @@ package struct EventQueue: Sendable {
         }
     }
 
-    @usableFromInline @inline(never)
-    mutating func nextEvent() -> FramingEvent? {
+    @inline(never)
+    private mutating func nextEvent() -> FramingEvent? {
         let event = events.popFirst()
         if events.isEmpty { pending = pending == .events ? .nothing : .progress }
         return event

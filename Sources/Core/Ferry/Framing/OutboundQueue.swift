@@ -13,7 +13,7 @@ package struct OutboundQueue: Sendable {
     package private(set) var first = Message(id: MessageID(rawValue: 0), payload: [])
     @usableFromInline package private(set) var isEmpty = true
     /// The messages behind the first, and the places of those that were taken back.
-    private(set) var waiting = Queue<Message>()
+    private(set) var waiting = RingQueue<Message>()
     /// How many of ``waiting`` are to be sent.
     package private(set) var waitingCount = 0
 

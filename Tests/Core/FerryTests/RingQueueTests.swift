@@ -3,11 +3,11 @@ import FerryTesting
 import TestSupport
 import Testing
 
-@Suite(.tags(.core)) struct QueueTests {
+@Suite(.tags(.core)) struct RingQueueTests {
     @Test func matchesAnArrayAfterEachOfManyRandomChanges() {
         for seed in UInt64(0)..<50 {
             var random = SplitMix64(seed: seed)
-            var queue = Queue<Int>()
+            var queue = RingQueue<Int>()
             var model: [Int] = []
             for step in 0..<400 {
                 switch random.below(8) {
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test func copyDoesNotChangeWithTheOriginal() {
-        var queue: Queue = [1, 2, 3]
+        var queue: RingQueue = [1, 2, 3]
         let copy = queue
         queue.removeFirst()
         queue.prepend(7)
@@ -47,7 +47,7 @@ import Testing
     private final class Owned {}
 
     @Test func elementIsReleasedWhenItLeaves() {
-        var queue = Queue<Owned>()
+        var queue = RingQueue<Owned>()
         weak var first: Owned?
         weak var second: Owned?
         do {
