@@ -28,7 +28,7 @@ extension BTPFraming {
         var unacknowledgedSince = Timestamp.zero
         var isPaused = false
 
-        var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         /// One link's life; each step is final.
         enum Phase: Sendable {
@@ -64,6 +64,7 @@ extension BTPFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }

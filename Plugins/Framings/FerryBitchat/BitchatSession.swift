@@ -16,7 +16,7 @@ extension BitchatFraming {
 
         private var assemblies: FragmentAssemblies
         private var deliveredMessages = 0
-        private var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(_ configuration: Configuration, _ limits: Limits) {
             self.configuration = configuration
@@ -25,6 +25,7 @@ extension BitchatFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }

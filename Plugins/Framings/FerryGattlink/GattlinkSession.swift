@@ -43,7 +43,7 @@ extension GattlinkFraming {
         /// How often the peer has begun anew, and lost what it had.
         public private(set) var peerRestarts = 0
 
-        var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         /// One link's life.
         enum Phase: Sendable {
@@ -91,6 +91,7 @@ extension GattlinkFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }

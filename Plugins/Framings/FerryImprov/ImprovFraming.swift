@@ -56,7 +56,7 @@ extension ImprovFraming {
         private var stall: StallDetector
         private var deliveredMessages = 0
         private var failure: FerryError?
-        private var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(_ limits: Limits, _ role: LinkRole) {
             self.role = role
@@ -64,6 +64,7 @@ extension ImprovFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }

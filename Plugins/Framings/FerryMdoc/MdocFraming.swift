@@ -50,7 +50,7 @@ extension MdocFraming {
         private var deliveredMessages = 0
         private var failure: FerryError?
 
-        private var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(_ limits: Limits) {
             maximumMessageSize = max(limits.maximumMessageSize, 0)
@@ -60,6 +60,7 @@ extension MdocFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }

@@ -30,13 +30,14 @@ extension MeshtasticFraming {
         private var outbound = OutboundQueue()
         private var deliveredMessages = 0
         private var failure: FerryError?
-        private var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(_ limits: Limits) {
             maximumMessageSize = min(max(limits.maximumMessageSize, 0), MeshtasticFraming.maximumMessageSize)
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
 
         /// Takes a message to be sent.

@@ -75,7 +75,7 @@ extension PFTPFraming {
         private var deliveredMessages = 0
         private var failure: FerryError?
 
-        private var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(_ limits: Limits, _ errors: Errors) {
             self.errors = errors
@@ -86,6 +86,7 @@ extension PFTPFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }

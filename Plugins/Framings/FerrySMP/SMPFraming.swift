@@ -52,7 +52,7 @@ extension SMPFraming {
         private var assembler = MessageAssembler(bound: 0)
         private var stall: StallDetector
         private var deliveredMessages = 0
-        private var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(_ limits: Limits) {
             maximumMessageSize = max(limits.maximumMessageSize, 0)
@@ -60,6 +60,7 @@ extension SMPFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
     }
 }

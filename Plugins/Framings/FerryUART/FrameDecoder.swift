@@ -1,6 +1,7 @@
-import Ferry
+public import Ferry
 
 /// Finds messages in the arriving bytes, and resumes after damage. It throws nothing: faults are events among the messages.
+@usableFromInline
 struct FrameDecoder: Sendable {
     /// Where in the stream of bytes it is.
     private enum Place {
@@ -19,7 +20,7 @@ struct FrameDecoder: Sendable {
     private var place = Place.between
     private var assembler: MessageAssembler
     /// Messages and faults, and what the session sends.
-    var events = EventQueue()
+    @usableFromInline var events = FramingEventQueue()
     /// Frames that have ended, whole or damaged.
     private(set) var endedFrames = 0
 

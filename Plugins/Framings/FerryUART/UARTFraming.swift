@@ -72,7 +72,7 @@ extension UARTFraming {
         /// How many bytes of the frame have been accepted.
         private var acceptedBytes = 0
 
-        private var decoder: FrameDecoder
+        @usableFromInline var decoder: FrameDecoder
         private var stall: StallDetector
 
         init(_ framing: UARTFraming, _ limits: Limits) {
@@ -83,6 +83,7 @@ extension UARTFraming {
         }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { decoder.events.next() }
     }
 }

@@ -19,12 +19,13 @@ public struct UARTStream: Framing {
         private let maximumMessageSize: Int
         private var outbound = OutboundQueue()
         private var acceptedBytes = 0
-        private var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
         private var arrivedChunks = 0
 
         init(_ limits: Limits) { maximumMessageSize = max(limits.maximumMessageSize, 0) }
 
         /// The next thing that happened, oldest first.
+        @inlinable
         public mutating func nextEvent() -> FramingEvent? { events.next() }
 
         /// Takes bytes to be sent; none at all are sent at once.

@@ -115,7 +115,7 @@ extension EndOfMessageFraming {
         private var deliveredMessages = 0
         private var failure: FerryError?
 
-        @usableFromInline var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(framing: EndOfMessageFraming, limits: Limits) {
             marker = framing.marker

@@ -61,7 +61,7 @@ extension LengthPrefixFraming {
         private var deliveredMessages = 0
         private var failure: FerryError?
 
-        @usableFromInline var events = EventQueue()
+        @usableFromInline var events = FramingEventQueue()
 
         init(prefix: Prefix, limits: Limits) {
             self.prefix = prefix
