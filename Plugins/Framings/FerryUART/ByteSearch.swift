@@ -57,6 +57,47 @@ extension RawSpan {
         return end
     }
 
+    /// Copies the bytes of a range to a target that has room for them; true where one of them is zero.
+    @inline(__always)
+    func copy(_ range: Range<Int>, to target: UnsafeMutableRawBufferPointer) -> Bool {
+        let count = range.count
+        guard count > 0, let target = target.baseAddress else { return false }
+        return withUnsafeBytes { buffer in
+            guard let source = buffer.baseAddress.map({ $0 + range.lowerBound }) else { return false }
+            let zero = EitherByte(0, 0)
+            var zeros = SIMD2<UInt64>()
+            func copy16(_ place: Int) {
+                let bytes = source.loadUnaligned(fromByteOffset: place, as: SIMD16<UInt8>.self)
+                target.storeBytes(of: bytes, toByteOffset: place, as: SIMD16<UInt8>.self)
+                zeros = zeros | zero.matches(bytes)
+            }
+            guard count >= 16 else {
+                var hasZero = false
+                for place in 0..<count {
+                    let byte = source.load(fromByteOffset: place, as: UInt8.self)
+                    target.storeBytes(of: byte, toByteOffset: place, as: UInt8.self)
+                    hasZero = hasZero || byte == 0
+                }
+                return hasZero
+            }
+            var place = 0
+            while place &+ 64 <= count {
+                copy16(place)
+                copy16(place &+ 16)
+                copy16(place &+ 32)
+                copy16(place &+ 48)
+                place &+= 64
+            }
+            while place &+ 16 <= count {
+                copy16(place)
+                place &+= 16
+            }
+            // The last 16, of which some may be copied already.
+            copy16(count &- 16)
+            return zeros[0] | zeros[1] != 0
+        }
+    }
+
     /// Copies the bytes from `start` to the first `a` or `b`, or to the limit or the end of the buffer, and returns the place of that. 64 and 16
     /// bytes at a time: the target must have room for all to the limit.
     ///

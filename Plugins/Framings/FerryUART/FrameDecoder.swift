@@ -225,6 +225,10 @@ struct FrameDecoder: Sendable {
             }
             let zero = takeBlocks(chunk, from: offset)
             guard zero < chunk.byteCount else { return }
+            guard chunk.unsafeLoad(fromByteOffset: zero, as: UInt8.self) == 0 else {
+                offset = zero
+                continue
+            }
             if case .cobs(let missing, _) = place, missing > 0 {
                 offset = endBlock(missing: missing, at: zero)
             } else {
@@ -265,35 +269,43 @@ struct FrameDecoder: Sendable {
         }
     }
 
-    /// Adds what blocks say, where the limit has room for all of the chunk; returns the place of the first zero.
+    /// The most bytes that are moved up at once behind a block without a zero.
+    private static var window: Int { 512 }
+
+    /// Adds what blocks say, where the limit has room for all of the chunk; returns the place of the first zero, or where to go on.
+    ///
+    /// The code of a block stands where the zero before the block is to be. So all is copied as it is, in one pass that depends on no
+    /// byte, and codes are written over. Behind a block of 254 bytes there is no zero: what follows moves up by one.
     private mutating func takeBlocks(_ chunk: RawSpan, from offset: Int) -> Int {
-        var (missing, owesZero) = (0, false)
+        var (start, missing, owesZero) = (offset, 0, false)
         if case .cobs(let ofBlock, let zero) = place { (missing, owesZero) = (ofBlock, zero) }
-        var at = offset
-        assembler.append(atMost: chunk.byteCount - offset) { target in
-            var count = 0
-            while at < chunk.byteCount {
-                guard missing == 0 else {
-                    let end = min(chunk.byteCount, at &+ missing)
-                    let zero = chunk.copy(upTo: 0, 0, from: at, limit: end, to: target, at: count)
-                    count &+= zero &- at
-                    missing &-= zero &- at
-                    at = zero
-                    if zero < end { return count }
-                    continue
-                }
-                let code = chunk.unsafeLoad(fromByteOffset: at, as: UInt8.self)
-                guard code > 0 else { return count }
-                if owesZero {
-                    target[count] = 0
-                    count &+= 1
-                }
-                (missing, owesZero) = (Int(code) - 1, code < 0xFF)
-                at &+= 1
-            }
-            return count
+        if missing == 0, !owesZero {
+            let code = chunk.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
+            guard code > 0 else { return offset }
+            (start, missing, owesZero) = (offset &+ 1, Int(code) &- 1, code < 0xFF)
         }
-        if at > offset { place = .cobs(missing: missing, owesZero: owesZero) }
-        return at
+        let end = min(chunk.byteCount, start &+ Self.window)
+        var zero = end
+        assembler.append(atMost: end &- start) { target in
+            if chunk.copy(start..<end, to: target) { zero = chunk.first(0, from: start, upTo: end) }
+            let count = zero &- start
+            var (next, removed) = (missing, 0)
+            while next < count, let bytes = target.baseAddress {
+                let code = chunk.unsafeLoad(fromByteOffset: start &+ next, as: UInt8.self)
+                let here = bytes + (next &- removed)
+                if owesZero {
+                    here.storeBytes(of: 0, as: UInt8.self)
+                } else {
+                    here.copyMemory(from: here + 1, byteCount: count &- next &- 1)
+                    removed &+= 1
+                }
+                owesZero = code < 0xFF
+                next &+= Int(code)
+            }
+            missing = next &- count
+            return count &- removed
+        }
+        place = .cobs(missing: missing, owesZero: owesZero)
+        return zero
     }
 }
