@@ -99,4 +99,20 @@ import Testing
         #expect(ring.resolvable.map(\.identity) == [Self.owner])
         #expect(ring.didServe(bond, at: Self.owner, at: 0) == nil)
     }
+
+    /// A host that does not pair demands nothing, and encrypts with no key.
+    @Test func withoutPairingNoKeyServes() {
+        var ring = Keyring(nil)
+        ring.replaceAll(by: [.stored(with: Self.owner)])
+        #expect(ring.bond(with: Self.owner) != nil)
+        #expect(ring.usable(with: Self.owner, asCentral: true) == nil)
+        #expect(ring.room(replacing: nil, isStranger: true, at: 0) == .forAll)
+    }
+
+    /// The two highest bits of a random address say what it is (Core Specification 5.4, Vol 6, Part B, 1.3.2.2).
+    @Test(arguments: [
+        (Address(0x4123_4567_89AB, .random), true), (Address(0x4123_4567_89AB, .public), false),
+        (Address(0xC123_4567_89AB, .random), false), (Address(0x0123_4567_89AB, .random), false),
+    ])
+    func resolvableAddresses(address: Address, isResolvable: Bool) { #expect(address.isResolvable == isResolvable) }
 }
