@@ -59,7 +59,7 @@ extension RawSpan {
 
     /// Copies the bytes of a range to a target that has room for them; true where one of them is zero.
     @inline(__always)
-    func copy(_ range: Range<Int>, to target: UnsafeMutableRawBufferPointer) -> Bool {
+    func copyFindsZero(_ range: Range<Int>, to target: UnsafeMutableRawBufferPointer) -> Bool {
         let count = range.count
         guard count > 0, let target = target.baseAddress else { return false }
         return withUnsafeBytes { buffer in
@@ -98,16 +98,15 @@ extension RawSpan {
         }
     }
 
-    /// Copies the bytes from `start` to the first `a` or `b`, or to the limit or the end of the buffer, and returns the place of that. 64 and 16
-    /// bytes at a time: the target must have room for all to the limit.
+    /// Copies the bytes from `start` to the first `a` or `b`, or to the end of the buffer, and returns the place of that. 64 and 16 bytes at
+    /// a time: the target must have room for all to the end.
     ///
     /// - Parameter count: how many bytes the target has already.
     @inline(__always)
     func copy(
-        upTo a: UInt8, _ b: UInt8, from start: Int, limit: Int? = nil, to target: UnsafeMutableRawBufferPointer,
-        at count: Int
+        upTo a: UInt8, _ b: UInt8, from start: Int, to target: UnsafeMutableRawBufferPointer, at count: Int
     ) -> Int {
-        let end = limit ?? byteCount
+        let end = byteCount
         guard start < end, let target = target.baseAddress else { return end }
         return withUnsafeBytes { source in
             guard let source = source.baseAddress else { return end }

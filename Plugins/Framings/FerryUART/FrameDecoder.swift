@@ -117,14 +117,14 @@ struct FrameDecoder: Sendable {
     private mutating func receiveLines(_ chunk: RawSpan) {
         var offset = 0
         while offset < chunk.byteCount {
-            if case .skipping = place {
+            if isSkipping {
                 offset = skip(to: Line.feed, in: chunk, from: offset)
                 continue
             }
             let rest = chunk.byteCount - offset
             var feed = offset
             place = .line
-            if rest <= limit - assembler.count {
+            if hasRoom(for: chunk, from: offset) {
                 assembler.append(atMost: rest) { target in
                     feed = chunk.copy(upTo: Line.feed, Line.feed, from: offset, to: target, at: 0)
                     return feed &- offset
@@ -164,8 +164,7 @@ struct FrameDecoder: Sendable {
         }
     }
 
-    /// Takes the second byte of an escape; returns where to go on. A function of its own, as all that is rare: what every chunk goes through
-    /// is faster without it.
+    /// Takes the second byte of an escape; returns where to go on. Rare code stands apart: the code that every chunk runs is faster without it.
     @inline(never)
     private mutating func takeEscaped(_ chunk: RawSpan, at offset: Int) -> Int {
         let byte = chunk.unsafeLoad(fromByteOffset: offset, as: UInt8.self)
@@ -193,7 +192,7 @@ struct FrameDecoder: Sendable {
         return special + 1
     }
 
-    /// Adds what is between ends and behind escapes, where the limit has room for all of the chunk; returns the place of the first byte that
+    /// Adds the bytes between ends and behind escapes; the limit has room for all of the chunk. Returns the place of the first byte that
     /// is neither, or of an escape whose second byte is not here or wrong.
     private mutating func unescape(_ chunk: RawSpan, from offset: Int) -> Int {
         var at = offset
@@ -272,7 +271,7 @@ struct FrameDecoder: Sendable {
     /// The most bytes that are moved up at once behind a block without a zero.
     private static var window: Int { 512 }
 
-    /// Adds what blocks say, where the limit has room for all of the chunk; returns the place of the first zero, or where to go on.
+    /// Adds the bytes of blocks; the limit has room for all of the chunk. Returns the place of the first zero, or where to go on.
     ///
     /// The code of a block stands where the zero before the block is to be. So all is copied as it is, in one pass that depends on no
     /// byte, and codes are written over. Behind a block of 254 bytes there is no zero: what follows moves up by one.
@@ -287,7 +286,7 @@ struct FrameDecoder: Sendable {
         let end = min(chunk.byteCount, start &+ Self.window)
         var zero = end
         assembler.append(atMost: end &- start) { target in
-            if chunk.copy(start..<end, to: target) { zero = chunk.first(0, from: start, upTo: end) }
+            if chunk.copyFindsZero(start..<end, to: target) { zero = chunk.first(0, from: start, upTo: end) }
             let count = zero &- start
             var (next, removed) = (missing, 0)
             while next < count, let bytes = target.baseAddress {
