@@ -8,6 +8,7 @@ public struct RingQueue<Element> {
     @usableFromInline var slots: [Element?] = []
     /// The slot of the first element.
     @usableFromInline var head = 0
+    /// The number of slots in use.
     @usableFromInline var used = 0
 
     /// Makes an empty queue without memory.

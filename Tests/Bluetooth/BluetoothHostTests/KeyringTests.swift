@@ -94,7 +94,7 @@ import Testing
         #expect(ring.usable(with: Self.owner, asCentral: false) == bond)
         let proven = ring.didServe(bond, at: Self.owner, at: 0)
         #expect(proven?.isIdentityProven == true && ring.bond(with: Self.owner) == proven)
-        // What was resolved before is forgotten with it.
+        // The cache forgets its earlier answer.
         #expect(ring.resolve(Self.disguise) == Self.owner)
         #expect(ring.resolvable.map(\.identity) == [Self.owner])
         #expect(ring.didServe(bond, at: Self.owner, at: 0) == nil)

@@ -95,7 +95,7 @@ struct Keyring: Sendable {
         return newcomers.room(beside: bonds.count, of: options.maximumBonds, isStranger: isStranger, at: now)
     }
 
-    /// What is to become of new keys.
+    /// The decision about new keys.
     struct Judgement: Sendable {
         enum Outcome: Sendable, Equatable {
             /// They are kept in place of these peers' bonds, and of another's where there is no room.

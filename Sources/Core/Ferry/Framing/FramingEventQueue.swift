@@ -26,8 +26,8 @@ public struct FramingEventQueue: Sendable {
     /// A message has arrived that cannot be handed over; those behind it can.
     public mutating func receiveFailed(_ error: FerryError) { append(.receiveFailed(error)) }
 
-    /// This number of a message's bytes has been accepted by the link. It takes the place of what was told of the same message and not
-    /// asked for yet.
+    /// The link has accepted this number of a message's bytes. This replaces an earlier report of the same message that ``next()`` has not
+    /// returned yet.
     @inlinable @inline(__always)
     public mutating func progress(_ id: MessageID, acceptedBytes: Int) {
         if pending == .nothing {
@@ -81,7 +81,7 @@ public struct FramingEventQueue: Sendable {
         events.append(event)
     }
 
-    /// Puts progress among the events, before what comes after it.
+    /// Moves the pending progress to the end of the events, before the next one.
     private mutating func flushProgress() {
         guard pending == .progress || pending == .eventsThenProgress else { return }
         events.append(.progress(progressID, acceptedBytes: progressBytes))

@@ -112,7 +112,7 @@ package final class BenchRun: Sendable {
     private func waitForMTU(of link: any Link) async throws {
         let wanted = min(settings.attMTU - 3, 512)
         func isThere() -> Bool {
-            // Meshtastic's side that writes with response takes whole values, whatever ATT_MTU is.
+            // Meshtastic's side that writes with response takes whole values, at any ATT_MTU.
             let size = link.maximumChunkSize
             return (wanted - 2...wanted).contains(size) || settings.framing == .meshtastic && size == 512
         }
