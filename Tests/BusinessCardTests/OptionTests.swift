@@ -99,7 +99,7 @@ import Testing
         let error = #expect(throws: (any Error).self) { try BusinessCardCommand.parseAsRoot([role]) }
         guard let error else { return }
         let message = BusinessCardCommand.fullMessage(for: error)
-        #expect(message.contains("\(role) would meet nobody: the loopback transport is a virtual radio within one"))
+        #expect(message.contains("\(role) would meet no peer: the loopback transport is a virtual radio within one"))
         #expect(message.contains("Run business-card without a subcommand"))
         #expect(BusinessCardCommand.exitCode(for: error).rawValue == 64)
     }

@@ -106,7 +106,7 @@ extension CardOptions {
         let others = NamedTransport.forms { $0.name != transport.description }
         let help = "Choose one that leaves it with --transport: \(others.joined(separator: ", "))."
         throw ValidationError(
-            "\(role) would meet nobody: the \(transport) transport is a virtual radio within one process. \(help) "
+            "\(role) would meet no peer: the \(transport) transport is a virtual radio within one process. \(help) "
                 + "Run business-card without a subcommand to see both roles at once.")
     }
 

@@ -84,7 +84,7 @@ struct Inflater: ~Copyable {
         }
     }
 
-    /// One call of libz. When the result is full it is offered a byte of its own to write to, so that the end of the
+    /// One call of libz. When the result is full libz gets a separate byte to write to, so that the end of the
     /// stream can be told from a stream that goes on; a byte written there is the latter.
     private func step(
         _ input: UnsafeRawBufferPointer, _ output: UnsafeMutableBufferPointer<UInt8>

@@ -74,7 +74,7 @@ extension ImprovFraming {
 extension ImprovFraming.Session {
     /// Takes a message to be sent.
     ///
-    /// - Throws: `invalidConfiguration` for what is no message of this side's; `decodingFailed` for a packet that is none.
+    /// - Throws: `invalidConfiguration` for a message that this side does not send; `decodingFailed` for a packet that is none.
     public mutating func enqueue(_ payload: [UInt8], as id: MessageID, at now: Timestamp) throws(FerryError) {
         let kind = payload.first.flatMap(ImprovFraming.Kind.init)
         switch (kind, role) {
@@ -146,7 +146,7 @@ extension ImprovFraming.Session {
 
     /// Takes a chunk that arrived.
     ///
-    /// - Throws: `malformedStream` for what is no chunk of Improv, `decodingFailed` for a packet that is none. The same again for every
+    /// - Throws: `malformedStream` for bytes that are no chunk of Improv, `decodingFailed` for a packet that is none. The same again for every
     ///   later chunk.
     public mutating func receive(_ chunk: RawSpan, at now: Timestamp) throws(FerryError) {
         if let failure { throw failure }
@@ -168,7 +168,7 @@ extension ImprovFraming.Session {
         stall.chunkArrived(at: now)
         guard !bytes.isEmpty else { throw fail(malformed("an empty value in the place of a packet")) }
         if packet.isEmpty { packet = [ImprovFraming.Kind.packet.rawValue] }
-        // Bounded: a chunk has at most 512 bytes, and what is in hand at most 258.
+        // Bounded: a chunk has at most 512 bytes, and the packet in hand at most 258.
         packet += bytes
         guard let wholeCount, packet.count >= wholeCount else { return }
         guard packet.count == wholeCount else {

@@ -62,7 +62,7 @@ public struct ImprovPacket: Sendable, Hashable {
 
     /// Reads a packet, which has exactly these bytes.
     ///
-    /// - Throws: `decodingFailed` that says what is wrong.
+    /// - Throws: `decodingFailed` that names the mistake.
     public init(_ bytes: [UInt8]) throws(FerryError) {
         func wrong(_ what: String) -> FerryError {
             FerryError(
@@ -86,7 +86,7 @@ public struct ImprovPacket: Sendable, Hashable {
         }
     }
 
-    /// The strings as text; what is not UTF-8 is replaced.
+    /// The strings as text; bytes that are not UTF-8 are replaced.
     public var text: [String] { strings.map { String(decoding: $0, as: UTF8.self) } }
 
     private static func sum(_ bytes: some Sequence<UInt8>) -> UInt8 { bytes.reduce(0, &+) }

@@ -49,7 +49,7 @@ public final class PFTPClient: Sendable {
     /// - Throws: as ``ask(_:timeout:)``.
     public func get(_ path: String) async throws(FerryError) -> [UInt8] { try await ask(.get(path)) }
 
-    /// What is in a folder, in the device's order.
+    /// The entries of a folder, in the device's order.
     ///
     /// - Parameter path: from the root, such as `/U/0/`; a slash is added where it ends without one.
     /// - Throws: as ``ask(_:timeout:)``; `decodingFailed` where the answer is no list.
@@ -78,7 +78,7 @@ public final class PFTPClient: Sendable {
     /// Sends a request and waits for its answer.
     ///
     /// - Parameters:
-    ///   - request: what is asked for.
+    ///   - request: the request.
     ///   - timeout: how long it may take in all; nil for ``timeout``.
     /// - Returns: the answer's bytes.
     /// - Throws: `pftp.refused` with the device's number; `pftp.busy` while another request waits; `encodingFailed` for

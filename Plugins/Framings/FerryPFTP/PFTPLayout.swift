@@ -9,7 +9,7 @@ extension GATTConfiguration {
         GATTConfiguration(service: .polar, characteristic: .pftp(0x51))
     }
 
-    /// How notices of PFTP lie over GATT, which nobody answers: those of the device notify, those of the host are written without response.
+    /// How notices of PFTP lie over GATT, which have no answer: those of the device notify, those of the host are written without response.
     ///
     /// Source: PyPI polar-ble-tools 0.6.0, `polar/uuids.py`.
     public static var polarNotices: GATTConfiguration {

@@ -243,7 +243,7 @@
             guard failure == nil else {
                 throw FerryError(
                     .sealRefused,
-                    "The peer's one-time code is none that is good here: it is mistyped, was used already, or has expired; or somebody "
+                    "The peer's one-time code is none that is good here: it is mistyped, was used already, or has expired; or an attacker "
                         + "on the path has altered the message. Make a new code and give it to the peer.")
             }
             throw FerryError(
@@ -340,7 +340,7 @@
         /// The payload of a sealed one.
         ///
         /// - Throws: `seal.truncated`, `seal.replayed`, `seal.reordered`, `seal.tooOld`, `seal.tooFarAhead`, `seal.exhausted`, each
-        ///   for what was wrong with it; `seal.handshakeRepeated`.
+        ///   for its reason; `seal.handshakeRepeated`.
         public mutating func open(_ sealed: [UInt8]) throws(FerryError) -> [UInt8] {
             guard case .established(var messages) = life else { throw Self.early }
             life = .failed(nil)

@@ -5,7 +5,7 @@
 
     /// Which events go with which request, and what becomes of them: no I/O and no clock.
     ///
-    /// A request begins as soon as fewer than `maximumRequests` are on their way; what comes meanwhile goes together with the next one. After
+    /// A request begins as soon as fewer than `maximumRequests` are on their way; messages that come meanwhile go together with the next one. After
     /// an answer that is about the server and not about its events nothing is sent for a while, and nothing waits: all is answered with
     /// that trouble.
     struct HTTPBatches {
@@ -22,7 +22,7 @@
             let deadline: Timestamp
         }
 
-        /// What became of a request.
+        /// The outcome of a request.
         enum Reply {
             /// The server answered with this status, and perhaps when to come again.
             case status(Int, text: String, retryAfter: Duration?)
@@ -51,7 +51,7 @@
         private var pause = Self.firstPause
         private var nextNumber: UInt64 = 0
         private var waiting: Deque<Event> = []
-        /// Parts of a refused request, which are sent before what waits.
+        /// Parts of a refused request, which are sent before the waiting messages.
         private var parts: Deque<[Event]> = []
         private var sent: [UInt64: [Event]] = [:]
         private(set) var count = 0
@@ -161,7 +161,7 @@
             guard case .closed = phase else {
                 let length = max(pause, min(asked ?? .zero, Self.longestRetryAfter))
                 pause = min(pause * 2, Self.longestPause)
-                // What was not sent cannot have arrived.
+                // Unsent bytes cannot have arrived.
                 let unsent: OutletAnswer =
                     if case .unanswered(let error) = trouble { .gone(error) } else { trouble }
                 phase = .pausing(until: now + length, unsent)

@@ -22,7 +22,7 @@
         /// The user and password that the address had, for basic authentication (RFC 7617).
         let basic: String?
         /// What records are. JSON, that is `application/json` or a type that ends in `+json`, goes as JSON into the event; anything
-        /// else, and what is no JSON, in base64. Default `application/octet-stream`.
+        /// else, and data that is no JSON, in base64. Default `application/octet-stream`.
         public var contentType = "application/octet-stream"
         /// The events' type. Default `ferry.record`.
         public var eventType = "ferry.record"

@@ -167,7 +167,7 @@
         ) async -> Result<HTTPBatches.Reply, any Error> {
             do {
                 let response = try await client.execute(request, deadline: .distantFuture)
-                // The status is the answer, whatever becomes of the words.
+                // The status is the answer, even where the body cannot be read.
                 let body = (try? await response.body.collect(upTo: 1 << 16)).map { String(buffer: $0) } ?? ""
                 let text = body.prefix(longestText).split(whereSeparator: \.isWhitespace).joined(separator: " ")
                 let seconds = response.headers.first(name: "Retry-After").flatMap(Int64.init).map(Duration.seconds)

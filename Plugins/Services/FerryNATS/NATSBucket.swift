@@ -113,7 +113,7 @@
                 guard found > 0 else { return }
                 throw FerryError(
                     .natsWrongShape,
-                    "The keys of bucket \(name) expire after \(found / 1_000_000) ms, and what is in it must stay. Name another one; "
+                    "The keys of bucket \(name) expire after \(found / 1_000_000) ms, and its values must stay. Name another one; "
                         + "a new one is made (nats kv add \(name)).")
             }
             let seconds = "\(expiry.milliseconds)ms"

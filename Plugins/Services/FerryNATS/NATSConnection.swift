@@ -101,7 +101,7 @@
         }
 
         deinit {
-            news.finish(.closed(reason: "Nobody uses the connection any more."))
+            news.finish(.closed(reason: "The connection is no longer used."))
             answers.close()
             handle.withLock { $0 }?.close()
         }

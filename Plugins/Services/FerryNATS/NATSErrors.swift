@@ -83,7 +83,7 @@
                     .messageTooLarge, "Raise the server's max_payload and the stream's maximum size of a message.")
             }
             if Self.isConflict.contains(code) || lower.contains("wrong last sequence") {
-                return make(.natsConflict, "Somebody else has written there.")
+                return make(.natsConflict, "Another client has written there.")
             }
             if code == JSStreamNotFoundErr.rawValue { return make(.natsNotFound, "Create it, or check its name.") }
             if Self.isAway.contains(code) || status == NATS_NO_RESPONDERS {

@@ -9,8 +9,8 @@
         public var name: String
         /// The subjects that it stores, with wildcards: `ferry.records.>`.
         public var subjects: [String]
-        /// For how long a message's name is remembered, so that a second one is not stored. At least as long as publishers keep
-        /// what was answered. Default 10 minutes.
+        /// How long the stream remembers a message's name, so that it does not store a second one. At least as long as
+        /// publishers keep its answers. Default 10 minutes.
         public var duplicateWindow = Duration.seconds(600)
         /// The most bytes, beyond which it refuses messages; nil for as much as the server has. A new stream's only.
         public var maximumBytes: Int64? = 1 << 30
@@ -90,14 +90,14 @@
             let other = "Make another one, and name it; a stream cannot be changed in that."
             guard !found.traits.contains(.sealed) else { throw refuse("is sealed, and takes nothing", other) }
             guard found.traits.contains(.answers) else {
-                throw refuse("does not answer what is published (no_ack)", edit("--ack"))
+                throw refuse("does not acknowledge messages (no_ack)", edit("--ack"))
             }
             guard found.traits.contains(.directReading) || !allowsDirectReading else {
                 throw refuse("does not let its messages be read one by one (allow_direct)", edit("--allow-direct"))
             }
             guard found.traits.contains(.refusesNew) else {
                 throw refuse(
-                    "drops its oldest messages when it is full (discard: old), though nobody may have read them",
+                    "drops its oldest messages when it is full (discard: old), though they may be unread",
                     edit("--discard=new"))
             }
             guard found.messagesPerSubject <= 0 else {

@@ -2,7 +2,7 @@
     import Synchronization
 
     /// Where libnats' callbacks find whom they are for. They get a number and no pointer, so that one that comes late, on a thread
-    /// of the library's, finds nobody and not freed memory.
+    /// of the library's, finds no client, and not freed memory.
     enum Registry {
         private struct State {
             var objects: [UInt: any AnyObject & Sendable] = [:]

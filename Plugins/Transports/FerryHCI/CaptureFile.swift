@@ -51,7 +51,7 @@
         mutating func takeComplaint() -> String? {
             guard case .failed(let why) = writing else { return nil }
             writing = .ended(why)
-            return "The capture \(path) is not written any further: \(why). What is in it is whole."
+            return "The capture \(path) is not written any further: \(why). Its packets so far are whole."
         }
 
         mutating func add(_ packet: RawSpan, isReceived: Bool) {

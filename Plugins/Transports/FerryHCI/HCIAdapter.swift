@@ -45,7 +45,7 @@
             guard (stored?.identityResolvingKey == nil) == (stored?.ownResolvingKey == nil) else {
                 throw BluetoothError(
                     .invalidArgument,
-                    "The bond file \(options.pairing?.bondFile ?? "") has an identity resolving key of its own that is not 32 "
+                    "The bond file \(options.pairing?.bondFile ?? "") has a local identity resolving key that is not 32 "
                         + "hexadecimal digits. Mend it, or remove the file and pair anew.")
             }
             // Kept also while addresses do not change, for peers that bonded when they did.

@@ -23,7 +23,7 @@ struct Problem: Error, Equatable {
         case EACCES, EPERM: "the permission is missing"
         case EMFILE: "this process has too many files open"
         case ENFILE: "the system has too many files open"
-        case ECONNREFUSED: "nobody listens there"
+        case ECONNREFUSED: "no program listens there"
         case ECONNRESET, EPIPE: "the peer closed it"
         case EAGAIN, EWOULDBLOCK: "too many others wait to be let in"
         case ETIMEDOUT: "the peer does not answer any more"

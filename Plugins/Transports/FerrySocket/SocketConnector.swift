@@ -96,7 +96,7 @@ struct SocketConnector: Sendable {
             .mayPass(
                 FerryError(
                     .peerNotFound,
-                    "Nobody listens at \(address). Start the other side, or look at the address and the firewall."))
+                    "No program listens at \(address). Start the other side, or look at the address and the firewall."))
         case .wrongKind:
             .failed(
                 FerryError(.transportUnavailable, "Cannot connect to \(address): another kind of socket listens there.")

@@ -127,7 +127,7 @@ public final class SocketTransport: Transport {
     /// Connects, as soon as a peer listens there.
     ///
     /// - Throws: `peerNotFound` when none does in time, `timedOut` when the other side does not answer,
-    ///   `transportUnavailable` with what is missing, `cancelled`.
+    ///   `transportUnavailable`, which names the missing part, `cancelled`.
     public func connect(timeout: Duration) async throws(FerryError) -> any Link {
         try await SocketConnector(address, configuration, time) { [self] in port }.connect(until: time.now + timeout)
     }

@@ -1,5 +1,5 @@
 /// SHA-256 (FIPS 180-4) and HMAC over it (RFC 2104), for formats of devices whose modules depend on nothing: swift-crypto would bring all of
-/// BoringSSL to the plain build. What has secrets to keep is behind the trait Seal, and uses swift-crypto.
+/// BoringSSL to the plain build. Code that handles secrets is behind the trait Seal, and uses swift-crypto.
 package enum SHA256 {
     /// The bytes of a digest.
     package static let byteCount = 32

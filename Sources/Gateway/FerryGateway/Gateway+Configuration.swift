@@ -18,7 +18,7 @@
             guard stream.duplicateWindow >= retention + lookInterval else {
                 throw refuse(
                     "The stream's duplicate window is \(stream.duplicateWindow); it must be at least \(retention + lookInterval), for "
-                        + "so long records are kept and may be published again.")
+                        + "records are kept for that time and may be published again.")
             }
             guard (1...32_768).contains(maximumInFlight) else {
                 throw refuse("\(maximumInFlight) records on their way at once are out of range; give 1 to 32768.")

@@ -211,8 +211,8 @@
 
         /// Notes the outcome of a message.
         ///
-        /// - Parameter arrived: gets the records of which it is known now that the stream has them, and what is before them in their
-        ///   lanes; nothing for an order of before reading began again.
+        /// - Parameter arrived: receives the records that the stream now has, with all records before them in their lanes; none for
+        ///   an order of before reading began again.
         mutating func ended(_ token: UInt64, _ outcome: Outcome, at now: Timestamp, _ arrived: inout [Arrived]) {
             guard let item = inFlight.removeValue(forKey: token), let index = lanes.index(forKey: item.lane),
                 let flight = lanes.values[index].flights.firstIndex(where: { $0.token == token })

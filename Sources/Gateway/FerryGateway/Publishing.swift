@@ -2,7 +2,7 @@
     import Ferry
     import FerryRecords
 
-    /// The records of a gateway that are on their way, and what is counted of them: a value without I/O and clock, the same for a
+    /// The records of a gateway that are on their way, and their counts: a value without I/O and clock, the same for a
     /// ``Gateway`` and an ``OutletGateway``.
     struct Publishing<Message: Sendable>: Sendable {
         typealias Plan = PublishPlan<ArrivedRecord.Place, Message>
@@ -14,7 +14,7 @@
         var failure: FerryError?
         /// What an observer is to be told; nil without one.
         private var observation: Observation?
-        /// Of one outcome after the other, so that none needs memory of its own.
+        /// Of one outcome after the other, so that none needs separate memory.
         private var arrived: [Plan.Arrived] = []
 
         init(_ bounds: Plan.Bounds, keeping time: Duration, isObserved: Bool) {

@@ -161,7 +161,7 @@ extension AdapterRig {
         // The older services are as they were.
         try require(connectionWitness.get { $0.modified.isEmpty }, "a service that is as it was was called modified")
         let fixed = remote.fixed.id
-        let old = try await run("reading what was there before") { try await connection.readValue(of: fixed) }
+        let old = try await run("reading a characteristic of before") { try await connection.readValue(of: fixed) }
         try require(!old.isEmpty, "the value that was there before is empty")
         peripheral.unpublish(added.id)
         peripheral.unpublish(published.id)

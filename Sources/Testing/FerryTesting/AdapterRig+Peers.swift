@@ -34,7 +34,7 @@ extension AdapterRig {
                 try self.tryUpdate([0x67], of: published.free, for: .one(gone))
             }
             try require(
-                try tryUpdate([0x68], of: published.free, for: .some([gone])), "a value for nobody was refused")
+                try tryUpdate([0x68], of: published.free, for: .some([gone])), "a value for no subscriber was refused")
             try require(
                 peripheral.maximumUpdateValueLength(for: gone) == nil && peripheral.identity(of: gone) == nil,
                 "a connection that has ended has a length or an identity")
@@ -107,7 +107,7 @@ extension AdapterRig {
                 identity == centralIdentity, "the central was \(centralIdentity as Any) and is \(identity as Any)")
         }
         try require(
-            self.central.retrievePeripheral(PeerIdentity("nobody", certainty: .address)) == nil,
+            self.central.retrievePeripheral(PeerIdentity("absent", certainty: .address)) == nil,
             "an identity of another transport was found")
         try await end(second, events)
     }

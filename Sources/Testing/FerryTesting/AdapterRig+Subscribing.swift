@@ -120,7 +120,7 @@ extension AdapterRig {
         let (published, remote) = try await connect()
         // No central has subscribed: the value is passed over, however often.
         for _ in 0..<100 {
-            try require(try tryUpdate([1], of: published.free, for: .all), "a value for nobody was refused")
+            try require(try tryUpdate([1], of: published.free, for: .all), "a value for no subscriber was refused")
         }
         let central = try await subscribe(remote, to: remote.free, as: .notify)
         try throwsFrom(.notSupported) { () throws(BluetoothError) in

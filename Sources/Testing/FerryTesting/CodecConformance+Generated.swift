@@ -26,7 +26,7 @@ extension CodecConformance {
         let decoded: C.Message
         do { decoded = try codec.decode(payload) } catch {
             throw ConformanceFailure(
-                "What was encoded can be decoded", "\(name), \("\(message)".prefix(500)): \(error)")
+                "An encoded message can be decoded", "\(name), \("\(message)".prefix(500)): \(error)")
         }
         guard decoded == message else {
             throw ConformanceFailure(

@@ -24,7 +24,7 @@ public struct CodecConformance<C: Codec> where C.Message: Equatable {
     /// - Parameters:
     ///   - codec: the codec to be checked.
     ///   - samples: messages that it must carry; some small ones and some that use every feature.
-    ///   - refusesForeignBytes: whether the codec can tell bytes that are not a message of its own: empty payloads and
+    ///   - refusesForeignBytes: whether the codec can tell bytes that are not one of its messages: empty payloads and
     ///     payloads cut short must then be refused. Not so for raw bytes and text.
     ///   - isDeterministic: whether the same message must always become the same bytes.
     ///   - seed: of the damaged payloads; a failure names it.
@@ -59,7 +59,7 @@ public struct CodecConformance<C: Codec> where C.Message: Equatable {
         }
         let decoded: C.Message
         do { decoded = try codec.decode(payload) } catch {
-            throw ConformanceFailure("What was encoded can be decoded", "sample \(index): \(error)")
+            throw ConformanceFailure("An encoded message can be decoded", "sample \(index): \(error)")
         }
         guard decoded == sample else {
             throw ConformanceFailure("A message survives the round trip", "sample \(index) became \(decoded)")

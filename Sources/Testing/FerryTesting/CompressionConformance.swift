@@ -83,7 +83,7 @@ public struct CompressionConformance {
             return try requireCorruptCompression(error, what)
         }
         guard decompressed == plain else {
-            throw ConformanceFailure("What was compressed with other settings is refused", what)
+            throw ConformanceFailure("A payload compressed with other settings is refused", what)
         }
     }
 
@@ -112,7 +112,7 @@ public struct CompressionConformance {
         let compressed = Array(output.dropFirst(before.count))
         let decompressed: [UInt8]
         do throws(FerryError) { decompressed = try decompress(compressed, plain.count) } catch {
-            throw ConformanceFailure("What was compressed can be decompressed", "\(what): \(error)")
+            throw ConformanceFailure("A compressed payload can be decompressed", "\(what): \(error)")
         }
         guard decompressed == plain else { throw ConformanceFailure("A payload survives the round trip", what) }
         return compressed
@@ -130,7 +130,7 @@ public struct CompressionConformance {
                 throw ConformanceFailure("Over budget, the output is as it was", "\(what), budget \(budget)")
             }
             guard fits || budget < needed else {
-                throw ConformanceFailure("A budget of exactly what is needed is enough", "\(what), budget \(budget)")
+                throw ConformanceFailure("A budget of exactly the needed size is enough", "\(what), budget \(budget)")
             }
             guard output.count - before.count <= budget, output.starts(with: before) else {
                 throw ConformanceFailure("The budget is respected", "\(what), budget \(budget), wrote \(output.count)")

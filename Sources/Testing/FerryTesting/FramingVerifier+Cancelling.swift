@@ -54,8 +54,8 @@ private struct FramingCancelling<F: Framing> {
         let isUntouched = sentChunks == 0
         let isTakenBack = sender.cancel(id, at: now)
         if isTakenBack { takenBack = index }
-        try verifier.check(!isTakenBack || !wasSent, "cancel does not take back what was reported as sent", moment)
-        try verifier.check(isTakenBack || !isUntouched, "cancel takes back what has not begun", moment)
+        try verifier.check(!isTakenBack || !wasSent, "cancel does not take back a message reported as sent", moment)
+        try verifier.check(isTakenBack || !isUntouched, "cancel takes back a message that has not begun", moment)
         try finish(moment)
         let expected = messages.enumerated().filter { $0.offset != takenBack }
         try verifier.check(
@@ -63,7 +63,7 @@ private struct FramingCancelling<F: Framing> {
             "what cancel has taken back does not arrive, and all else does",
             "\(moment): cancel said \(isTakenBack); \(received.map(\.count)) bytes arrived of \(messages.map(\.count))")
         try verifier.check(
-            !isTakenBack || !sent.contains(id.rawValue), "what was taken back is not reported as sent", moment)
+            !isTakenBack || !sent.contains(id.rawValue), "a cancelled message is not reported as sent", moment)
     }
 
     /// Until nothing is left to do.

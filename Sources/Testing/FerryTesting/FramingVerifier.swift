@@ -174,7 +174,8 @@ struct FramingExchange<F: Framing> {
             return accepting
         }
         let expected: Transmission = offered.isEmpty ? .idle : accepting ? .accepted : .refused
-        try verifier.check(outcome == expected, "transmit says what became of the offer", "\(outcome), not \(expected)")
+        try verifier.check(
+            outcome == expected, "transmit reports the outcome of the offer", "\(outcome), not \(expected)")
         try verifier.check(offered.count <= 1, "transmit offers one chunk", "it offered \(offered.count)")
         if let chunk = offered.first {
             try verifier.check(

@@ -260,7 +260,7 @@ public struct OutletConformance: Sendable {
                     "\(message.key) has \(found.bytes.count) of \(message.bytes.count) bytes, or others")
                 return found
             }
-            try require(clock.now < end, "what was taken arrives", "\(message.key) has not")
+            try require(clock.now < end, "a taken message arrives", "\(message.key) has not")
             try await Task.sleep(for: .milliseconds(5))
         }
     }

@@ -56,7 +56,7 @@ public struct SealConformance<Connecting: MessageSealing, Accepting: MessageSeal
         var a = connecting.makeSeal(for: exchange)
         var b = accepting.makeSeal(for: exchange)
         try require(!a.isEstablished && !b.isEstablished, "nothing is established before the handshake")
-        try require(a.provenPeer == nil && b.provenPeer == nil, "nobody is proven before the handshake")
+        try require(a.provenPeer == nil && b.provenPeer == nil, "no peer is proven before the handshake")
         try require(try b.nextHandshakeMessage() == nil, "the accepting side waits")
         try throwing("nothing is sealed before the handshake") { _ = try a.seal([1]) }
         try throwing("nothing is opened before the handshake") { _ = try b.open([UInt8](repeating: 0, count: 64)) }
@@ -73,8 +73,9 @@ public struct SealConformance<Connecting: MessageSealing, Accepting: MessageSeal
             try require(
                 sealed.count <= count + a.maximumOverhead, "sealing adds no more than it says",
                 "\(sealed.count) of \(count)")
-            try require(try b.open(sealed) == payload, "what is sealed opens", "\(count) bytes")
-            try require(try a.open(b.seal(payload)) == payload, "what is sealed opens the other way", "\(count) bytes")
+            try require(try b.open(sealed) == payload, "a sealed payload opens", "\(count) bytes")
+            try require(
+                try a.open(b.seal(payload)) == payload, "a sealed payload opens the other way", "\(count) bytes")
         }
         try require(b.provenPeer != nil, "the accepting side knows its peer after the first message")
         try require(try a.nextHandshakeMessage() == nil, "the handshake is over")

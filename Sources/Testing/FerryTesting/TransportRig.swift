@@ -136,7 +136,7 @@ final class TransportRig: Sendable {
         link.activate(witness)
         opened.withLock { $0.append(link) }
         guard codes.isEmpty else { throw ConformanceFailure(name, "\(what) gave a link to \(link.peer)") }
-        try await expectEnd(witness, "\(what), which gave a link although nobody listened")
+        try await expectEnd(witness, "\(what), which gave a link although no side listened")
     }
 
     // MARK: Meeting
@@ -221,7 +221,7 @@ final class TransportRig: Sendable {
         let transport = try await makeConnecting()
         for timeout in [Duration.zero, Self.shortly] {
             try await expectNoLink(
-                "connect with nobody there", [.peerNotFound, .timedOut, .disconnected, .transportUnavailable]
+                "connect without a peer", [.peerNotFound, .timedOut, .disconnected, .transportUnavailable]
             ) { try await transport.connect(timeout: timeout) }
         }
     }
@@ -240,7 +240,7 @@ final class TransportRig: Sendable {
         }
         await time.pass(.milliseconds(100))
         try require(
-            outcome.withLock { $0 == nil }, name, "connect ended although nobody was there, long before its time")
+            outcome.withLock { $0 == nil }, name, "connect ended although no peer was there, long before its time")
         task.cancel()
         try await time.wait(name, for: "connect to end after its task was cancelled") {
             outcome.withLock { $0 != nil }
@@ -299,7 +299,7 @@ final class TransportRig: Sendable {
         await time.pass(.milliseconds(200))
         try require(witness.reasons.isEmpty, name, "a link ended before anybody could take it: \(witness.reasons)")
         listener.close()
-        try await expectEnd(witness, "the peer of a link that nobody took")
+        try await expectEnd(witness, "the peer of a link that was not taken")
     }
 
     func listensAgain() async throws {
@@ -402,7 +402,7 @@ final class TransportRig: Sendable {
         try await expect([[2, 1], [8]], second.nearWitness, "the next link")
         try require(
             second.nearWitness.reasons.isEmpty && second.farWitness.reasons.isEmpty, name,
-            "a link ended with what was asked of the one before")
+            "a link ended at a request to the one before")
         listener.close()
     }
 

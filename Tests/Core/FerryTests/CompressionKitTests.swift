@@ -54,7 +54,7 @@ private struct Identity: Compression {
         let failure = try #require(throws: ConformanceFailure.self) {
             try CompressionConformance(Masked(1), samples: sample, others: [Masked(2)]).check()
         }
-        #expect(failure.requirement == "What was compressed with other settings is refused")
+        #expect(failure.requirement == "A payload compressed with other settings is refused")
     }
 }
 

@@ -114,7 +114,7 @@ private final class Keeping: Codec {
             { if $0.seconds.isNaN { throw Keeping.Unreadable() } },
         ]
         for limit in limits {
-            #expect(try failure(reading: limit) == "What was encoded can be decoded")
+            #expect(try failure(reading: limit) == "An encoded message can be decoded")
             try CodecConformance(Keeping(writing: limit, reading: limit), samples: []).checkGenerated()
         }
     }

@@ -84,7 +84,7 @@ import Testing
 
     /// Which requirement a fault breaks first.
     private static let requirements: [Fault: String] = [
-        .losesTaken: "what was taken arrives",
+        .losesTaken: "a taken message arrives",
         .doublesFirst: "each message of a lane arrives once, whole and in order",
         .swaps: "each message of a lane arrives once, whole and in order",
         .cutsBytes: "a message arrives whole",

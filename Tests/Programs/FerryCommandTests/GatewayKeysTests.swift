@@ -39,7 +39,7 @@
                 f=$(grep -o 'Fingerprint .*[a-z0-9]' told | sed 's/Fingerprint //; s/-//g')
                 k allow $key 'by its key' | sed "s/$f/F/"; k keys | sed "s/$f/F/" | grep -o 'F *allowed *by its key'
                 k revoke $key | sed "s/$f/F/"; k allow ${key}0 2>&1 | grep -o '54 are needed.*'; k allow ${key}0 2> /dev/null; echo "ended with $?"
-                k allow press-7 2>&1 | grep -o 'is neither a public key'; k allow "$key press-7" 2>&1 | grep -o 'A name is an argument of its own'
+                k allow press-7 2>&1 | grep -o 'is neither a public key'; k allow "$key press-7" 2>&1 | grep -o 'A name is a separate argument'
                 k allow press-7 2> /dev/null; echo "ended with $?"
                 $FERRY gateway --check --nats "$NATS" --transport unix:s --store s.store --allow ferry-keys | grep -o 'bucket ferry-keys has 3'
                 $FERRY gateway revoke --nats nats://127.0.0.1:1 0000000000000000000000000000000a 2> told; echo "ended with $?"
@@ -64,10 +64,10 @@
                     F is allowed
                     F  allowed   by its key
                     F is revoked
-                    54 are needed. Copy it again, whole. A name is an argument of its own, behind the key.
+                    54 are needed. Copy it again, whole. A name is a separate argument, behind the key.
                     ended with 64
                     is neither a public key
-                    A name is an argument of its own
+                    A name is a separate argument
                     ended with 64
                     bucket ferry-keys has 3
                     ended with 1

@@ -66,7 +66,7 @@
                 writer.write("last\n")
                 let lines = await reading.value.split(separator: "\n").map { $0.prefix { $0 != "x" } }
                 #expect(lines.prefix(10) == (0..<10).map { "\($0) " }[...])
-                #expect(lines.suffix(2) == ["(20 lines are left out here: nobody read them in time)", "last"])
+                #expect(lines.suffix(2) == ["(20 lines are left out here: they were not read in time)", "last"])
                 try pipe.fileHandleForWriting.close()
             }
 

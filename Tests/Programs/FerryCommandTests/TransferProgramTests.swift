@@ -246,8 +246,8 @@ import Testing
             ("send $T none", 1, "'none' cannot be read: No such file"), ("send $T a b/a", 1, "would be one"),
             ("send $T /dev/log /", 1, "cannot"), ("send $T --lines b", 1, "has no lines"),
             ("send --transport tcp:127.0.0.1:00 a", 64, "has port 0, by which a listener"),
-            ("send $T --timeout 0.2 a", 1, "Nobody listens at unix:./s"),
-            ("receive $T --timeout 0.2", 1, "Nobody has come within 0.2 s"),
+            ("send $T --timeout 0.2 a", 1, "No program listens at unix:./s"),
+            ("receive $T --timeout 0.2", 1, "No sender has connected within 0.2 s"),
             ("receive $T a", 1, "cannot be opened: Not a directory"),
             ("send --transport unix:./\(String(repeating: "x", count: 200)) a", 64, "system takes 107"),
         ])
@@ -289,9 +289,9 @@ import Testing
                 x
                 ferry: Waiting for up to 2.0 s for a connection at unix:./s.
                 Received 0 items, 0 B in 0.0 s, 0 B/s
-                Error: Nobody has come within 2.0 s.
+                Error: No sender has connected within 2.0 s.
                 "event":"waiting","reason":"Waiting for up to 2.0 s to connect to unix:./s."}
-                Error: Nobody has come within 2.0 s.
+                Error: No sender has connected within 2.0 s.
 
                 """, "\(output)")
     }

@@ -89,7 +89,7 @@ extension SMPClient {
                 try upload.answered(piece, offset: offset)
                 if upload.isDone, answer.match == false {
                     throw FerryError(
-                        .smpAnswer, "The server has all of \(what), and not what was sent. Upload it again.")
+                        .smpAnswer, "The server has all of \(what), and it is not the uploaded data. Upload it again.")
                 }
             case .failure(let error) where error.code == .timedOut: try upload.wasLost(piece)
             case .failure(let error): throw error

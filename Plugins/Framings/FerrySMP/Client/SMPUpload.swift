@@ -85,7 +85,7 @@ struct SMPUpload: Sendable {
         underWay -= 1
         guard (0...size).contains(offset) else {
             throw FerryError(
-                .smpAnswer, "The server wants the bytes from \(offset) on; what is uploaded has \(size). Start again.")
+                .smpAnswer, "The server wants the bytes from \(offset) on; the upload has \(size). Start again.")
         }
         switch phase {
         case .opened:

@@ -150,7 +150,7 @@
                 reader.kind = "MET"
                 self = .met(
                     seen: try reader.optionalEpoch("the epoch met before"),
-                    granted: try reader.number("what is granted"))
+                    granted: try reader.number("the grant"))
             case 0x03:
                 reader.kind = "OPEN"
                 let index = try reader.index()
@@ -175,7 +175,7 @@
                 self = .records(index: index, epoch: epoch, previous: previous, try reader.items(after: previous))
             case 0x06:
                 reader.kind = "COMMITTED"
-                let granted = try reader.number("what is granted")
+                let granted = try reader.number("the grant")
                 var through: [Acknowledgement] = []
                 var isNamed = [Bool](repeating: false, count: reader.isAtEnd ? 0 : Self.maximumStreams)
                 while !reader.isAtEnd {

@@ -118,7 +118,7 @@
                 switch greeting {
                 case .awaitsHello: ("has not said who it is", min(configuration.greeting, configuration.patience))
                 case .awaitsMet: ("has not said that it knows this side", configuration.patience)
-                case .complete: ("has not answered what was sent", configuration.patience)
+                case .complete: ("has not acknowledged the last records", configuration.patience)
                 }
             throw FerryError(
                 .timedOut,
@@ -332,7 +332,7 @@
         private mutating func receive(
             _ through: [RecordsMessage.Acknowledgement], _ granted: UInt64, at now: Timestamp
         ) throws(FerryError) {
-            guard granted >= self.granted else { throw broken("what was granted is taken back") }
+            guard granted >= self.granted else { throw broken("granted bytes are taken back") }
             self.granted = granted
             for acknowledgement in through {
                 let index = acknowledgement.index

@@ -37,7 +37,7 @@
             guard hello.store != id else {
                 throw FerryError(
                     .strangePeer,
-                    "The peer's store is this store, \(id), or a copy of it. Each side needs a store of its own: make the "
+                    "The peer's store is this store, \(id), or a copy of it. Each side needs its own store: make the "
                         + "peer's anew, not by copying.")
             }
             let name = given ?? (identity.certainty > .connection ? identity.description : nil)
@@ -97,7 +97,7 @@
                 throw FerryError(
                     .strangePeer,
                     "Peer \(peer.name) had the store \(store) and now says that it is \(hello.store). If the device or its store "
-                        + "was replaced, call forgetIdentity(of:) (`ferry outbox forget`); what waits then goes to the new one."
+                        + "was replaced, call forgetIdentity(of:) (`ferry outbox forget`); pending records then go to the new one."
                 )
             }
             guard identity.certainty.rawValue >= peer.certainty ?? 0 else {

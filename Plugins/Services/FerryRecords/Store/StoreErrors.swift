@@ -52,7 +52,7 @@
         case .SQLITE_FULL:
             return FerryError(
                 .diskFull,
-                "The disk of the store \(path) is full. Make room; what was not stored can be stored again then.",
+                "The disk of the store \(path) is full. Make room, then store again the records that were refused.",
                 cause: error)
         case .SQLITE_READONLY, .SQLITE_PERM, .SQLITE_CANTOPEN:
             var isFolder: ObjCBool = false
@@ -68,11 +68,11 @@
             return FerryError(
                 .storeDamaged,
                 "The file \(path) is damaged, or is no store of records. Keep a copy, and put a backup in its place or move it "
-                    + "away for an empty store; `sqlite3 \(path) .recover` may save what is in it.", cause: error)
+                    + "away for an empty store; `sqlite3 \(path) .recover` may save its records.", cause: error)
         case .SQLITE_CONSTRAINT, .SQLITE_TOOBIG, .SQLITE_MISMATCH, .SQLITE_RANGE:
             return FerryError(
                 .storeRefused,
-                "The store \(path) refuses what was to be written: \(error.message ?? "\(error.resultCode)"). Nothing of it is stored.",
+                "The store \(path) refuses a write: \(error.message ?? "\(error.resultCode)"). Nothing of it is stored.",
                 cause: error)
         // The store's own statements are right; what they find is not.
         case .SQLITE_ERROR, .SQLITE_SCHEMA:
@@ -87,7 +87,7 @@
         default:
             return FerryError(
                 .storeFailed,
-                "The disk failed under the store \(path). What was being stored may or may not be there: open the store again, "
+                "The disk failed under the store \(path). The last write may or may not be there: open the store again, "
                     + "and look.", cause: error)
         }
     }

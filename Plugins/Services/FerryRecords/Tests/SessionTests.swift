@@ -162,7 +162,7 @@
                 "record 5 of stream 0 is acknowledged, and was not sent",
                 [.committed(granted: 1000, through: [.init(index: 0, sequence: 5)])]
             ),
-            ("what was granted is taken back", [.committed(granted: 999, through: [])]),
+            ("granted bytes are taken back", [.committed(granted: 999, through: [])]),
         ]
 
         @Test(arguments: offences.indices) func offencesAreNamed(_ index: Int) throws {

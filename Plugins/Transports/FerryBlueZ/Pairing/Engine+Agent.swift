@@ -27,7 +27,7 @@
         fileprivate static let rejected = BusError(
             name: "org.bluez.Error.Rejected", message: "Refused at this side")
         fileprivate static let canceled = BusError(
-            name: "org.bluez.Error.Canceled", message: "Nobody answered in time")
+            name: "org.bluez.Error.Canceled", message: "The user did not answer in time")
     }
 
     // The agent's side of org.bluez.AgentManager1 and Agent1.

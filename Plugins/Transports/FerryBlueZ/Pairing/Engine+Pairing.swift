@@ -6,7 +6,7 @@
     extension BlueZEngine {
         private static let device = "org.bluez.Device1"
         /// How long bluetoothd's answer may take after its signal that a device is paired. BlueZ 5.66 never answers for
-        /// two of its own adapters that pair with each other.
+        /// two of one machine's adapters that pair with each other.
         private static let grace: UInt64 = 500_000
         /// A person may be asked twice (`PairingAgentExport.patience`), and the connection be made first.
         private static let patience = Duration.seconds(150)
@@ -98,13 +98,13 @@
             switch name {
             case "org.bluez.Error.AuthenticationFailed":
                 return failed(
-                    "the numbers differ, or the peer cannot do what is asked. If it has lost its keys, forget it and pair anew"
+                    "the numbers differ, or the peer cannot pair in this way. If it has lost its keys, forget it and pair anew"
                 )
             case "org.bluez.Error.AuthenticationRejected": return failed("the peer refused, or this side's agent did")
             case "org.bluez.Error.AuthenticationCanceled": return failed("one side gave up")
             case "org.bluez.Error.AuthenticationTimeout":
                 return BluetoothError(
-                    .timedOut, "\(what): the peer, or somebody who was asked, did not answer in time.")
+                    .timedOut, "\(what): the peer, or the user, did not answer in time.")
             case "org.bluez.Error.InProgress":
                 return BluetoothError(.connectionFailed, "\(what): it is pairing already (\(name)).")
             default: return bluetooth(what)

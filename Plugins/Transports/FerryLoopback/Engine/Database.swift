@@ -102,7 +102,7 @@ struct Database {
         for characteristic in definition.characteristics where !characteristic.permissions.isDisjoint(with: stronger) {
             throw BluetoothError(
                 .notSupported,
-                "Characteristic \(characteristic.uuid) requires an authenticated key, and nobody compares numbers here; "
+                "Characteristic \(characteristic.uuid) requires an authenticated key, and no user compares numbers here; "
                     + "require encryption.")
         }
     }

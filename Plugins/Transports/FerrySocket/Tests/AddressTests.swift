@@ -200,7 +200,7 @@ import Testing
 
     @Test func whatIsNotThereIsSaid() async throws {
         let folder = Folder()
-        await expect(.peerNotFound, "Nobody listens at unix:") {
+        await expect(.peerNotFound, "No program listens at unix:") {
             try await connectInVain(to: folder.socket)
         }
         // What cannot become a socket is not waited for.
@@ -215,7 +215,7 @@ import Testing
         await expect(.transportUnavailable, "its folder does not exist") {
             _ = try await SocketTransport(.unix(path + "-missing/s")).connect(timeout: .unreached)
         }
-        await expect(.peerNotFound, "Nobody listens at tcp:127.0.0.1:1.") {
+        await expect(.peerNotFound, "No program listens at tcp:127.0.0.1:1.") {
             try await connectInVain(to: .tcp("127.0.0.1", 1))
         }
         await expect(.transportUnavailable, "was not found") {
@@ -224,7 +224,7 @@ import Testing
         await expect(.transportUnavailable, "no such address") {
             _ = try await SocketTransport(.tcp("192.0.2.1", 0)).listen()
         }
-        await expect(.peerNotFound, "Nobody listens at tcp:localhost:0.") {
+        await expect(.peerNotFound, "No program listens at tcp:localhost:0.") {
             try await connectInVain(to: .tcp("localhost", 0))
         }
     }

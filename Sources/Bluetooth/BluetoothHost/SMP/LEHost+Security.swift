@@ -333,7 +333,7 @@ extension LEHost {
         securityDidFail(index, .notEncrypted(status), with: bond, at: now)
         guard connections[index].isCentral, bond != nil else { return }
         abort(
-            index, "it does not have the key that is kept for it. It has lost it, or is somebody else",
+            index, "it does not have the key that is kept for it. It has lost it, or is another device",
             reason: .authenticationFailure, at: now)
     }
 

@@ -42,7 +42,7 @@ final class GATTCentral: CentralRoleEvents {
         }
         if let wanted {
             if isConnecting { return "Peer \(wanted) did not answer; is it on, in range and advertising?" }
-            let whom = others.isEmpty ? "nobody else" : "others: \(others.joined(separator: ", "))"
+            let whom = others.isEmpty ? "no other peripheral" : "others: \(others.joined(separator: ", "))"
             return "Peer \(wanted) was not heard, and \(whom) that offers service \(configuration.service)."
         }
         guard let window = configuration.rssi, !heard.isEmpty else {

@@ -83,7 +83,7 @@ extension FerryError {
     static var neverActivated: FerryError {
         FerryError(
             .queueFull,
-            "Chunks arrived on a link that nobody had activated, more than are held. Make the channel as soon as the link "
+            "Chunks arrived on a link that was not activated, more than are held. Make the channel as soon as the link "
                 + "is there.")
     }
 }

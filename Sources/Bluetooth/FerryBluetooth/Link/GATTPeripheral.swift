@@ -155,7 +155,8 @@ final class GATTPeripheral: PeripheralRoleEvents {
             }
         return FerryError(
             .transportUnavailable,
-            "Adapter \(adapter.name) \(what), so that nobody can come. Listening goes on once it is ready again.")
+            "Adapter \(adapter.name) \(what), so that no central can connect. Listening resumes once it is ready again."
+        )
     }
 
     func central(

@@ -11,7 +11,7 @@ public struct SideCharacteristics: Sendable, Hashable {
     /// Says how long chunks towards the peripheral may be; nil where ATT_MTU alone does.
     public var length: Length?
     /// Holds the chunks towards the central, one after the other: after each notification of
-    /// ``GATTConfiguration/characteristic``, whose values carry no chunk, and after each chunk of its own the central reads it
+    /// ``GATTConfiguration/characteristic``, whose values carry no chunk, and after each chunk that it sends the central reads it
     /// until it is empty. Nil where the notifications are the chunks. Chunks have up to 512 bytes at any ATT_MTU.
     public var queue: BluetoothUUID?
     /// Fixed values.
@@ -112,7 +112,7 @@ public struct SideCharacteristics: Sendable, Hashable {
         }
     }
 
-    /// A characteristic with a value of its own, of at most 512 bytes. When the link begins the central reads it, which is the
+    /// A characteristic with a separate value, of at most 512 bytes. When the link begins the central reads it, which is the
     /// first value that arrives of it; later ones arrive as they are notified.
     public struct Note: Sendable, Hashable {
         /// The characteristic.

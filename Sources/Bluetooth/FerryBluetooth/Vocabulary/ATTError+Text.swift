@@ -50,7 +50,7 @@ extension ATTError {
         case 0x0B: "The value cannot be read in parts."
         case 0x0C: "The link's encryption key is too short for this attribute."
         case 0x0D: "The value has a length that the attribute does not take."
-        case 0x0E: "The server met an error that has no code of its own."
+        case 0x0E: "The server met an error for which there is no code."
         case 0x0F: "The link must be encrypted first: pair the two devices."
         case 0x10: "The attribute type is not one that groups others."
         case 0x11: "The server has no room left to carry out the request."

@@ -29,7 +29,7 @@ package final class LoneRequests<Answer: Sendable>: Sendable {
     ///   - message: the request.
     ///   - limit: how long it may take in all.
     ///   - most: how many parts of an answer are kept for `read`.
-    ///   - busy: what is thrown while another request waits.
+    ///   - busy: the error for a request while another one is pending.
     ///   - words: the request in the middle of a sentence, with a space before it; empty for none.
     ///   - read: takes a part of the answer, and returns nil until it is whole.
     /// - Throws: `busy`, what `read` throws, `timedOut`, `cancelled`, or why the channel has ended.

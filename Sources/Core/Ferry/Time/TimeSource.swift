@@ -11,7 +11,7 @@ public protocol TimeSource: Sendable {
     @discardableResult
     func schedule(at deadline: Timestamp, _ action: @escaping @Sendable () -> Void) -> ScheduledTimer
 
-    /// Starts a task of its own for work that no caller waits for. By default the system runs it; within a run in virtual time it
+    /// Starts a separate task for work that no caller waits for. By default the system runs it; within a run in virtual time it
     /// belongs to the run, which does not let time pass while the task can go on.
     @discardableResult
     func startTask(_ operation: @escaping @Sendable () async -> Void) -> Task<Void, Never>

@@ -157,7 +157,7 @@
                     guard let lease = Lease(String(decoding: entry.bytes, as: UTF8.self)) else {
                         throw FerryError(
                             .natsWrongShape,
-                            "Key \(key) of bucket \(bucket.name) has what is no lease. Does something else use the bucket?"
+                            "Key \(key) of bucket \(bucket.name) has a value that is no lease. Does something else use the bucket?"
                         )
                     }
                     return .entry(LeaseEntry(lease, revision: entry.revision))

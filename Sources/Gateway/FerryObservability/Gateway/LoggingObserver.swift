@@ -102,7 +102,7 @@
         private func tell(_ answer: LeaseAnswer, _ peer: String) {
             switch answer {
             case .unknown: logger.warning("A request for a lease had no answer.", metadata: ["peer": "\(peer)"])
-            case .refused: logger.info("Somebody else was first.", metadata: ["peer": "\(peer)"])
+            case .refused: logger.info("Another gateway was first.", metadata: ["peer": "\(peer)"])
             case .stored: logger.debug("The lease is stored.", metadata: ["peer": "\(peer)"])
             case .entry: logger.debug("The lease was read.", metadata: ["peer": "\(peer)"])
             }

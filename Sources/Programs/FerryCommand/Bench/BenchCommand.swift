@@ -16,7 +16,7 @@ struct Bench: AsyncParsableCommand {
             the link layer lies below it and time is virtual: hours of radio time take seconds, and the same seed gives \
             the same output. With --transport loopback the radio paces itself by connection events in real time. \
             With adapters, hci:...,hci:... or bluez:hci0,bluez:hci1 (builds with the traits HCI and BlueZ), the first is \
-            the peripheral's and each of the others a central's. The link is whatever these make: the simulated link's \
+            the peripheral's and each of the others a central's. The link is theirs: the simulated link's \
             limit beside it is only a comparison. BlueZ chooses ATT_MTU, 517, and the interval itself.
 
             Options that take a list measure every combination: --mtu 23,185,247 --interval 15,30.
@@ -36,7 +36,7 @@ struct Bench: AsyncParsableCommand {
             ferry bench --peer Nordic_Throughput --transport hci:user:0 --interval 50 --phy 2M --keep board.json
 
             Between two processes --direction notify is from the serving side to the connecting one, --framing is the same on both, \
-            --message-size, --direction and --seconds are the connecting side's, and what is counted is what has arrived. \
+            --message-size, --direction and --seconds are the connecting side's, and the figures count the messages that arrived. \
             The transports are \(pairForms). One side connects at a time. On BlueZ ATT_MTU and the interval are what it chooses, \
             so that --mtu and --interval change nothing.
             """)
@@ -70,7 +70,7 @@ struct Bench: AsyncParsableCommand {
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "With --peer: write a controller profile that gives what was measured.", valueName: "file.json"))
+            "With --peer: write a controller profile that gives the measured figures.", valueName: "file.json"))
     var keep: String?
 
     @Flag(
@@ -250,7 +250,7 @@ struct Bench: AsyncParsableCommand {
         case .sim: try BenchRun.simulate(point)
         case .loopback: try await BenchRun.loopback(point, onSecond)
         case .adapters(let adapters): try await BenchRun.adapters(point, adapters, onSecond)
-        case .side(let adapter): try await BenchRun.adapters(point, [adapter], onSecond)  // says what is missing
+        case .side(let adapter): try await BenchRun.adapters(point, [adapter], onSecond)  // throws: names the trait
         }
     }
 

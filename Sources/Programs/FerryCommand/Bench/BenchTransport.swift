@@ -70,7 +70,7 @@ enum BenchTransport: Sendable {
     static func noAdapter(_ named: NamedTransport) -> FerryError {
         FerryError(
             .invalidConfiguration,
-            "\(named) names no Bluetooth adapter of its own. Use one of: \(forms.joined(separator: ", ")).")
+            "\(named) names no single Bluetooth adapter. Use one of: \(forms.joined(separator: ", ")).")
     }
 
     /// Refuses points for which there are not enough adapters.

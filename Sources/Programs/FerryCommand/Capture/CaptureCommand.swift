@@ -12,7 +12,7 @@ struct Capture: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Records what programs and the kernel exchange with this machine's Bluetooth adapters.",
         discussion: """
-            Listens only: nothing is sent, and whoever uses an adapter goes on. The file is btsnoop, which Wireshark, tshark \
+            Listens only: nothing is sent, and programs that use an adapter are not disturbed. The file is btsnoop, which Wireshark, tshark \
             and btmon read. Everything that is sent can be read in it, and keys. Linux only, in builds with the trait HCI, \
             and with the capability CAP_NET_RAW or as root. Ends after --seconds, or when it is interrupted (Ctrl-C).
             """)

@@ -25,9 +25,9 @@ struct DictionaryCommand: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Makes a dictionary from sample messages, and says what it gains.",
             discussion: """
-                The samples are messages as the codec writes them, not compressed; some hundred of one kind are plenty. What is \
-                printed beside the dictionary's name are the sizes of every second sample with a dictionary of the others: \
-                what messages that it has not seen will take.
+                The samples are messages as the codec writes them, not compressed; some hundred of one kind are plenty. The \
+                sizes printed beside the dictionary's name are those of every second sample with a dictionary of the others: \
+                the sizes of messages that it has not seen.
                 """)
 
         @Argument(help: "Files that are a message each; with --lines each line of them is one.")

@@ -171,7 +171,7 @@ final class Explorer: CentralRoleEvents {
                 return true
             }
             guard found != nil else {
-                let heard = others.isEmpty ? "nobody" : others.map(\.forTerminal).joined(separator: ", ")
+                let heard = others.isEmpty ? "none" : others.map(\.forTerminal).joined(separator: ", ")
                 throw FerryError(
                     .peerNotFound,
                     "\(quoted) was not heard within \(TransferReport.time(timeout / .seconds(1))); heard: \(heard)."

@@ -107,7 +107,7 @@ struct Write: AsyncParsableCommand {
     @Option(name: .customLong("as"), help: ArgumentHelp("What the value is.", valueName: "format"))
     var format = ValueFormat.hex
 
-    @Flag(help: "Ask for no answer: nobody knows then whether the value was taken.")
+    @Flag(help: "Ask for no answer. Whether the peripheral took the value stays unknown.")
     var withoutResponse = false
 
     @Flag(help: "Read the value afterwards and print it.")
@@ -187,7 +187,7 @@ struct Watch: AsyncParsableCommand {
     @Option(name: .customLong("as"), help: ArgumentHelp("How values are shown.", valueName: "format"))
     var format = ValueFormat.auto
 
-    @Option(help: ArgumentHelp("End after so many values.", valueName: "number"))
+    @Option(help: ArgumentHelp("End after this number of values.", valueName: "number"))
     var count: Int?
 
     @Option(help: ArgumentHelp("End after this time. (default: never)", valueName: "seconds"))
@@ -237,7 +237,7 @@ struct Watch: AsyncParsableCommand {
             }
             if shown < count, visit.events.isWithdrawn {
                 throw CommandFailure(
-                    "The peripheral has changed or withdrawn what was watched; the connection lasts. Look at it again: ferry inspect."
+                    "The peripheral has changed or withdrawn the watched characteristic; the connection lasts. Look at it again: ferry inspect."
                 )
             }
         }

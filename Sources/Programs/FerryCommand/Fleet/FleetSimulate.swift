@@ -8,7 +8,7 @@ extension Fleet {
     /// `ferry fleet simulate`: what a fleet of this size asks of its broker, and how long peers have no gateway.
     struct Simulate: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Simulates a fleet in virtual time: hand-overs, peers that are nobody's, messages to the broker.",
+            abstract: "Simulates a fleet in virtual time: hand-overs, peers without an owner, messages to the broker.",
             discussion: """
                 The leases and scores are the values that gateways run; the network and the bucket are a model. Three phases \
                 follow a start: one with failures of gateways, one in which a part of the gateways is cut off from the broker \

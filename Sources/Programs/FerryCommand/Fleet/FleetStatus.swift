@@ -104,7 +104,7 @@
                     ["\($0.name)", "\($0.acknowledgedThrough)", "\($0.unacknowledged)", "\($0.pending)"]
                 }
                 Fleet.show(
-                    ["consumer", "acknowledged through", "unacknowledged", "to come"], rows, "Nobody consumes it.")
+                    ["consumer", "acknowledged through", "unacknowledged", "to come"], rows, "No consumer.")
             }
         }
     }

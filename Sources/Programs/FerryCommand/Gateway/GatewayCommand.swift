@@ -135,7 +135,7 @@
             if check { return try await look(plan) }
             let reload = GatewayReload(plan, notifier) { [self] in try readAgain(notifier) }
             let (result, signal) = await Interruptible.run(grace: 10) { try await reload.run { say($0) } }
-            guard signal == nil else { return say("ended; what is not published waits in \(reload.plan.path)") }
+            guard signal == nil else { return say("ended; unpublished records stay in \(reload.plan.path)") }
             try result.get()
         }
 

@@ -27,7 +27,7 @@
     /// An outlet that is no stream of NATS.
     struct OutletDestination: Sendable {
         let bounds: OutletGateway.Configuration
-        /// What is said when the server or broker lets the gateway in; without secrets.
+        /// The line for the log once the server or broker accepts the gateway; without secrets.
         let welcome: String
         /// Opens it.
         let open: @Sendable () async throws(FerryError) -> any Outlet
@@ -35,7 +35,7 @@
         let openForLook: @Sendable () async throws(FerryError) -> any Outlet
     }
 
-    /// The object `outlet` of a gateway's configuration: `mqtt` or `http`, and what goes with it.
+    /// The object `outlet` of a gateway's configuration: `mqtt` or `http`, and its settings.
     struct OutletSettings: Codable, Equatable {
         var mqtt: String?
         var http: String?

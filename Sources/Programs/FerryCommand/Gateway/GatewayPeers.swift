@@ -76,13 +76,13 @@
                 // A fingerprint may begin so too.
                 if digits.hasPrefix("ferry1"), digits.utf8.count > 32 {
                     do { return try fingerprint(ofKey: text) } catch {
-                        throw ValidationError("\(error.message) A name is an argument of its own, behind the key.")
+                        throw ValidationError("\(error.message) A name is a separate argument, behind the key.")
                     }
                 }
                 do { try AllowedKeys.check(digits) } catch {
                     throw ValidationError(
                         "\(text.debugDescription) is neither a public key (ferry1..., as ferry key prints it) nor the fingerprint of one "
-                            + "(32 digits, as ferry key --fingerprint prints them). A name is an argument of its own, behind it."
+                            + "(32 digits, as ferry key --fingerprint prints them). A name is a separate argument, behind it."
                     )
                 }
                 return digits

@@ -22,7 +22,7 @@
 
         /// Stands in the place of lines that were dropped.
         func dropped(_ count: Int, _ date: Date) -> String {
-            let words = "\(count) lines are left out here: nobody read them in time"
+            let words = "\(count) lines are left out here: they were not read in time"
             return switch self {
             case .text: "(\(words))\n"
             case .json: jsonLine(date, .warning, words, [:])

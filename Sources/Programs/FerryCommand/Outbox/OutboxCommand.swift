@@ -7,7 +7,7 @@
     /// `ferry outbox`: the records that wait in a store.
     struct Outbox: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Looks after a store of records: what waits in it, and for whom.",
+            abstract: "Looks after a store of records: lists, adds and forgets pending records.",
             discussion: """
                 One process at a time has a store open: end the one that has it first; the error says which. Records are sent by \
                 the next program that exchanges with their peer.
@@ -32,7 +32,7 @@
 
         struct List: AsyncParsableCommand {
             static let configuration = CommandConfiguration(
-                abstract: "Lists what waits, by peer and stream, and notices.")
+                abstract: "Lists pending records by peer and stream, and notices.")
 
             @OptionGroup var store: StoreOption
 
@@ -64,7 +64,7 @@
             @OptionGroup var store: StoreOption
             @Argument(help: "The peer's name, or its public key.") var peer: String
             @Option(help: "The stream's name.") var stream = ""
-            @Option(help: "At most so many records.") var limit = 20
+            @Option(help: "The most records to list.") var limit = 20
 
             func validate() throws {
                 guard (1...100_000).contains(limit) else {
@@ -99,8 +99,7 @@
                 String?
             @Option(help: "The stream's name.") var stream = ""
             @Option(help: "0 (when nothing else waits) to 3 (urgent).") var priority: UInt8 = 1
-            @Option(help: "After so many seconds it is no longer worth sending; never unless given.") var expires:
-                Double?
+            @Option(help: "Seconds after which the record is dropped unsent; never unless given.") var expires: Double?
 
             func validate() throws {
                 guard priority <= 3 else {

@@ -3,15 +3,15 @@
     import FerryRecords
     import Foundation
 
-    /// The notices that a store writes while a program has it open, each once: what it has lost must not wait for somebody who looks.
+    /// The notices that a store writes while a program has it open, each once: a loss must not wait for an operator who asks.
     struct StoreNotices: Sendable {
         private let store: RecordStore
-        /// Until the first look: when the store was about to be opened. What is older has been told.
+        /// Until the first look: when the store was about to be opened. Older notices have been written.
         private var began: Date?
         /// How many the store has written, ever.
         private(set) var count: Int64 = 0
 
-        /// - Parameter began: before the store was opened, for what is lost shows at its opening.
+        /// - Parameter began: before the store was opened, because opening it finds the losses.
         init(_ store: RecordStore, since began: Date) {
             self.store = store
             // Notices have milliseconds.

@@ -13,7 +13,7 @@ struct Pair: AsyncParsableCommand {
             ferry read --transport hci:user:0 --bonds keys.json Cellar 2A6E
 
             A number that both sides show is compared at the terminal; --no-number pairs without one, which does not protect \
-            against somebody between the two.
+            against an attacker between the two.
 
             Ends with 0, also when the two were paired before, 1 with the reason, 64 for wrong usage, 130 after Ctrl-C.
             """)
@@ -23,7 +23,7 @@ struct Pair: AsyncParsableCommand {
     @Argument(help: "The peripheral: its name or address.")
     var peripheral: String
 
-    @Flag(help: "Pair without a number, where nobody can compare one.")
+    @Flag(help: "Pair without a number, where the user cannot compare one.")
     var noNumber = false
 
     @Option(help: ArgumentHelp("How long to look for the peripheral.", valueName: "seconds"))
@@ -139,7 +139,7 @@ extension PeripheralOptions {
     /// Refuses keys that would be forgotten at once.
     func checkBonds() throws {
         guard bonds != nil || transport.keepsBonds else {
-            throw ValidationError("Name the file of keys with --bonds: \(transport) keeps none of its own.")
+            throw ValidationError("Name the file of keys with --bonds: \(transport) keeps no keys itself.")
         }
     }
 }

@@ -32,7 +32,7 @@ struct PeripheralOptions: ParsableArguments {
             guard transport.reachesOtherProcesses else {
                 throw FerryError(
                     .invalidConfiguration,
-                    "The \(transport) transport ends with this process, and would meet nobody. Use one of: "
+                    "The \(transport) transport ends with this process, and reaches no other program. Use one of: "
                         + "\(forms.joined(separator: ", ")).")
             }
             return transport
@@ -43,7 +43,7 @@ struct PeripheralOptions: ParsableArguments {
 
     func validate() throws {
         if bonds != nil, transport.keepsBonds {
-            throw ValidationError("\(transport) keeps keys of its own. Leave --bonds out.")
+            throw ValidationError("\(transport) keeps its keys itself. Leave --bonds out.")
         }
     }
 

@@ -18,7 +18,7 @@ struct PipeCommand: AsyncParsableCommand {
             input ends and has been sent, the listening side when the other has left. The channel's number (PSM) stands in the \
             characteristic that Apple's devices use for it; --psm names another device's that has none.
 
-            Ends with 0, 1 where nobody was found or the channel was refused, 64 for wrong usage, 130 after Ctrl-C.
+            Ends with 0, 1 where no peer was found or the channel was refused, 64 for wrong usage, 130 after Ctrl-C.
             """)
 
     @OptionGroup var options: PeripheralOptions

@@ -10,9 +10,9 @@ struct Receive: AsyncParsableCommand {
         discussion: """
             Waits for a sender, and ends when one has sent everything; with --keep it goes on waiting, and takes several at \
             once. Nothing is written outside of the folder. A file that is there is not replaced without --overwrite; one that \
-            is the same counts as received. What is incomplete is kept as .NAME.ferry-part, the largest 64 of them, and sending a file again goes on from there; a stream \
-            begins anew. Files and folders have the sender's permissions without what the umask takes away. What has arrived is on \
-            disk when the sender hears of it.
+            is the same counts as received. Incomplete files are kept as .NAME.ferry-part, the largest 64 of them, and sending a file again resumes there; a stream \
+            begins anew. Files and folders have the sender's permissions, less those that the umask removes. A file is on disk \
+            before the sender hears that it has arrived.
 
             With --store it takes the records of ferry send --store, onto its disk and then to standard output, a line each. Those \
             that were printed just before a kill, at most 128, are printed again; with --json each has an id by which that shows.

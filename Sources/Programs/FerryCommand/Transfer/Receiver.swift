@@ -82,7 +82,7 @@ struct Receiver: Sendable {
                 if case .part(let writer) = found { try await SystemFile.run { writer.discard() } }
                 found = nil
                 try await refuse(
-                    item, "what arrived is not what was sent: its checksum is wrong. Send it again", channel)
+                    item, "it did not arrive as it was sent: its checksum is wrong. Send it again", channel)
             case .givenUp(let item, let reason):
                 found = nil
                 try await refuse(item, reason, channel)

@@ -68,7 +68,7 @@ struct Reception: Sendable {
         if let failure { throw failure }
         if let reason = listener.interruption { throw reason }
         guard !keeps else { return }
-        throw FerryError(.timedOut, "Nobody has come within \(TransferReport.time(patience / .seconds(1))).")
+        throw FerryError(.timedOut, "No sender has connected within \(TransferReport.time(patience / .seconds(1))).")
     }
 
     private func wait(_ listener: LinkListener, _ state: inout State) {

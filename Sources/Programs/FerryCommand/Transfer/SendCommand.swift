@@ -12,18 +12,18 @@ struct Send: AsyncParsableCommand {
             ferry receive --transport unix:/tmp/ferry folder     # in one terminal
             ferry send --transport unix:/tmp/ferry photo.jpg     # in another
 
-            Over a network what crosses is sealed, so that nobody else can read or change it. ferry receive shows a one-time code, and \
+            Over a network all data is sealed, so that others can neither read nor change it. ferry receive shows a one-time code, and \
             ferry send takes it: ferry send --transport tcp:office:7000 --code CODE photo.jpg. Two sides that trust each other's keys \
             (ferry trust) need no code. Within this machine nothing is sealed unless --sealed, --code or --peer is given.
 
             What arrives is checked. After a lost connection, or when either side was killed, the same command goes on with a file \
-            where it was. A stream (-, a pipe, --lines) does not go on: what was read of it cannot be read again, so it begins \
+            where it was. A stream (-, a pipe, --lines) does not resume: its bytes cannot be read again, so it begins \
             anew or fails; --store keeps lines and files. With - standard input is sent: tar c . | ferry send --transport X -, and on the other side \
             ferry receive --transport X - | tar x.
 
-            With --store what is given goes into a store of records first, and leaves it when it is on the other side's disk: \
-            each file, or each line with --lines, once and in order, whatever is killed or lost. The same command without files \
-            goes on with what waits. A receiver that refuses or takes nothing is tried again, until --timeout has gone by. It needs ferry receive --store on the other side, and a build with the trait Records.
+            With --store each file, or with --lines each line, goes into a store of records first, and leaves it when it is on the \
+            other side's disk: once and in order, through kills and lost connections. The same command without files resumes \
+            with the pending records. A receiver that refuses or takes nothing is tried again, until --timeout has gone by. It needs ferry receive --store on the other side, and a build with the trait Records.
 
             What cannot be sent from a folder (links, pipes, names that are not UTF-8) and a file that changes while it is sent fail, \
             and the rest arrives.
@@ -42,16 +42,16 @@ struct Send: AsyncParsableCommand {
     @Option(help: "With --store: whose records; by default the only peer's that the store knows.")
     var to: String?
 
-    @Option(help: "With --store: the stream that what is given goes to. Each stream keeps its order.")
+    @Option(help: "With --store: the stream to send in. Each stream keeps its order.")
     var stream: String?
 
-    @Flag(help: "Send every line as a message of its own, as soon as it is there.")
+    @Flag(help: "Send every line as a separate message, as soon as it is there.")
     var lines = false
 
     @Option(help: ArgumentHelp("What standard input is called in the receiver's folder.", valueName: "name"))
     var name = "stdin"
 
-    @Flag(help: "With --store: to any gateway of a fleet, each with a store of its own, not to one receiver.")
+    @Flag(help: "With --store: to any gateway of a fleet, each with its own store, not to one receiver.")
     var fleet = false
 
     @Option(
@@ -90,7 +90,7 @@ struct Send: AsyncParsableCommand {
             throw ValidationError(
                 "--name '\(name)' is no name that can be sent: give a relative path without . and .. in it.")
         }
-        if paths.isEmpty { throw ValidationError("Name what is to be sent: files, folders, or - for standard input.") }
+        if paths.isEmpty { throw ValidationError("Name the items to send: files, folders, or - for standard input.") }
         if to != nil || stream != nil || fleet || inbox != nil {
             throw ValidationError("--to, --stream, --fleet and --inbox go with --store.")
         }
@@ -237,7 +237,7 @@ struct Meeting {
         for await link in listener.links { return link }
         // The obstacle all the while explains more than the time that went by.
         if let reason = listener.interruption { throw reason }
-        throw FerryError(.timedOut, "Nobody has come within \(TransferReport.time(timeout / .seconds(1))).")
+        throw FerryError(.timedOut, "No peer has connected within \(TransferReport.time(timeout / .seconds(1))).")
     }
 
     /// Says the wait, unless it ends within half a second.

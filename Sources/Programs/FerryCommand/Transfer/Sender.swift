@@ -58,7 +58,7 @@ struct Sender: Sendable {
             guard error.code == .timedOut else { throw error }
             throw FerryError(
                 .incompatiblePeer,
-                "Connected, but nobody answers. Check that ferry receive runs at the other end, with the same --framing."
+                "Connected, but there is no answer. Check that ferry receive runs at the other end, with the same --framing."
             )
         }
     }

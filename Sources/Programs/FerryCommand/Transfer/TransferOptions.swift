@@ -77,7 +77,7 @@ struct TransferOptions: ParsableArguments {
             guard transport.reachesOtherProcesses else {
                 throw FerryError(
                     .invalidConfiguration,
-                    "The \(transport) transport ends with this process, and would meet nobody. Use one of: "
+                    "The \(transport) transport ends with this process, and reaches no other program. Use one of: "
                         + "\(forms.joined(separator: ", ")).")
             }
             return transport

@@ -10,7 +10,7 @@
         static let configuration = CommandConfiguration(
             commandName: "key", abstract: "Shows this side's public key; makes the key when there is none.",
             discussion: """
-                The key says who this side is. What is printed is its public half, which may be seen by everybody: give it to the other \
+                The key says who this side is. The command prints its public half, which may be seen by everybody: give it to the other \
                 side, which runs ferry trust with it. The secret half stays in its file, which only its owner can read.
 
                 Two people on the telephone compare the fingerprint.
@@ -101,7 +101,7 @@
         @Argument(help: "What the other side is called here, once it has come.")
         var name: [String] = []
 
-        @Option(help: "After so many hours the code is good no longer.")
+        @Option(help: "Hours after which the code expires.")
         var hours = 24.0
 
         @Flag(help: "Call off all codes that wait to be used.")

@@ -79,7 +79,7 @@ package struct ReportPage {
             ? "Simulated: connection events, air times, acknowledgement and retransmission follow the Core Specification; "
                 + "how many packets a controller puts into one event is the profile's, and no constant fits all "
                 + "controllers. ferry advise --score prints how near the model comes to each published figure, and "
-                + "Documentation/Method.md has what is not modelled, and how to measure real hardware."
+                + "Documentation/Method.md has the limits of the model, and how to measure real hardware."
             : report.transport == "loopback"
                 ? "Measured on the loopback radio in real time, paced by connection events."
                 : "Measured over HCI controllers in real time; the link's limit is the simulated link's."
