@@ -34,7 +34,7 @@
         }
     }
 
-    /// Takes in the records of whoever comes, and hands over each of them once.
+    /// Takes in the records of each peer, and hands over each of them once.
     func collect(
         into store: RecordStore, over radio: any Transport, take: @escaping @Sendable (String) -> Void
     ) async throws {

@@ -58,7 +58,7 @@ class Pipe:
         self.send_packet(CLOSED)
 
     def board_was_reset(self):
-        """The line from the board is cut in the middle of a packet, and nobody is at the link's other end."""
+        """The line from the board is cut in the middle of a packet, and the link has no other end."""
         self.has_started = False
         if self.peer is not None:
             self.peer.close()
@@ -104,7 +104,7 @@ class Pipe:
 
     def take_packet(self, kind, data):
         if kind == STARTED:
-            # The answer was late, or the board has been reset and nobody is at the link's other end.
+            # The answer was late, or the board has been reset and the link has no other end.
             self.serial.sendall(STARTED_PACKET)
             if self.peer is not None and self.link_bytes > 0:
                 self.board_was_reset()

@@ -3,7 +3,7 @@
     import FerryRecords
     import GRDB
 
-    /// Takes in the readings of whoever comes, each exactly once, into a table of its own.
+    /// Takes in the readings of each peer that connects, each exactly once, into its own table.
     struct Collector: Sendable {
         let store: RecordStore
         let transport: any Transport
@@ -38,7 +38,7 @@
                     continue
                 }
                 guard words.count == 2, let number = Int(words[0]), let celsius = Double(words[1]) else {
-                    // Nobody can make sense of it, so it must not come again.
+                    // It cannot be read, so it must not come again.
                     try await record.done()
                     continue
                 }

@@ -38,7 +38,7 @@
                     let channel = try MessageChannel(over: link, codec: BytesCodec())
                     try await store.exchange(over: channel, with: "collector")
                 } catch {
-                    // It left in the middle of something, or nobody was there. What waits, waits on.
+                    // The collector left in the middle, or was not there. The pending readings stay in the store.
                 }
                 print("thermometer: away")
                 try? await Task.sleep(for: period)

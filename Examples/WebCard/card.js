@@ -30,7 +30,7 @@ function meter(total) {
     };
 }
 
-/** The peer's card: five texts, whatever else came. Throws on what is none. */
+/** The five texts of the peer's card; other fields are ignored. Throws for a message that is no card. */
 function read(message) {
     const card = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(message));
     if (card === null || typeof card !== "object" || Array.isArray(card)) throw new SyntaxError("no card");

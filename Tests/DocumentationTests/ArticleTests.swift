@@ -25,7 +25,7 @@ private struct Card: Codable, Sendable { var name = "Ada" }
             characteristic: try BluetoothUUID("9D534E8B-2153-4F6D-B2B0-8C68665A7274"))
         let radio = LoopbackRadio()
 
-        // The peripheral: publishes the service, advertises it, and greets whoever comes.
+        // The peripheral: publishes the service, advertises it, and greets each central.
         let peripheral = GATTTransport(adapter: radio.makeAdapter(), configuration: configuration)
         let listener = try await peripheral.listen()
         let server = Task {

@@ -65,7 +65,7 @@ enum CardFile {
         try checkReplaceable(path)
     }
 
-    /// A new file could take the place of one that may not be written to, which nobody has asked for.
+    /// A new file could take the place of one that may not be written to, which the user has not asked for.
     private static func checkReplaceable(_ path: String) throws(CardError) {
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: resolved(path)) else { return }
         guard attributes[.type] as? FileAttributeType == .typeRegular else {

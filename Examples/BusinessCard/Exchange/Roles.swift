@@ -75,7 +75,7 @@ struct Roles: Sendable {
         }
     }
 
-    /// The server's role alone: hands the card to whoever comes, until nobody has come for the timeout.
+    /// The server's role alone: hands the card to each client, until none has come for the timeout.
     ///
     /// - Parameter path: where to save the card that a visitor sends back, the latest in place of earlier ones; nil not
     ///   to wait for one.

@@ -1,7 +1,7 @@
 import Ferry
 import Synchronization
 
-/// Who has come, and when nobody will be waited for any longer: not while a visitor is there.
+/// Who has come, and when the wait for others ends: not while a visitor is there.
 final class Visits: Sendable {
     private struct State {
         var active = 0

@@ -85,7 +85,7 @@ extension Console {
         }
     }
 
-    /// Says on standard error what went wrong. There is nobody left to tell when even that cannot be written.
+    /// Says on standard error what went wrong. A failure to write even that has no place to be reported.
     static func complain(_ text: String) {
         try? FileHandle.standardError.write(contentsOf: Data("business-card: \(text)\n".utf8))
     }

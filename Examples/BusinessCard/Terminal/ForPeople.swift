@@ -1,5 +1,5 @@
 extension String {
-    /// The text with whatever could move the cursor or hide something shown by its number, so that a peer's words or a
+    /// The text with all that could move the cursor or hide something shown by its number, so that a peer's words or a
     /// file's cannot take over the terminal, and cut where it becomes too long for a line.
     var printable: String {
         var shown = ""

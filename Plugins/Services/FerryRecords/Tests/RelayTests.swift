@@ -8,7 +8,7 @@
     @testable import FerryRecords
     @testable import RecordsWorker
 
-    /// Records of somebody else's, which several stores carry to one peer.
+    /// Relayed records, which several stores carry to one peer.
     @Suite(.tags(.records), .timeLimit(.minutes(5))) struct RelayTests {
         let tests: ExchangeTests
 
