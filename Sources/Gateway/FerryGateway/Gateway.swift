@@ -3,7 +3,6 @@
     public import FerryFleet
     public import FerryNATS
     public import FerryRecords
-    import Synchronization
 
     /// Publishes the records that arrive in a store's inbox to a JetStream stream: at least once, under a name by which consumers
     /// have each once, and in order per peer and stream.
@@ -100,11 +99,10 @@
 
         private let store: RecordStore
         private let configuration: Configuration
-        private let time: any TimeSource
         private let token: @Sendable (String) -> FencingToken?
         private let observer: (any GatewayObserver)?
-        private let state: Mutex<State>
-        private let bell = Bell()
+        private let shell: Shell<State>
+        private var time: any TimeSource { shell.time }
 
         /// Makes a gateway, which does nothing before ``run()``.
         ///
@@ -123,13 +121,12 @@
             try configuration.check()
             self.store = store
             self.configuration = configuration
-            self.time = time
             self.token = token
             self.observer = observer
             var bounds = Plan.Bounds()
             bounds.inFlight = configuration.maximumInFlight
-            state = Mutex(
-                State(work: Work(bounds, keeping: configuration.retention, isObserved: observer != nil)))
+            let work = Work(bounds, keeping: configuration.retention, isObserved: observer != nil)
+            shell = Shell(State(work: work), time: time)
         }
 
         /// How it stands now.
@@ -137,7 +134,7 @@
         /// - Throws: `closed`, `storeFailed`.
         public func status() async throws(FerryError) -> Status {
             let waiting = try await store.undone()
-            return state.withLock { state in
+            return shell.withLock { state in
                 state.work.status(waiting: waiting, isConnected: state.work.plan.isOpen, at: time.now)
             }
         }
@@ -188,10 +185,10 @@
                     maximumInFlight: min(65_536, configuration.maximumInFlight * 2), timeout: configuration.patience,
                     feed: { [weak self] in self?.step($0, &$1) })
                 isOpen()
-                state.withLock { $0.publisher = publisher }
+                shell.withLock { $0.publisher = publisher }
                 observer?.observe(.connected(.stream, server: await connection.serverID()))
                 let failure = await serve(connection)
-                state.withLock { state in
+                shell.withLock { state in
                     state.work.plan.isOpen = false
                     state.publisher = nil
                 }
@@ -200,7 +197,7 @@
                 if error.code == .storeFailed { throw error }
                 // A store that was closed says so.
                 _ = try await store.undone()
-                state.withLock { $0.work.status.trouble = error.message }
+                shell.withLock { $0.work.status.trouble = error.message }
                 observer?.observe(.failed(.stream, error))
             }
             throw Self.cancelled
@@ -214,7 +211,7 @@
 
         /// - Returns: why it ended.
         private func serve(_ connection: NATSConnection) async -> FerryError {
-            state.withLock { state in
+            shell.withLock { state in
                 state.wantsLook = true
                 state.isLost = false
                 state.work.failure = nil
@@ -224,12 +221,12 @@
                 for await event in changes { self?.hear(event) }
             }
             let reader = makeReader()
-            state.withLock { $0.reader = reader }
+            shell.withLock { $0.reader = reader }
             var failure = Self.cancelled
             var nextLook = time.now
             while !Task.isCancelled {
                 do throws(FerryError) {
-                    let (wantsLook, isLost, failure) = state.withLock { state in
+                    let (wantsLook, isLost, failure) = shell.withLock { state in
                         defer { state.wantsLook = false }
                         return (state.wantsLook, state.isLost, state.work.failure)
                     }
@@ -242,7 +239,7 @@
                             nextLook = time.now + configuration.lookInterval
                         } catch {
                             guard error.code != .closed, error.code != .storeFailed else { throw error }
-                            state.withLock { $0.work.status.trouble = error.message }
+                            shell.withLock { $0.work.status.trouble = error.message }
                             observer?.observe(.lookFailed(error))
                             nextLook = time.now + .seconds(1)
                         }
@@ -250,7 +247,7 @@
                     if mayReadAgain(at: time.now) { again = true }
                     if again {
                         try await reader.begin {
-                            state.withLock { $0.work.beginAgain() }
+                            shell.withLock { $0.work.beginAgain() }
                         }
                     }
                 } catch {
@@ -258,11 +255,11 @@
                     break
                 }
                 publish()
-                let deadline = state.withLock { $0.work.plan.nextDeadline }
-                await bell.wait(until: min(nextLook, deadline ?? nextLook), by: time)
+                let deadline = shell.withLock { $0.work.plan.nextDeadline }
+                await shell.wait(until: min(nextLook, deadline ?? nextLook))
             }
             events.cancel()
-            state.withLock { $0.reader = nil }
+            shell.withLock { $0.reader = nil }
             await reader.end()
             observer?.observe(.disconnected(.stream, isEnding: Task.isCancelled))
             return failure
@@ -270,7 +267,7 @@
 
         /// After a message that was refused, each minute.
         private func mayReadAgain(at now: Timestamp) -> Bool {
-            state.withLock { state in
+            shell.withLock { state in
                 guard state.work.plan.refusedLanes > 0, now >= state.mayReadAgain else { return false }
                 state.mayReadAgain = now + .seconds(60)
                 return true
@@ -278,7 +275,7 @@
         }
 
         private func hear(_ event: NATSConnection.Event) {
-            state.withLock { state in
+            shell.withLock { state in
                 switch event {
                 case .disconnected:
                     state.work.plan.isOpen = false
@@ -295,7 +292,7 @@
             case .disconnected: observer?.observe(.disconnected(.stream, isEnding: false))
             case .closed: break
             }
-            bell.ring()
+            shell.wake()
         }
 
         /// Looks at the server: whether it is the one that answered, and what can leave the inbox because of it.
@@ -303,20 +300,19 @@
         /// - Returns: whether everything is to be published again.
         private func look(_ connection: NATSConnection) async throws(FerryError) -> Bool {
             guard connection.isConnected else {
-                state.withLock { $0.work.plan.isOpen = false }
+                shell.withLock { $0.work.plan.isOpen = false }
                 return false
             }
             // The answer covers the records that were acknowledged before the question.
             let now = time.now
             let server = await connection.serverID()
-            let (displaced, answered) = state.withLock { ($0.work.plan.displaced, $0.watch.lastAnswered) }
+            let (displaced, answered) = shell.withLock { ($0.work.plan.displaced, $0.watch.lastAnswered) }
             let found = try await openStream(connection)
             guard connection.isConnected, await connection.serverID() == server else {
-                state.withLock { $0.wantsLook = true }
-                bell.ring()
+                shell.change { state, _ in state.wantsLook = true }
                 return false
             }
-            let (finding, places, released) = state.withLock {
+            let (finding, places, released) = shell.withLock {
                 state -> (NATSServerWatch.Finding, [ArrivedRecord.Place], Int) in
                 var finding = state.watch.look(server, found, answered: answered)
                 if let loss = state.loss { finding = .mayHaveLost(loss) }
@@ -334,15 +330,15 @@
                     let last = try await connection.lastSequence(
                         of: next.message.subject, in: configuration.stream.name)
                     guard connection.isConnected, await connection.serverID() == server else { break }
-                    state.withLock { $0.work.plan.follow(lane, after: last) }
+                    shell.withLock { $0.work.plan.follow(lane, after: last) }
                 }
                 // Last, for it fails while the disk is full.
                 try await store.done(through: places)
-                state.withLock { $0.work.retention.left() }
+                shell.withLock { $0.work.retention.left() }
                 observer?.observe(.looked(released: released))
                 return false
             }
-            state.withLock { state in
+            shell.withLock { state in
                 state.work.plan.isOpen = true
                 state.work.status.repetitions += 1
                 state.work.status.trouble = "Everything that is kept is published again, for \(why)."
@@ -364,7 +360,7 @@
                     default: nil
                     }
                 if let loss {
-                    state.withLock { state in
+                    shell.withLock { state in
                         state.work.plan.isOpen = false
                         state.loss = loss
                     }
@@ -376,12 +372,12 @@
         // MARK: Publishing
 
         /// Something can go now: a record has come, or a pause is over.
-        private func publish() { state.withLock { $0.publisher }?.turn() }
+        private func publish() { shell.withLock { $0.publisher }?.turn() }
 
         /// Reports results to the plan; returns the next publications.
         private func step(_ ended: [NATSPublisher.Ended], _ orders: inout [NATSPublisher.Order]) {
             let now = time.now
-            let (haveAllGone, reader, events) = state.withLock { state in
+            let (haveAllGone, reader, events) = shell.withLock { state in
                 var haveAllGone = true
                 for end in ended { if !Self.take(end, &state, at: now) { haveAllGone = false } }
                 state.orders.removeAll(keepingCapacity: true)
@@ -392,7 +388,7 @@
             reader?.ring()
             if let observer, let events { for event in events { observer.observe(event) } }
             // A failure may require a look at the stream, or a pause.
-            if !haveAllGone { bell.ring() }
+            if !haveAllGone { shell.wake() }
         }
 
         private static func publication(_ order: Plan.Order) -> NATSPublisher.Order {
@@ -431,11 +427,10 @@
     }
 
     extension Gateway: InboxReader.Owner {
-        var hasRoom: Bool { state.withLock { $0.work.plan.hasRoom } }
+        var hasRoom: Bool { shell.withLock { $0.work.plan.hasRoom } }
 
         func readingFailed(_ error: FerryError) {
-            state.withLock { $0.work.failure = error }
-            bell.ring()
+            shell.change { state, _ in state.work.failure = error }
         }
 
         func add(_ entries: [InboxReader.Entry]) {
@@ -445,7 +440,7 @@
                     message: NATSMessage(entry.names.subject, headers: entry.headers, bytes: entry.record.bytes),
                     size: entry.record.bytes.count, place: entry.record.place, read: entry.read, seen: entry.seen)
             }
-            state.withLock { state in for item in items { state.work.plan.add(item) } }
+            shell.withLock { state in for item in items { state.work.plan.add(item) } }
             publish()
         }
     }

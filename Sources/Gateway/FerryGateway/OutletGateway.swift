@@ -3,7 +3,6 @@
     public import FerryFleet
     import FerryNATS
     public import FerryRecords
-    import Synchronization
 
     /// What takes the records out of a store's inbox, and publishes them: a ``Gateway`` to NATS, an ``OutletGateway`` to anything else.
     public protocol PublishingGateway: Sendable {
@@ -79,11 +78,10 @@
 
         private let store: RecordStore
         private let configuration: Configuration
-        private let time: any TimeSource
         private let observer: (any GatewayObserver)?
         private let open: @Sendable () async throws(FerryError) -> any Outlet
-        private let state: Mutex<State>
-        private let bell = Bell()
+        private let shell: Shell<State>
+        private var time: any TimeSource { shell.time }
 
         /// Makes a gateway, which does nothing before ``run()``.
         ///
@@ -102,7 +100,6 @@
             try configuration.check()
             self.store = store
             self.configuration = configuration
-            self.time = time
             self.observer = observer
             self.open = open
             var bounds = Plan.Bounds()
@@ -110,7 +107,7 @@
             bounds.burst = 1
             var work = Work(bounds, keeping: configuration.retention, isObserved: observer != nil)
             work.plan.namesPlaces = false
-            state = Mutex(State(work: work))
+            shell = Shell(State(work: work), time: time)
         }
 
         /// How it stands now. It is connected when the server has answered for a record since the last trouble, or there was none yet.
@@ -118,7 +115,7 @@
         /// - Throws: `closed`, `storeFailed`.
         public func status() async throws(FerryError) -> Gateway.Status {
             let waiting = try await store.undone()
-            return state.withLock { state in
+            return shell.withLock { state in
                 state.work.status(
                     waiting: waiting, isConnected: state.work.plan.isOpen && state.isAnswered, at: time.now)
             }
@@ -136,7 +133,7 @@
                     if error.code == .invalidConfiguration || error.code == .storeFailed { throw error }
                     // A store that was closed says so.
                     _ = try await store.undone()
-                    state.withLock { $0.work.status.trouble = error.message }
+                    shell.withLock { $0.work.status.trouble = error.message }
                     observer?.observe(.failed(.stream, error))
                 }
                 try? await time.sleep(for: configuration.pause)
@@ -150,7 +147,7 @@
 
         /// - Returns: why it ended.
         private func serve(_ outlet: any Outlet) async -> FerryError {
-            state.withLock { state in
+            shell.withLock { state in
                 state.work.plan.isOpen = true
                 state.isAnswered = true
                 state.connections = outlet.connections
@@ -164,11 +161,11 @@
                 var nextLook = time.now + configuration.lookInterval
                 while !Task.isCancelled {
                     do throws(FerryError) {
-                        if let failure = state.withLock({ $0.work.failure }) { throw failure }
+                        if let failure = shell.withLock({ $0.work.failure }) { throw failure }
                         let now = time.now
                         if look(outlet, at: now) || !reader.isReading {
                             try await reader.begin {
-                                state.withLock { $0.work.beginAgain() }
+                                shell.withLock { $0.work.beginAgain() }
                             }
                         }
                         if now >= nextLook {
@@ -182,10 +179,10 @@
                     for order in orders(reader) {
                         group.addTask { [self] in ended(order.token, await outlet.publish(order.item.message)) }
                     }
-                    let deadline = state.withLock { $0.work.plan.nextDeadline } ?? nextLook
-                    await bell.wait(until: min(nextLook, deadline), by: time)
+                    let deadline = shell.withLock { $0.work.plan.nextDeadline } ?? nextLook
+                    await shell.wait(until: min(nextLook, deadline))
                 }
-                state.withLock { $0.work.plan.isOpen = false }
+                shell.withLock { $0.work.plan.isOpen = false }
                 await reader.end()
                 // Closing answers the messages in flight.
                 await outlet.close()
@@ -206,7 +203,7 @@
 
         /// - Returns: whether reading is to begin again now, and whether that is because everything is published again.
         private func look(_ connections: UInt64, at now: Timestamp) -> (mayRead: Bool, isRepeated: Bool) {
-            state.withLock { state in
+            shell.withLock { state in
                 if connections != state.connections {
                     state.connections = connections
                     state.isToRepeat = true
@@ -232,7 +229,7 @@
         /// Removes from the inbox records that were acknowledged long ago, by a server to which the connection has lasted since.
         private func release(_ outlet: any Outlet, at now: Timestamp) async throws(FerryError) {
             let connections = outlet.connections
-            let (places, released) = state.withLock { state -> ([ArrivedRecord.Place], Int) in
+            let (places, released) = shell.withLock { state -> ([ArrivedRecord.Place], Int) in
                 guard !state.isToRepeat, connections == state.connections, state.isAnswered else { return ([], 0) }
                 let kept = state.work.retention.count
                 let places = state.work.retention.steady(at: now)
@@ -241,12 +238,12 @@
             guard !places.isEmpty else { return }
             do throws(FerryError) {
                 try await store.done(through: places)
-                state.withLock { $0.work.retention.left() }
+                shell.withLock { $0.work.retention.left() }
                 observer?.observe(.looked(released: released))
             } catch {
                 // Later, when the disk has room.
                 guard error.code == .diskFull else { throw error }
-                state.withLock { $0.work.status.trouble = error.message }
+                shell.withLock { $0.work.status.trouble = error.message }
             }
         }
 
@@ -255,7 +252,7 @@
         /// The messages to publish now.
         private func orders(_ reader: InboxReader) -> [Plan.Order] {
             let now = time.now
-            let (orders, hasRoom, events) = state.withLock { state -> ([Plan.Order], Bool, [GatewayEvent]?) in
+            let (orders, hasRoom, events) = shell.withLock { state -> ([Plan.Order], Bool, [GatewayEvent]?) in
                 guard !state.isToRepeat else { return ([], false, nil) }
                 var orders: [Plan.Order] = []
                 var events: [GatewayEvent]?
@@ -273,8 +270,7 @@
         }
 
         private func ended(_ token: UInt64, _ answer: OutletAnswer) {
-            let now = time.now
-            state.withLock { state in
+            shell.change { state, now in
                 let (outcome, result): (Plan.Outcome, Result<Observation.Receipt, FerryError>) =
                     switch answer {
                     case .taken(let isDuplicate):
@@ -288,7 +284,6 @@
                 }
                 if state.work.ended(token, outcome, result, at: now) { state.isAnswered = true }
             }
-            bell.ring()
         }
 
         // MARK: Reading
@@ -302,11 +297,10 @@
     }
 
     extension OutletGateway: InboxReader.Owner {
-        var hasRoom: Bool { state.withLock { $0.work.plan.hasRoom } }
+        var hasRoom: Bool { shell.withLock { $0.work.plan.hasRoom } }
 
         func readingFailed(_ error: FerryError) {
-            state.withLock { $0.work.failure = error }
-            bell.ring()
+            shell.change { state, _ in state.work.failure = error }
         }
 
         func add(_ entries: [InboxReader.Entry]) {
@@ -317,8 +311,7 @@
                     message: OutletMessage(entry.names.lane, key: entry.id, fields: fields, bytes: entry.record.bytes),
                     size: entry.record.bytes.count, place: entry.record.place, read: entry.read, seen: entry.seen)
             }
-            state.withLock { state in for item in items { state.work.plan.add(item) } }
-            bell.ring()
+            shell.change { state, _ in for item in items { state.work.plan.add(item) } }
         }
     }
 #endif

@@ -2,7 +2,6 @@
     import Ferry
     import Foundation
     import GRDB
-    import Synchronization
 
     /// The shell of one ``RecordsSession``: the channel at one end, the store at the other.
     final class Exchange: Sendable {
@@ -66,9 +65,8 @@
         private let name: String?
         private let idleTimeout: Duration?
         private let gate: ExchangeGate
-        private let time: any TimeSource
-        private let state: Mutex<State>
-        private let bell = Bell()
+        private let shell: Shell<State>
+        private var time: any TimeSource { shell.time }
 
         init(
             _ store: RecordStore, _ channel: MessageChannel<[UInt8], [UInt8]>, _ name: String?, idleTimeout: Duration?,
@@ -79,21 +77,19 @@
             self.name = name
             self.idleTimeout = idleTimeout
             self.gate = gate
-            time = store.time
             var configuration = RecordsSession.Configuration()
             configuration.largestRecord = store.configuration.largestRecord
             configuration.capacity = store.configuration.inboxCapacity
             configuration.batch = store.configuration.batchBytes
             configuration.patience = store.configuration.patience
             configuration.greeting = store.configuration.greeting
-            state = Mutex(
-                State(
-                    session: RecordsSession(
-                        store: store.id, epoch: store.epoch, configuration: configuration, at: time.now)))
+            let session = RecordsSession(
+                store: store.id, epoch: store.epoch, configuration: configuration, at: store.time.now)
+            shell = Shell(State(session: session), time: store.time)
         }
 
         /// The peer's name, once it has said who it is.
-        var peerName: String? { state.withLock { $0.party.name } }
+        var peerName: String? { shell.withLock { $0.party.name } }
 
         /// Who the peer has proven to be, or who its link says it is.
         var identity: PeerIdentity { channel.peer }
@@ -121,10 +117,10 @@
                 fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
             }
             // What the peer has committed by now is forgotten here too, or it would be sent again.
-            state.withLock { state in for request in state.session.takeUnforgotten() { carryOut(request, state) } }
+            shell.withLock { state in for request in state.session.takeUnforgotten() { carryOut(request, state) } }
             // What the store was asked for comes to its end, and counts; nothing more is asked of it.
             _ = try? await store.committer.perform { _, _ in }
-            let (party, isTold, failure, committed, received, heldUp) = state.withLock {
+            let (party, isTold, failure, committed, received, heldUp) = shell.withLock {
                 ($0.party, $0.isTold, $0.failure, $0.committed, $0.received, $0.session.heldUp)
             }
             if let number = party.number {
@@ -145,13 +141,12 @@
 
         /// Ends the exchange: sends the peer the last messages, and closes the channel.
         func fail(_ error: FerryError) {
-            state.withLock { state in
+            shell.change { state, _ in
                 guard state.failure == nil else { return }
                 state.failure = error
                 let (code, text) = Self.farewell(error)
                 state.session.end(code, text)
             }
-            bell.ring()
         }
 
         private static func farewell(_ error: FerryError) -> (RecordsMessage.EndCode, String) {
@@ -194,7 +189,7 @@
         private func write() async {
             while true {
                 let now = time.now
-                let (message, deadline, isOver) = state.withLock { state in
+                let (message, deadline, isOver) = shell.withLock { state in
                     let message = state.session.nextMessage(at: now)
                     return (message, nextLook(&state, at: now), state.failure != nil)
                 }
@@ -203,7 +198,7 @@
                         // A receipt of the peer's is not needed: the next exchange sends again the records that were not committed.
                         try await channel.send(
                             message, options: SendOptions(receipt: .handedOver), timeout: isOver ? .seconds(5) : nil)
-                        state.withLock { $0.session.left(after: time.now - now) }
+                        shell.withLock { $0.session.left(after: time.now - now) }
                     } catch {
                         fail(error)
                         break
@@ -211,7 +206,7 @@
                     continue
                 }
                 guard !isOver else { break }
-                await bell.wait(until: deadline, by: time)
+                await shell.wait(until: deadline)
                 if Task.isCancelled {
                     fail(FerryError(.cancelled, "The task was cancelled, and the exchange with it."))
                 } else {
@@ -236,7 +231,7 @@
 
         private func wake() {
             let now = time.now
-            let error = state.withLock { state -> FerryError? in
+            let error = shell.withLock { state -> FerryError? in
                 if let idleTimeout, let since = state.idleSince, state.session.isIdle, since + idleTimeout <= now {
                     return FerryError(.exchangeIdle, "Nothing was to be exchanged for \(idleTimeout).")
                 }
@@ -276,8 +271,7 @@
 
         /// Tells the session something, and has done what it wants then. Requests are submitted under the lock, in their order.
         private func act(_ body: (inout State, Timestamp) throws(FerryError) -> Void) throws(FerryError) {
-            let now = time.now
-            let error = state.withLock { state -> FerryError? in
+            let error = shell.change { state, now -> FerryError? in
                 guard state.failure == nil else { return nil }
                 do throws(FerryError) { try body(&state, now) } catch { return error }
                 for request in state.session.takeRequests() {
@@ -288,7 +282,6 @@
                 }
                 return nil
             }
-            bell.ring()
             if let error { throw error }
         }
 
@@ -302,7 +295,7 @@
                     let meeting = try store.meet(
                         hello, identity, named: name, trust: store.trust(identity), database, &book)
                     // What follows in the same transaction needs to know already.
-                    self.state.withLock { state in
+                    self.shell.withLock { state in
                         state.party =
                             meeting.peer.map { .peer($0, name: meeting.name) }
                             ?? .guest(name: meeting.name, hello, seen: nil)
@@ -313,7 +306,7 @@
                 }
             case .check(let seen):
                 store.committer.submit { [self] database, book in
-                    let name = self.state.withLock { state -> String? in
+                    let name = self.shell.withLock { state -> String? in
                         guard case .guest(let name, let hello, _) = state.party else { return state.party.name }
                         state.party = .guest(name: name, hello, seen: seen)
                         return nil
@@ -324,7 +317,7 @@
                 }
             case .find(let index, let name, let acknowledged):
                 store.committer.submit { [self] database, book -> (Stream, Position?) in
-                    switch self.state.withLock({ $0.party }) {
+                    switch self.shell.withLock({ $0.party }) {
                     case .unknown: throw FerryError(.closed, "The exchange ended before it knew its peer.")
                     case .guest: return (.named(name, acknowledged: acknowledged), nil)
                     case .peer(let number, _):
@@ -341,7 +334,7 @@
             case .store(let index, let epoch, let items):
                 guard let last = items.last?.sequence else { return }
                 store.committer.submit(as: .growing) { [self] database, book in
-                    let hasFailed = self.state.withLock { state in
+                    let hasFailed = self.shell.withLock { state in
                         if state.enrolment.transaction != book.transaction {
                             state.enrolment = Enrolment(transaction: book.transaction)
                         }
@@ -354,13 +347,13 @@
                         let (number, meeting) = try number(of: index, for: items, database, &book)
                         return (try store.store(items, epoch, in: number, database, &book), number, meeting)
                     } catch {
-                        self.state.withLock { $0.enrolment.hasFailed = true }
+                        self.shell.withLock { $0.enrolment.hasFailed = true }
                         throw error
                     }
                 } finish: { [self] result in
                     let cost = items.reduce(0) { $0 + RecordsMessage.cost(of: $1.bytes.count) }
                     if case .success(let (_, number, meeting)) = result {
-                        self.state.withLock { state in
+                        self.shell.withLock { state in
                             state.received += items.count
                             state.streams[index] = .kept(number)
                             if let meeting, let peer = meeting.peer { state.party = .peer(peer, name: meeting.name) }
@@ -399,7 +392,7 @@
                 if meeting.peer != nil { tellOf(meeting) }
                 gate.met()
             // Its number went with the transaction: jobs behind it must not use that.
-            case .failure: state.withLock { $0.party = .unknown }
+            case .failure: shell.withLock { $0.party = .unknown }
             }
             conclude(result) { state, meeting in
                 state.session.admit(seen: meeting.seen, stored: meeting.stored)
@@ -415,7 +408,7 @@
 
         private func tellOf(_ meeting: RecordStore.Meeting) {
             guard let number = meeting.peer else { return }
-            state.withLock { $0.isTold = true }
+            shell.withLock { $0.isTold = true }
             gate.proves()
             store.watch.tell(.met(number))
             store.watch.begin(self, with: number)
@@ -434,7 +427,7 @@
         private func number(
             of index: Int, for items: [RecordsMessage.Item], _ database: Database, _ book: inout Book
         ) throws -> (Int64, RecordStore.Meeting?) {
-            let (stream, party, enrolment) = state.withLock { ($0.streams[index], $0.party, $0.enrolment) }
+            let (stream, party, enrolment) = shell.withLock { ($0.streams[index], $0.party, $0.enrolment) }
             guard case .named(let name, let acknowledged)? = stream else {
                 guard case .kept(let number)? = stream else {
                     throw FerryError(.closed, "The exchange ended before it knew the stream.")
@@ -458,7 +451,7 @@
                 throw FerryError(.closed, "The exchange ended before it knew its peer.")
             }
             let number = try store.position(of: name, from: peer, acknowledged: acknowledged, database, &book).stream
-            state.withLock { state in
+            shell.withLock { state in
                 if let meeting { state.enrolment.peer = meeting.peer }
                 state.enrolment.streams[index] = number
             }
@@ -479,7 +472,7 @@
         ) {
             conclude(result) { _, _ in }
             guard case .success(let forgotten) = result else { return }
-            state.withLock { $0.committed += forgotten.parts.reduce(0) { $0 + $1.count } }
+            shell.withLock { $0.committed += forgotten.parts.reduce(0) { $0 + $1.count } }
             store.leave(forgotten.parts)
             if !forgotten.isComplete, let position {
                 acknowledge(position, of: stream, isAwaited: isAwaited)
@@ -494,7 +487,7 @@
             case .success(let value): act { state in body(&state, value) }
             case .failure(let error):
                 // On the writer's queue, before its next transaction.
-                state.withLock { $0.hasStoreFailed = true }
+                shell.withLock { $0.hasStoreFailed = true }
                 fail(storeError(error, at: store.path))
             }
         }

@@ -1,6 +1,5 @@
 #if Records
     public import Ferry
-    import Synchronization
 
     /// Keeps a store's outboxes moving: connects to the peers for whom something waits, as there are slots, and serves those
     /// who come.
@@ -64,9 +63,8 @@
         private let configuration: Configuration
         private let reach: @Sendable (String) -> PeerIdentity?
         private let channel: @Sendable (any Link) throws(FerryError) -> MessageChannel<[UInt8], [UInt8]>
-        private let time: any TimeSource
-        private let state: Mutex<State>
-        private let bell = Bell()
+        private let shell: Shell<State>
+        private var time: any TimeSource { shell.time }
 
         /// Makes a hub, which does nothing before ``run()``.
         ///
@@ -91,8 +89,7 @@
             self.configuration = configuration
             self.reach = reach
             self.channel = channel
-            time = store.time
-            state = Mutex(State(plan: HubPlan(configuration)))
+            shell = Shell(State(plan: HubPlan(configuration)), time: store.time)
         }
 
         /// Connects and serves, until the task is cancelled or the store closed. It runs once.
@@ -100,7 +97,7 @@
         /// - Throws: `cancelled`, `closed` when the store was closed, `storeFailed`, `diskFull`; `transportUnavailable` when it
         ///   cannot listen at the beginning. When listening ends later, it begins anew, and ``interruption`` says why it ended.
         public func run() async throws(FerryError) {
-            let isFirst = state.withLock { state in
+            let isFirst = shell.withLock { state in
                 defer { state.isRunning = true }
                 return !state.isRunning
             }
@@ -121,13 +118,13 @@
 
         private func serve(_ group: inout DiscardingTaskGroup) async -> FerryError {
             while !Task.isCancelled {
-                let (end, changed) = state.withLock { state in
+                let (end, changed) = shell.withLock { state in
                     defer { state.changed = [] }
                     return (state.end, state.changed)
                 }
                 if let end { return end }
                 do throws(FerryError) { try await look(at: changed) } catch { return error }
-                let (steps, deadline) = state.withLock { state in
+                let (steps, deadline) = shell.withLock { state in
                     let now = time.now
                     return (state.plan.steps(at: now), state.plan.nextDeadline(at: now))
                 }
@@ -138,7 +135,7 @@
                     case .end(let visit): callOff(visit)
                     }
                 }
-                await bell.wait(until: deadline, by: time)
+                await shell.wait(until: deadline)
             }
             return FerryError(.cancelled, "The task was cancelled, and the hub with it.")
         }
@@ -147,7 +144,7 @@
         private func start(
             _ visit: HubPlan.Visit, _ group: inout DiscardingTaskGroup, _ body: @escaping @Sendable () async -> Void
         ) {
-            let task = state.withLock { state in
+            let task = shell.withLock { state in
                 let task = Task { await body() }
                 state.running[visit] = Running(cancel: task.cancel)
                 return task
@@ -158,13 +155,13 @@
                 } onCancel: {
                     task.cancel()
                 }
-                self.state.withLock { $0.running.removeValue(forKey: visit) }?.limit?.cancel()
+                self.shell.withLock { $0.running.removeValue(forKey: visit) }?.limit?.cancel()
             }
         }
 
         /// Ends a visit whose turn is over, or that has become needless: an exchange says so to the peer, and has 5 s for that.
         private func callOff(_ visit: HubPlan.Visit) {
-            let running = state.withLock { state in
+            let running = shell.withLock { state in
                 state.running[visit]?.isCalledOff = true
                 return state.running[visit]
             }
@@ -173,7 +170,7 @@
                 return
             }
             let limit = time.schedule(at: time.now + .seconds(5)) { running.cancel() }
-            state.withLock { $0.running[visit]?.limit = limit }
+            shell.withLock { $0.running[visit]?.limit = limit }
             exchange.fail(FerryError(.exchangeEnded, "The turn is over, for another peer needs the slot."))
         }
 
@@ -181,15 +178,14 @@
 
         private func pay(_ visit: HubPlan.Visit, to id: Int64) async {
             var failure: FerryError?
-            if let contact = state.withLock({ $0.contacts[id] }), let identity = contact.identity {
+            if let contact = shell.withLock({ $0.contacts[id] }), let identity = contact.identity {
                 let began = time.now
                 do throws(FerryError) {
                     let link = try await transport.connect(to: identity, timeout: configuration.connectTimeout)
-                    state.withLock { $0.plan.connected(visit, at: time.now) }
-                    bell.ring()
+                    shell.change { state, now in state.plan.connected(visit, at: now) }
                     failure = await exchange(visit, link, with: contact.name, since: began)
                 } catch {
-                    let isCalledOff = state.withLock { $0.running[visit]?.isCalledOff } == true
+                    let isCalledOff = shell.withLock { $0.running[visit]?.isCalledOff } == true
                     failure = isCalledOff ? nil : error
                     if !isCalledOff { told(contact.name, identity, hasCome: false, since: began, .failure(error)) }
                 }
@@ -209,32 +205,31 @@
                 gate.proves = { comer.proved() }
                 let begun = Exchange(store, try channel(link), nil, idleTimeout: configuration.idle, gate: gate)
                 exchange = begun
-                state.withLock { $0.comers[comer.number] = Guest(exchange: begun) }
+                shell.withLock { $0.comers[comer.number] = Guest(exchange: begun) }
                 comer.onReplaced { [weak begun] in begun?.fail($0) }
                 result = .success(try await begun.run())
             } catch {
                 link.close()
                 result = .failure(error)
             }
-            let visit = state.withLock { $0.comers.removeValue(forKey: comer.number)?.visit }
+            let visit = shell.withLock { $0.comers.removeValue(forKey: comer.number)?.visit }
             told(exchange?.peerName, link.peer, hasCome: true, since: began, result)
             guard let visit else { return }
-            state.withLock { $0.running.removeValue(forKey: visit) }?.limit?.cancel()
+            shell.withLock { $0.running.removeValue(forKey: visit) }?.limit?.cancel()
             await end(visit, nil, nil)
         }
 
         /// Called with the exchange's lock.
         private func greeted(_ comer: Acceptor.Comer, as identity: PeerIdentity) throws(FerryError) {
             do throws(FerryError) { try comer.greeted(as: identity, isChecked: false) } catch {
-                state.withLock { $0.plan.turnAway(at: time.now) }
-                bell.ring()
+                shell.change { state, now in state.plan.turnAway(at: now) }
                 throw error
             }
         }
 
         /// Called with the acceptor's lock: takes a slot for a peer that has come.
         private func take(for comer: Acceptor.Comer, insteadOf other: Acceptor.Comer?) -> Bool {
-            state.withLock { state in
+            shell.withLock { state in
                 if let other, let visit = state.comers[other.number]?.visit {
                     state.comers[other.number]?.visit = nil
                     state.plan.gaveWay(visit)
@@ -257,7 +252,7 @@
             do throws(FerryError) {
                 let exchange = Exchange(
                     store, try channel(link), name, idleTimeout: configuration.idle)
-                state.withLock { $0.running[visit]?.exchange = exchange }
+                shell.withLock { $0.running[visit]?.exchange = exchange }
                 result = .success(try await exchange.run())
             } catch {
                 link.close()
@@ -273,11 +268,10 @@
         private func end(_ visit: HubPlan.Visit, _ id: Int64?, _ failure: FerryError?) async {
             // The plan needs the count of pending records. That the store is closed is noticed elsewhere.
             if let id { try? await look(at: [id]) }
-            state.withLock { state in
-                state.plan.ended(visit, at: time.now, chance: .random(in: 0...1))
+            shell.change { state, now in
+                state.plan.ended(visit, at: now, chance: .random(in: 0...1))
                 if let id { state.contacts[id]?.failure = failure }
             }
-            bell.ring()
         }
 
         private func listen(_ first: LinkListener) async {
@@ -286,7 +280,7 @@
             let acceptor = Acceptor(
                 configuration, time: time,
                 places: Acceptor.Places(
-                    count: { [weak self] in self?.state.withLock { $0.plan.placesForComers } ?? 0 },
+                    count: { [weak self] in self?.shell.withLock { $0.plan.placesForComers } ?? 0 },
                     take: { [weak self] in self?.take(for: $0, insteadOf: $1) ?? false }))
             await withDiscardingTaskGroup { group in await listen(first, acceptor, &group) }
         }
@@ -321,14 +315,14 @@
 
         /// Why no peer can come: the adapter is switched off, say, or listening has ended and cannot begin anew. Nil while peers
         /// can come, as of a ``/Ferry/LinkListener``.
-        public var interruption: FerryError? { state.withLock { $0.interruption } }
+        public var interruption: FerryError? { shell.withLock { $0.interruption } }
 
         /// Names who is told of each change of ``interruption``, and, where there is one already, of that at once. There is one
         /// at a time; the next takes its place.
         ///
         /// - Parameter body: called with the reason, or with nil when peers can come again. It must not block.
         public func onInterruption(_ body: @escaping @Sendable (FerryError?) -> Void) {
-            let present = state.withLock { state in
+            let present = shell.withLock { state in
                 state.onInterruption = body
                 return state.interruption
             }
@@ -336,7 +330,7 @@
         }
 
         private func interrupted(by reason: FerryError?) {
-            let isFirst = state.withLock { state in
+            let isFirst = shell.withLock { state in
                 // A new attempt that fails as the last one did is no news.
                 guard reason?.message != state.interruption?.message else { return false }
                 state.interruption = reason
@@ -346,9 +340,9 @@
             // One thread tells all, in their order: a reason is never told after its end.
             var isTelling = isFirst
             while isTelling {
-                let (body, next) = state.withLock { ($0.onInterruption, $0.untold[0]) }
+                let (body, next) = shell.withLock { ($0.onInterruption, $0.untold[0]) }
                 body?(next)
-                isTelling = state.withLock { state in
+                isTelling = shell.withLock { state in
                     state.untold.removeFirst()
                     return !state.untold.isEmpty
                 }
@@ -361,14 +355,14 @@
         /// reported are those that end with ``run()``, and attempts that became needless because the peer came.
         ///
         /// - Parameter body: called with the visit. It must not block.
-        public func onVisit(_ body: @escaping @Sendable (Visit) -> Void) { state.withLock { $0.onVisit = body } }
+        public func onVisit(_ body: @escaping @Sendable (Visit) -> Void) { shell.withLock { $0.onVisit = body } }
 
         private func told(
             _ peer: String?, _ identity: PeerIdentity, hasCome: Bool, since began: Timestamp,
             _ result: Result<RecordStore.Summary, FerryError>
         ) {
             if case .failure(let error) = result, error.code == .cancelled { return }
-            guard let onVisit = state.withLock(\.onVisit) else { return }
+            guard let onVisit = shell.withLock(\.onVisit) else { return }
             onVisit(
                 Visit(
                     peer: peer, identity: identity, hasCome: hasCome, duration: time.now - began, result: result))
@@ -377,17 +371,16 @@
         // MARK: The store
 
         private func hear(_ event: Watch.Event) {
-            state.withLock { state in
+            shell.change { state, now in
                 switch event {
                 case .offered(let peer): state.changed?.insert(peer)
                 case .met(let peer): state.plan.met(peer)
                 case .parted(let peer, let records):
-                    state.plan.parted(peer, records: records, at: time.now)
+                    state.plan.parted(peer, records: records, at: now)
                     state.changed?.insert(peer)
                 case .ended(let reason): state.end = state.end ?? reason
                 }
             }
-            bell.ring()
         }
 
         private struct Waiting: Sendable {
@@ -417,7 +410,7 @@
         private func look(at peers: Set<Int64>?) async throws(FerryError) {
             guard peers != [] else { return }
             let found = try await waiting(peers).map { ($0, reach($0.name)) }
-            state.withLock { state in
+            shell.withLock { state in
                 for (waiting, identity) in found {
                     let failure = state.contacts[waiting.peer]?.failure
                     state.contacts[waiting.peer] = Contact(name: waiting.name, identity: identity, failure: failure)
@@ -434,7 +427,7 @@
         /// - Throws: `closed`, `storeFailed`.
         public func states() async throws(FerryError) -> [PeerState] {
             let found = try await waiting(nil)
-            return state.withLock { state in
+            return shell.withLock { state in
                 let now = time.now
                 return found.map { waiting in
                     PeerState(

@@ -60,7 +60,8 @@
 
         private struct Carrier {
             let task: Task<Void, Never>
-            let ears: Ears
+            /// Whether something came into the stream since the carrier looked.
+            let news: Shell<Bool>
         }
 
         private struct State {
@@ -189,7 +190,9 @@
                     case .reconnected(let server):
                         observer?.observe(.connected(.downlink, server: server))
                         // Messages published meanwhile were not heard of.
-                        for carrier in state.withLock({ Array($0.carriers.values) }) { carrier.ears.hear() }
+                        for carrier in state.withLock({ Array($0.carriers.values) }) {
+                            carrier.news.change { hasCome, _ in hasCome = true }
+                        }
                         state.withLock { $0.status.trouble = nil }
                     case .closed: break
                     }
@@ -211,12 +214,12 @@
                     let subjects = try await connection.subjects(
                         matching: names.everything, in: configuration.stream.name)
                     for peer in Set(subjects.compactMap { names.address($0)?.peer }) {
-                        let ears = state.withLock { state in
+                        let news = state.withLock { state in
                             state.peers.insert(peer)
                             startCarrying(peer, connection, &state)
-                            return state.carriers[peer]?.ears
+                            return state.carriers[peer]?.news
                         }
-                        ears?.hear()
+                        news?.change { hasCome, _ in hasCome = true }
                     }
                 } catch { note(error) }
                 try? await time.sleep(for: min(.seconds(5), configuration.lookInterval))
@@ -227,17 +230,17 @@
         private func startCarrying(_ peer: String, _ connection: NATSConnection, _ state: inout State) {
             let old = state.carriers[peer]
             guard old == nil || old?.task.isCancelled == true else { return }
-            let ears = Ears()
+            let news = Shell(false, time: time)
             let task = Task { [weak self] in
                 await old?.task.value
-                await self?.keepCarrying(peer, connection, ears)
+                await self?.keepCarrying(peer, connection, news)
             }
-            state.carriers[peer] = Carrier(task: task, ears: ears)
+            state.carriers[peer] = Carrier(task: task, news: news)
         }
 
-        private func keepCarrying(_ peer: String, _ connection: NATSConnection, _ ears: Ears) async {
+        private func keepCarrying(_ peer: String, _ connection: NATSConnection, _ news: Shell<Bool>) async {
             while !Task.isCancelled {
-                do throws(FerryError) { try await carry(peer, connection, ears) } catch {
+                do throws(FerryError) { try await carry(peer, connection, news) } catch {
                     guard !Task.isCancelled else { break }
                     note(error)
                     observer?.observe(.heldUp(peer: peer, error))
@@ -248,17 +251,17 @@
             }
             state.withLock { state in
                 state.waiting[peer] = nil
-                if state.carriers[peer]?.ears === ears { state.carriers[peer] = nil }
+                if state.carriers[peer]?.news === news { state.carriers[peer] = nil }
             }
         }
 
         /// Carries one peer's messages, from the first in the stream on.
-        private func carry(_ peer: String, _ connection: NATSConnection, _ ears: Ears) async throws(FerryError) {
+        private func carry(_ peer: String, _ connection: NATSConnection, _ news: Shell<Bool>) async throws(FerryError) {
             let heard = try await connection.messages(to: names.pattern(peer))
             let progress = store.progress()
             let listening = [
-                Task { for await _ in heard { ears.hear() } },
-                Task { for await _ in progress { ears.bell.ring() } },
+                Task { for await _ in heard { news.change { hasCome, _ in hasCome = true } } },
+                Task { for await _ in progress { news.wake() } },
             ]
             defer { for task in listening { task.cancel() } }
             var window = DownlinkWindow(
@@ -267,7 +270,11 @@
             var watch = NATSServerWatch()
             var hasBegun = false
             while !Task.isCancelled {
-                if ears.takeNews() { looks.heard(at: time.now) }
+                let hasCome = news.withLock { hasCome in
+                    defer { hasCome = false }
+                    return hasCome
+                }
+                if hasCome { looks.heard(at: time.now) }
                 if !window.isEmpty { try await note(&window, peer) }
                 if looks.isDue(at: time.now) || window.hasRemovals { try await remove(&window, &watch, connection) }
                 while looks.isDue(at: time.now), window.hasRoom {
@@ -283,7 +290,7 @@
                 }
                 state.withLock { $0.waiting[peer] = window.records }
                 // Who waits for room is woken when records have gone.
-                await ears.bell.wait(until: window.hasRoom ? looks.next : nil, by: time)
+                await news.wait(until: window.hasRoom ? looks.next : nil)
             }
         }
 
@@ -380,19 +387,6 @@
                 next = now + interval
             }
         }
-    }
-
-    /// What a carrier waits for: news in the stream, or that records have gone.
-    private final class Ears: Sendable {
-        let bell = Bell()
-        private let hasNews = Atomic(false)
-
-        func hear() {
-            hasNews.store(true, ordering: .sequentiallyConsistent)
-            bell.ring()
-        }
-
-        func takeNews() -> Bool { hasNews.exchange(false, ordering: .sequentiallyConsistent) }
     }
 
     extension Downlink.Configuration {

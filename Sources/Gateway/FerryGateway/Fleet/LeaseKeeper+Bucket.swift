@@ -2,7 +2,6 @@
     public import Ferry
     import FerryFleet
     import FerryNATS
-    import Synchronization
 
     /// The bucket's side: a connection that is made anew when it ends, and requests with their answers.
     extension LeaseKeeper {
@@ -26,7 +25,7 @@
         /// Connects, until the task is cancelled.
         func stayConnected() async {
             let connecting = Connecting(
-                servers: configuration.servers, creates: configuration.createsBucket, pause: .seconds(1), time: clock)
+                servers: configuration.servers, creates: configuration.createsBucket, pause: .seconds(1), time: time)
             do throws(FerryError) {
                 try await connecting.run { connection, isOpen throws(FerryError) in
                     let bucket = try await NATSBucket.open(
@@ -35,20 +34,20 @@
                     let subject = LeaseNames.subject(configuration.bucket, configuration.name)
                     let messages = try await connection.messages(to: subject)
                     isOpen()
-                    state.withLock { state in
+                    shell.withLock { state in
                         state.servers = (bucket, connection)
                         state.status.trouble = nil
                     }
                     observer?.observe(.connected(.leases, server: await connection.serverID()))
-                    bell.ring()
+                    shell.wake()
                     await serve(connection, messages)
                     observer?.observe(.disconnected(.leases, isEnding: Task.isCancelled))
-                    state.withLock { $0.servers = nil }
+                    shell.withLock { $0.servers = nil }
                 } failed: { error in
                     failed(error)
                 }
             } catch {
-                state.withLock { state in
+                shell.withLock { state in
                     state.failure = error
                     state.end()
                 }
@@ -57,9 +56,9 @@
         }
 
         private func failed(_ error: FerryError) {
-            state.withLock { $0.status.trouble = error.message }
+            shell.withLock { $0.status.trouble = error.message }
             observer?.observe(.failed(.leases, error))
-            bell.ring()
+            shell.wake()
         }
 
         /// Hears other gateways, until the connection ends or the task is cancelled.
@@ -69,19 +68,18 @@
                 group.addTask {
                     for await message in messages {
                         guard let message = LeaseNames.message(message.bytes) else { continue }
-                        self.state.withLock { $0.book.received(message, at: self.clock.now) }
-                        self.bell.ring()
+                        self.shell.change { state, now in state.book.received(message, at: now) }
                     }
                 }
                 for await event in events {
                     switch event {
                     case .disconnected:
-                        state.withLock {
+                        shell.withLock {
                             $0.status.trouble = "The connection to NATS is lost; leases cannot be renewed."
                         }
                         observer?.observe(.disconnected(.leases, isEnding: false))
                     case .reconnected(let server):
-                        state.withLock { $0.status.trouble = nil }
+                        shell.withLock { $0.status.trouble = nil }
                         observer?.observe(.connected(.leases, server: server))
                     case .closed: group.cancelAll()
                     }
@@ -91,7 +89,7 @@
         }
 
         func send(_ message: NATSMessage) async {
-            guard let connection = state.withLock({ $0.servers?.connection }), connection.isConnected else { return }
+            guard let connection = shell.withLock({ $0.servers?.connection }), connection.isConnected else { return }
             // Not retried here: the next renewal repeats it.
             try? await connection.publish(message)
         }
@@ -109,14 +107,14 @@
             guard bytes.count <= 65_536 else {
                 throw FerryError(.messageTooLarge, "A report has \(bytes.count) bytes, and can have 65536.")
             }
-            guard let bucket = state.withLock({ $0.servers?.bucket }) else {
+            guard let bucket = shell.withLock({ $0.servers?.bucket }) else {
                 throw FerryError(.natsNoServer, "There is no bucket at present.")
             }
             try await bucket.set(LeaseNames.reports + configuration.name, bytes)
         }
 
         func ask(_ request: LeaseRequest) {
-            let bucket = state.withLock { state -> NATSBucket? in
+            let bucket = shell.withLock { state -> NATSBucket? in
                 guard state.outstanding < Self.mostRequests, let bucket = state.servers?.bucket else { return nil }
                 state.outstanding += 1
                 return bucket
@@ -124,23 +122,23 @@
             guard let bucket else { return answered(request, .unknown) }
             Task {
                 let answer = await self.answer(bucket, request)
-                state.withLock { $0.outstanding -= 1 }
+                shell.withLock { $0.outstanding -= 1 }
                 answered(request, answer)
             }
         }
 
         private func answered(_ request: LeaseRequest, _ answer: LeaseAnswer) {
-            state.withLock { state in
+            shell.withLock { state in
                 switch answer {
                 case .stored: state.status.stored += 1
                 case .refused: state.status.refused += 1
                 case .unknown: state.status.unanswered += 1
                 case .entry: break
                 }
-                state.book.answered(request.id, answer, at: clock.now)
+                state.book.answered(request.id, answer, at: time.now)
             }
             observer?.observe(.leaseAnswered(peer: request.peer, answer))
-            bell.ring()
+            shell.wake()
         }
 
         private func answer(_ bucket: NATSBucket, _ request: LeaseRequest) async -> LeaseAnswer {
@@ -164,7 +162,7 @@
                 }
             } catch {
                 guard error.code != .natsConflict else { return .refused }
-                state.withLock { $0.status.trouble = error.message }
+                shell.withLock { $0.status.trouble = error.message }
                 return .unknown
             }
         }

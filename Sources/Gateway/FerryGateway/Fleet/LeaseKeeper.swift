@@ -2,7 +2,6 @@
     public import Ferry
     public import FerryFleet
     public import FerryNATS
-    import Synchronization
 
     /// Keeps a gateway's leases in a key-value bucket: carries out what a ``/FerryFleet/LeaseBook`` decides.
     ///
@@ -93,10 +92,9 @@
         }
 
         let configuration: Configuration
-        let state: Mutex<State>
-        let clock: any TimeSource
+        let shell: Shell<State>
+        var time: any TimeSource { shell.time }
         let observer: (any GatewayObserver)?
-        let bell = Bell()
 
         /// Makes a keeper, which does nothing before ``run(_:)``.
         ///
@@ -121,15 +119,14 @@
                 configuration.servers.pingInterval, configuration.policy.timeToLive / 10)
             self.configuration = configuration
             self.observer = observer
-            clock = SteadyTime()
-            state = Mutex(State(book: book))
+            shell = Shell(State(book: book), time: SteadyTime())
         }
 
         // MARK: What others ask and tell
 
         /// How it stands now.
         public var status: Status {
-            state.withLock { state in
+            shell.withLock { state in
                 var status = state.status
                 status.isConnected = state.servers?.connection.isConnected == true
                 status.owned = state.book.owned
@@ -142,16 +139,16 @@
 
         /// The token under which a peer is this gateway's at this instant; nil when it is not.
         public func token(of peer: String) -> FencingToken? {
-            state.withLock { $0.book.token(of: peer, at: clock.now) }
+            shell.withLock { $0.book.token(of: peer, at: time.now) }
         }
 
         /// The peers that are this gateway's at this instant, in the order of their names.
-        public var ownedPeers: [String] { state.withLock { $0.book.ownedPeers(at: clock.now) }.sorted() }
+        public var ownedPeers: [String] { shell.withLock { $0.book.ownedPeers(at: time.now) }.sorted() }
 
         /// The peer was heard, so strongly, in dBm.
         public func heard(_ peer: String, signal: Int) {
-            let isSooner = state.withLock { state -> Bool in
-                let now = clock.now
+            let isSooner = shell.withLock { state -> Bool in
+                let now = time.now
                 if let until = state.muted[peer] {
                     guard now >= until else { return false }
                     state.muted[peer] = nil
@@ -162,19 +159,19 @@
                 state.book.heard(peer, signal: signal, at: now)
                 return (state.book.nextDeadline ?? .distantFuture) < before
             }
-            if isSooner { bell.ring() }
+            if isSooner { shell.wake() }
         }
 
         /// The peer has said something on its connection.
         public func met(_ peer: String) {
-            guard let signal = state.withLock({ $0.signals[peer] }) else { return }
+            guard let signal = shell.withLock({ $0.signals[peer] }) else { return }
             heard(peer, signal: signal)
         }
 
         /// The peer is heard, but cannot be connected to: for a while it counts as silent, so that it is given up to others.
         public func isOutOfReach(_ peer: String) {
-            state.withLock { state in
-                let now = clock.now
+            shell.withLock { state in
+                let now = time.now
                 if state.muted.count > configuration.policy.maximumPeers {
                     state.muted = state.muted.filter { $0.value > now }
                 }
@@ -185,16 +182,15 @@
 
         /// Releases all leases and requests none until ``resume()``: for a gateway that cannot store.
         public func pause(_ reason: FerryError) {
-            state.withLock { state in
+            shell.change { state, now in
                 state.status.trouble = reason.message
-                state.book.drain(at: clock.now)
+                state.book.drain(at: now)
             }
-            bell.ring()
         }
 
         /// Asks for peers again, after ``pause(_:)``.
         public func resume() {
-            state.withLock { state in
+            shell.withLock { state in
                 guard state.phase == .runs else { return }
                 state.status.trouble = nil
                 state.book.accept()
@@ -215,10 +211,9 @@
             await withTaskCancellationHandler {
                 await work.value
             } onCancel: {
-                state.withLock { $0.end() }
-                bell.ring()
+                shell.change { state, _ in state.end() }
             }
-            if let failure = state.withLock({ $0.failure }) { throw failure }
+            if let failure = shell.withLock({ $0.failure }) { throw failure }
             throw FerryError(.cancelled, "The task was cancelled, and the gateway with it.")
         }
 
@@ -226,8 +221,8 @@
             let connecting = Task { await self.stayConnected() }
             var end = Timestamp.distantFuture
             while true {
-                let (steps, next, isOver) = state.withLock { state -> ([FleetStep], Timestamp, Bool) in
-                    let now = clock.now
+                let (steps, next, isOver) = shell.withLock { state -> ([FleetStep], Timestamp, Bool) in
+                    let now = time.now
                     if state.phase == .ends {
                         state.phase = .drains
                         state.book.drain(at: now)
@@ -243,10 +238,10 @@
                 }
                 for step in steps { carryOut(step, visitor) }
                 guard !isOver else { break }
-                await bell.wait(until: next, by: clock)
+                await shell.wait(until: next)
             }
-            let rest = state.withLock { $0.tokens.keys.sorted() }
-            await wait(until: clock.now + configuration.policy.stopping) {
+            let rest = shell.withLock { $0.tokens.keys.sorted() }
+            await wait(until: time.now + configuration.policy.stopping) {
                 for peer in rest { await visitor.stop(peer) }
             }
             connecting.cancel()
@@ -260,14 +255,14 @@
                 await deed()
                 isOver.ring()
             }
-            await isOver.wait(until: deadline, by: clock)
+            await isOver.wait(until: deadline, by: time)
         }
 
         private func carryOut(_ step: FleetStep, _ visitor: some PeerVisitor) {
             switch step {
             case .request(let request): ask(request)
             case .begin(let peer, let token):
-                state.withLock { state in
+                shell.withLock { state in
                     state.tokens[peer] = token
                     state.status.begun += 1
                 }
@@ -278,20 +273,19 @@
             case .stop(let peer, let deadline):
                 Task {
                     // Reported now because a hung visit may never end; another gateway takes the peer over.
-                    let timer = clock.schedule(at: deadline) { [weak self] in
-                        self?.state.withLock { $0.isLate(peer) }
+                    let timer = time.schedule(at: deadline) { [weak self] in
+                        self?.shell.withLock { $0.isLate(peer) }
                     }
                     await visitor.stop(peer)
                     timer.cancel()
-                    let (token, isLate) = state.withLock { state in
-                        if clock.now > deadline { state.isLate(peer) }
+                    let (token, isLate) = shell.withLock { state in
+                        if time.now > deadline { state.isLate(peer) }
                         return (state.tokens.removeValue(forKey: peer), state.late.remove(peer) != nil)
                     }
                     observer?.observe(.leaseEnded(peer: peer, token, isLate: isLate))
                     // Before the lease is given up, after which the connection may end.
                     if let token { await send(claim("ended", of: peer, under: token)) }
-                    state.withLock { $0.book.stopped(peer, at: clock.now) }
-                    bell.ring()
+                    shell.change { state, now in state.book.stopped(peer, at: now) }
                 }
             case .tell(let gateway, let message):
                 let subject = LeaseNames.subject(configuration.bucket, gateway)
