@@ -21,14 +21,14 @@
         }
     }
 
-    /// Brings what waits to the collector, as often as it is near.
+    /// Brings pending readings to the collector, as often as it is near.
     func deliver(from store: RecordStore, over radio: any Transport) async throws {
         while true {
             do throws(FerryError) {
                 let link = try await radio.connect(timeout: .seconds(60))
                 let channel = try MessageChannel(over: link, codec: BytesCodec(), framing: SequencedFraming())
                 try await store.exchange(over: channel, with: "collector")
-                print("The collector has gone. What waits, waits on.")
+                print("The collector has gone. Readings stay in the store.")
             } catch { print(error.message) }
             try await Task.sleep(for: .seconds(1))
         }
