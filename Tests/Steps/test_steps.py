@@ -2,7 +2,7 @@
 
     python3 -m unittest discover -s Tests/Steps
 """
-import contextlib, dataclasses, importlib.machinery, importlib.util, io, json, os, sys, tempfile, time, unittest
+import contextlib, dataclasses, importlib.machinery, importlib.util, io, json, os, sys, tempfile, time, unittest, unittest.mock
 
 root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.dont_write_bytecode = True
@@ -146,6 +146,20 @@ class Faults(unittest.TestCase):
         names = faults.ordered(fault, modules)
         self.assertEqual(names[0], 'FerryZlibTests')
         self.assertLess(names.index('EndToEndTests'), names.index('FerryFleetTests'))
+
+    def test_a_fault_that_is_found_ends_all_targets(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bundle = os.path.join(folder, 'bundle')
+            with open(bundle, 'w') as file:
+                # --testing-library swift-testing --filter PATTERN --xunit-output RECORD
+                file.write('#!/bin/sh\ncase $4 in *Slow*) sleep 600;; esac\n'
+                           'echo "<t><testcase classname=\'Bad.FirstTests\' name=\'a()\'><failure/></testcase></t>" > "$6"\nexit 1\n')
+            os.chmod(bundle, 0o755)
+            with unittest.mock.patch.object(faults.tests, 'bundle', bundle):
+                began = time.monotonic()
+                running = faults.Tests(steps, faults.Path(folder) / 'logs', {})
+                self.assertEqual(running.run(['SlowTests', 'Bad', 'SlowerSlowTests']), ('Bad', ['Bad.FirstTests/a()']))
+                self.assertLess(time.monotonic() - began, 60)
 
 
 class Tables(unittest.TestCase):
