@@ -147,6 +147,12 @@ class Faults(unittest.TestCase):
         self.assertEqual(names[0], 'FerryZlibTests')
         self.assertLess(names.index('EndToEndTests'), names.index('FerryFleetTests'))
 
+    def test_steps_that_build_apart_are_left_out(self):
+        _, pairs = faults.plan(None, steps, modules, faults.STAGES)
+        names = {step.name for step, *_ in pairs}
+        self.assertFalse(names & {'firmware', 'firmware-run', 'far-end', 'fuzz-host', 'sanitize-thread'})
+        self.assertTrue(names >= {'keys', 'records', 'card-loopback', 'interop-bluez'})
+
     def test_a_fault_that_is_found_ends_all_targets(self):
         with tempfile.TemporaryDirectory() as folder:
             bundle = os.path.join(folder, 'bundle')
