@@ -116,7 +116,7 @@ expect "a third record goes through" send three
 control stop $unit
 expect "it is stopped" has ActiveState inactive
 expect "and ended well" has Result success
-expect "and said so" says "what is not published waits"
+expect "and said so" says "unpublished records stay in"
 control reset-failed
 kill $nats
 kill -KILL "$init"

@@ -48,7 +48,7 @@ import VirtualControllers
             attack.log.contains {
                 if case .channelRefused(channel, id, .insufficientAuthentication) = $0 { true } else { false }
             })
-        #expect(attack.hasDiagnostic("or is somebody else"))
+        #expect(attack.hasDiagnostic("or is another device"))
         #expect(attack.hasDiagnostic("Values of \(Self.victim) are dropped"))
         #expect(attack.host { host, _ in host.bonds } == [bond])
     }

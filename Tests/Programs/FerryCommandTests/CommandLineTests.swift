@@ -51,7 +51,7 @@ import Testing
         ("send --transport tcp:localhost:99999 f", "a number from 0 to 65535"),
         ("send --transport loopback f", "ends with this process"),
         ("send --transport unix:./s f --chunk 0", "from 4 to 65535"),
-        ("send --transport unix:./s", "Name what is to be sent"),
+        ("send --transport unix:./s", "Name the items to send"),
         ("scan --transport unix:./s", "is no Bluetooth adapter"),
         ("scan --transport loopback --rssi 99", "-127 to 20 dBm"),
         ("scan --transport loopback --rssi -200", "--rssi is -200; give -127 to 20 dBm."),

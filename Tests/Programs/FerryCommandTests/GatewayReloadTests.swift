@@ -19,7 +19,7 @@
                 grep -o 'g.json is no JSON' err
                 configure b; sed -i 's/g.store/h.store/' g.json; kill -HUP $p; until [ -e h.store ]; do sleep 0.05; done
                 bring b three other
-                kill -INT $p; wait $p; echo "ended $?"; grep -o 'waits in h.store' out
+                kill -INT $p; wait $p; echo "ended $?"; grep -o 'stay in h.store' out
                 """)
             #expect(
                 output == """
@@ -28,7 +28,7 @@
                     g.json is no JSON
                     three 0
                     ended 0
-                    waits in h.store
+                    stay in h.store
 
                     """, "\(output)")
         }

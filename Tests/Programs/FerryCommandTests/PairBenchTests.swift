@@ -131,7 +131,7 @@ import Testing
             ("--connect $T --framing eom,length", 64, "one framing"),
             ("--connect $T --seconds 0", 64, "0.1 to 3600"), ("--connect $T --message-size 0", 64, "1 to 1048576"),
             ("--connect $T --interval nan", 64, "7.5 to 4000"), ("$T", 64, "give --serve to one"),
-            ("--transport unix:a,unix:b", 64, "no Bluetooth adapter"),
+            ("--transport unix:a,unix:b", 64, "no single Bluetooth adapter"),
             ("--serve --transport unix:./none/s", 1, "none"),
         ])
     func wrong(_ arguments: String, _ status: Int, _ words: String) async throws {
