@@ -133,7 +133,7 @@ def check_command(where, text):
         elif re.fullmatch(r'scripts/\w+', name):
             if not os.access(name, os.X_OK):
                 problems.append(f'{where}: there is no {name}')
-            elif re.fullmatch('[a-z-]+', rest[0]) and not re.search(rf'\b{rest[0]}\b', open(name).read()):
+            elif re.fullmatch('[a-z-]+', rest[0]) and not re.search(rf'(?<!\w){rest[0]}\b', open(name).read()):
                 problems.append(f'{where}: {name} knows no {rest[0]}')
         elif name == 'swift' and rest[0] == 'run':
             after = [word for index, word in enumerate(rest[1:], 1) if not word.startswith('-') and
