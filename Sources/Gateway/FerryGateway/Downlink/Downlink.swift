@@ -190,9 +190,7 @@
                     case .reconnected(let server):
                         observer?.observe(.connected(.downlink, server: server))
                         // Messages published meanwhile were not heard of.
-                        for carrier in state.withLock({ Array($0.carriers.values) }) {
-                            carrier.news.change { hasCome, _ in hasCome = true }
-                        }
+                        for carrier in state.withLock({ Array($0.carriers.values) }) { carrier.news.hear() }
                         state.withLock { $0.status.trouble = nil }
                     case .closed: break
                     }
@@ -219,7 +217,7 @@
                             startCarrying(peer, connection, &state)
                             return state.carriers[peer]?.news
                         }
-                        news?.change { hasCome, _ in hasCome = true }
+                        news?.hear()
                     }
                 } catch { note(error) }
                 try? await time.sleep(for: min(.seconds(5), configuration.lookInterval))
@@ -260,7 +258,7 @@
             let heard = try await connection.messages(to: names.pattern(peer))
             let progress = store.progress()
             let listening = [
-                Task { for await _ in heard { news.change { hasCome, _ in hasCome = true } } },
+                Task { for await _ in heard { news.hear() } },
                 Task { for await _ in progress { news.wake() } },
             ]
             defer { for task in listening { task.cancel() } }
@@ -270,11 +268,7 @@
             var watch = NATSServerWatch()
             var hasBegun = false
             while !Task.isCancelled {
-                let hasCome = news.withLock { hasCome in
-                    defer { hasCome = false }
-                    return hasCome
-                }
-                if hasCome { looks.heard(at: time.now) }
+                if news.take() { looks.heard(at: time.now) }
                 if !window.isEmpty { try await note(&window, peer) }
                 if looks.isDue(at: time.now) || window.hasRemovals { try await remove(&window, &watch, connection) }
                 while looks.isDue(at: time.now), window.hasRoom {
@@ -385,6 +379,19 @@
                 steps += 1
             } else {
                 next = now + interval
+            }
+        }
+    }
+
+    extension Shell<Bool> {
+        /// Something has come into the stream.
+        fileprivate func hear() { change { hasCome, _ in hasCome = true } }
+
+        /// Whether something has come since the last call.
+        fileprivate func take() -> Bool {
+            withLock { hasCome in
+                defer { hasCome = false }
+                return hasCome
             }
         }
     }
