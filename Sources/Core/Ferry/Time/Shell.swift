@@ -27,7 +27,7 @@ package final class Shell<Value>: Sendable {
         _ body: (inout sending Value, _ now: Timestamp) throws(Failure) -> sending Answer
     ) throws(Failure) -> sending Answer {
         defer { bell.ring() }
-        // The time is read under the lock, so that the value never sees it go back.
+        // The time is read under the lock, so that it never goes back from one change to the next.
         return try value.withLock { value throws(Failure) in try body(&value, time.now) }
     }
 
