@@ -200,7 +200,8 @@
                             message, options: SendOptions(receipt: .handedOver), timeout: isOver ? .seconds(5) : nil)
                         shell.withLock { $0.session.left(after: time.now - now) }
                     } catch {
-                        fail(error)
+                        // A peer that closes says why before: the reader finds that, and fails the exchange for it.
+                        if error.code != .disconnected { fail(error) }
                         break
                     }
                     continue

@@ -17,6 +17,16 @@
             ending: b.ending, heldUp: b.heldUp)
     }
 
+    extension RecordStore {
+        /// Holds the writer up until the gate is signalled: all that is submitted until then shares the next transaction.
+        func holdWriter() async throws -> DispatchSemaphore {
+            let gate = DispatchSemaphore(value: 0)
+            committer.submit({ _, _ in gate.wait() }, finish: { _ in })
+            try await until("the writer is held up") { committer.waitingPieces == 0 }
+            return gate
+        }
+    }
+
     /// Two stores in one process, with a channel over a socket between them.
     @Suite(.tags(.records), .timeLimit(.minutes(5))) struct ExchangeTests {
         let folder: Folder
@@ -126,8 +136,7 @@
             try await a.append(bytes("1"), to: "b")
             // Its own HELLO waits for nothing.
             try await b.read { database, book in try book.writeEpoch(database) }
-            let gate = DispatchSemaphore(value: 0)
-            b.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
+            let gate = try await b.holdWriter()
             async let met = meet(a, b)
             try await until("the peer is known") {
                 try await a.read { _, book in book.peers.values.first?.store } != nil

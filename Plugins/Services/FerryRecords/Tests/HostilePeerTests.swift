@@ -132,13 +132,31 @@
             await store.close()
         }
 
+        /// The peer calls the exchange off and closes, and this side's next message cannot leave any more: the peer's reason is told.
+        @Test func whatThePeerSaidBeforeItClosedIsTold() async throws {
+            let store = try tests.open("a")
+            for _ in 0..<50 {
+                let (near, far) = PacketLink.pair()
+                let channel = try MessageChannel(over: near, codec: BytesCodec())
+                let peer = try Peer(far)
+                try await peer.say(.end(code: RecordsMessage.EndCode.other.rawValue, text: "Not today."))
+                peer.channel.close()
+                try await until("the link has ended") { channel.closeReason != nil }
+                let summary = try await store.exchange(over: channel, with: "p")
+                guard case .calledOff(let reason) = summary.ending, reason.contains("Not today.") else {
+                    Issue.record("\(summary)")
+                    break
+                }
+            }
+            await store.close()
+        }
+
         // MARK: A piece of a transaction that the database refuses
 
         @Test func aConstraintFailsOnePieceOnly() async throws {
             let store = try tests.open("a")
             try await store.append([1], to: "p", stream: "s")
-            let gate = DispatchSemaphore(value: 0)
-            store.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
+            let gate = try await store.holdWriter()
             async let before = store.append([2], to: "p", stream: "s")
             let refused = Task {
                 try await store.read { database, book in
@@ -216,9 +234,7 @@
                 for index in 0...1 {
                     _ = try await peer.next { if case .position(index, _) = $0 { true } else { nil } }
                 }
-                let gate = DispatchSemaphore(value: 0)
-                store.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
-                try await until("the writer is held up") { store.committer.waitingPieces == 0 }
+                let gate = try await store.holdWriter()
                 let epoch = peer.hello.epoch
                 try await peer.say(
                     .records(index: 0, epoch: epoch, previous: 0, [.init(sequence: 1, bytes: [1])]),

@@ -118,12 +118,7 @@
                 let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
                 _ = try Row.fetchOne(database, sql: "PRAGMA max_page_count = \(pages + 1)")
             }
-            let isHeld = DispatchSemaphore(value: 0)
-            store.committer.submit { _, _ in
-                isHeld.wait()
-            } finish: { _ in
-            }
-            try await until("the writer is held") { store.committer.waitingPieces == 0 }
+            let gate = try await store.holdWriter()
             let large = [UInt8](repeating: 1, count: 100_000)
             async let first = store.waiting().map(\.count)
             try await until("the first waits") { store.committer.waitingPieces >= 1 }
@@ -131,7 +126,7 @@
             try await until("the second waits") { store.committer.waitingPieces >= 2 }
             async let last = store.records(to: "p").map(\.bytes)
             try await until("the third waits") { store.committer.waitingPieces >= 3 }
-            isHeld.signal()
+            gate.signal()
             #expect(try await first == [1])
             let error = await #expect(throws: FerryError.self) { _ = try await refused.value }
             #expect(error?.code == .diskFull)

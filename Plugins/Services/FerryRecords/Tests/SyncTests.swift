@@ -30,9 +30,7 @@
             // Neither the first nor one after another kind.
             for before in [Committer.Kind.lasting, .repeatable] {
                 _ = try await store.committer.perform(as: before) { database, _ in try Self.synchronous(database) }
-                let gate = DispatchSemaphore(value: 0)
-                store.committer.submit({ _, _ in gate.wait() }, finish: { _ in })
-                try await until("the writer is held") { store.committer.waitingPieces == 0 }
+                let gate = try await store.holdWriter()
                 let seen = Mutex<[Int?]>([])
                 for kind in kinds {
                     store.committer.submit(as: kind, { database, _ in try Self.synchronous(database) }) { result in
