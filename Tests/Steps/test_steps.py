@@ -167,6 +167,21 @@ class Faults(unittest.TestCase):
                 self.assertEqual(running.run(['SlowTests', 'Bad', 'SlowerSlowTests']), ('Bad', ['Bad.FirstTests/a()']))
                 self.assertLess(time.monotonic() - began, 60)
 
+    def test_what_computes_runs_a_few_tests_at_a_time_and_what_waits_all_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            bundle = os.path.join(folder, 'bundle')
+            with open(bundle, 'w') as file:
+                file.write('#!/bin/sh\necho "<t><testcase classname=\'A.BTests\' name=\'c()\'/></t>" > "$6"\n'
+                           'echo "at a time: ${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH-all}"\n')
+            os.chmod(bundle, 0o755)
+            waiting = steps.waiting[0]
+            with unittest.mock.patch.object(faults.tests, 'bundle', bundle):
+                runner = faults.tests.Runner(folder, steps)
+                for name, width in [('FerryTests', '8'), (waiting, 'all')]:
+                    _, log, *_ = runner.run(name, f'^{name}\\.')
+                    with open(log) as file:
+                        self.assertEqual(file.read(), f'at a time: {width}\n')
+
 
 class Tables(unittest.TestCase):
     def test_a_gap_between_turns_is_refused(self):

@@ -13,6 +13,8 @@ build = '.build-traits'
 bundle = f'{build}/debug/ferryPackageTests.xctest'
 # What a target may take at most, and when to look where it hangs: a busy machine is slow by several times.
 deadline, stalls = 900, 600
+# Tests of a target that computes, at a time: with all at once, each waits for the others, and its time limit counts that.
+width = 8
 # A process that crashes writes down where. Those that it starts are told not to (ChildProcess): some are to crash.
 backtrace = 'enable=yes,interactive=no,color=no,threads=crashed,images=none,registers=none,limit=24'
 
@@ -27,8 +29,9 @@ def unprivileged():
 
 
 class Runner:
-    def __init__(self, results):
+    def __init__(self, results, table):
         self.results = results
+        self.table = table
         self.prefix = unprivileged()
         self.running = set()
         self.lock = threading.Lock()
@@ -42,10 +45,13 @@ class Runner:
             if os.path.exists(path):
                 os.remove(path)
         words = [*self.prefix, bundle, '--testing-library', 'swift-testing', '--filter', pattern, '--xunit-output', record]
+        environment = {**os.environ, 'SWIFT_BACKTRACE': backtrace}
+        if name not in self.table.waiting:
+            environment['SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH'] = str(width)
         began = time.monotonic()
         with open(log, 'w') as output:
             process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-                                       env={**os.environ, 'SWIFT_BACKTRACE': backtrace})
+                                       env=environment)
         with self.lock:
             self.running.add(process)
         watch = threading.Timer(stalls, self.stall, [process, log])
@@ -120,12 +126,12 @@ class Runner:
                 with open(log, errors='replace') as file:
                     print(records.plain(file.read()), flush=True)
 
-    def all(self, names, table):
+    def all(self, names):
         """Runs targets, those that compute two at a time and those that wait one after another beside them."""
         computing, waiting = queue.SimpleQueue(), queue.SimpleQueue()
-        first = {name: place for place, name in enumerate(table.heavy + table.waiting)}
+        first = {name: place for place, name in enumerate(self.table.heavy + self.table.waiting)}
         for name in sorted(names, key=lambda name: first.get(name, len(first))):
-            (waiting if name in table.waiting else computing).put(name)
+            (waiting if name in self.table.waiting else computing).put(name)
 
         def work(*queues):
             for source in queues:
@@ -170,10 +176,10 @@ def main(names):
         raise Wrong('the tests are not built: scripts/check build')
     results = os.environ.get('FERRY_RESULTS_FOLDER', '.build-results/alone')
     os.makedirs(results, exist_ok=True)
-    runner = Runner(results)
+    runner = Runner(results, table)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        runner.all(names or there_are, table)
+        runner.all(names or there_are)
         counts = records.Counts()
         for found in runner.targets.values():
             counts.add(found)
