@@ -65,7 +65,6 @@ struct SettingRequest: Codable, Sendable {
 }
 
 struct SettingAnswer: Codable, Sendable { var val: [UInt8] }
-struct SettingStoreRequest: Codable, Sendable {}
 
 struct ShellRequest: Codable, Sendable { var argv: [String] }
 struct ShellAnswer: Codable, Sendable {

@@ -135,7 +135,6 @@ enum SMPCommand {
 
     static let file: UInt8 = 0
     static let fileStatus: UInt8 = 1
-    static let fileHash: UInt8 = 2
     static let fileClose: UInt8 = 4
 
     static let shell: UInt8 = 0

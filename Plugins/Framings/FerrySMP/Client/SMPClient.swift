@@ -80,9 +80,6 @@ public final class SMPClient: Sendable {
     /// Closes the link. Requests that wait fail.
     public func close() { channel.close() }
 
-    /// Requests under way.
-    var requestsUnderWay: Int { book.count }
-
     // MARK: Any command
 
     /// Sends a request with a body of CBOR, and returns the answer's.
