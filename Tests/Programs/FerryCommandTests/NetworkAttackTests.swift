@@ -234,7 +234,7 @@
                 let summary = try await victim.exchange(
                     over: channel, with: "gateway", endingWhenIdle: .milliseconds(50))
                 slowest = max(slowest, ContinuousClock.now - start)
-                #expect(summary.committed == 1, "\(round)")
+                #expect(summary.committed == 1, "\(round): \(summary)")
             }
             #expect(try await gateway.peers().map(\.name) == ["key:\(rig.fingerprint("victim"))"])
             #expect(try await gateway.undone() == rounds)
