@@ -242,6 +242,24 @@ import Testing
         }
     }
 
+    /// Of a central that writes and never subscribes no adapter tells the end. Once its link is closed another has its place.
+    @Test func visitorsThatNeverSubscribeMakeRoom() throws {
+        let time = VirtualTime()
+        let radio = LoopbackRadio(time: time)
+        let server = radio.makeAdapter()
+        let layout = Self.layout(.firstWrite)
+        try time.run {
+            let listener = try await GATTTransport(adapter: server, configuration: layout, time: time).listen()
+            var links = listener.links.makeAsyncIterator()
+            for _ in 0..<40 {
+                let central = try await HandCentral.connect(radio.makeAdapter(), to: Self.service, time)
+                try await central.connection.writeValue([1, 0x41], to: central.attribute(Self.writes))
+                try #require(await links.next()).close()
+            }
+            listener.close()
+        }
+    }
+
     private func byHand(
         _ layout: GATTConfiguration, startsFirst: Bool = false,
         _ body: @escaping @Sendable (HandCentral, any Link) async throws -> Void

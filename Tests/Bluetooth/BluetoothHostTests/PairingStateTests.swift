@@ -171,6 +171,34 @@ import VirtualControllers
         #expect(course.bonds == [nil, nil])
     }
 
+    /// Core Specification 5.4, Vol 3, Part H, 2.3.5.6.3: each of 20 rounds commits to one bit of the passkey, as the octet 0x80 or 0x81.
+    /// Two sides with the same mistake would pair all the same.
+    @Test func eachRoundCommitsToItsBitOfThePasskey() throws {
+        var course = Self.course(.keyboardOnly, .displayOnly)
+        var (keys, confirms, randoms): ([[UInt8]], [[UInt8]], [[UInt8]]) = ([], [], [])
+        course.run(change: { command in
+            switch command {
+            case .publicKey(let x, _): keys.append(x)
+            case .confirm(let value): confirms.append(value)
+            case .random(let value): randoms.append(value)
+            default: break
+            }
+            return command
+        })
+        guard case .show(let passkey)? = course.questions[1].first else {
+            Issue.record("no passkey is shown: \(course.questions)")
+            return
+        }
+        try #require(keys.count == 2 && confirms.count == 40 && randoms.count == 40)
+        let functions = PairingFunctions(cryptography: ToyCryptography(seed: 0))
+        for round in 0..<20 {
+            let octet: UInt8 = passkey >> UInt32(round) & 1 == 1 ? 0x81 : 0x80
+            let (initiators, responders) = (2 * round, 2 * round + 1)
+            #expect(confirms[initiators] == functions.f4(keys[0], keys[1], randoms[initiators], octet))
+            #expect(confirms[responders] == functions.f4(keys[1], keys[0], randoms[responders], octet))
+        }
+    }
+
     @Test func aStrangerBetweenTheTwoIsNoticed() {
         for place in 0..<6 {
             var course = Self.course(.displayYesNo, .displayYesNo)

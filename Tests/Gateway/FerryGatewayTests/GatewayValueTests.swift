@@ -93,6 +93,19 @@
             #expect(!all[0].fit(record, peer: "p", key: "mallory", token: nil))
         }
 
+        /// The server may have what no answer came for: its subject then ends with that, and not with the message before.
+        @Test func nothingIsNamedAfterAMessageWithoutAnAnswer() {
+            var plan = plan()
+            for number in 1...2 { plan.add(item(1, number)) }
+            let first = plan.orders(at: start)
+            _ = plan.ended(first[0].token, .stored(7), at: start)
+            let second = plan.orders(at: start)
+            #expect(second.map(\.predecessor) == [7])
+            _ = plan.ended(second[0].token, .later, at: start)
+            let again = plan.orders(at: start + .seconds(60))
+            #expect(names(again) == ["1/2"] && again.map(\.predecessor) == [nil])
+        }
+
         @Test func oneOfALaneAtATime() {
             var plan = plan()
             for number in 1...3 { for lane: Int64 in [1, 2] { plan.add(item(lane, number)) } }

@@ -15,8 +15,7 @@
             endSubscription(of: local, tells: true)
             let subscription = local.subscription
             let onReady: @Sendable () -> Void = { local.owner.events.peripheralIsReadyToUpdate() }
-            // A value for several handles has two bytes more of header, and bluetoothd may choose it.
-            let limit = min(mtu - 5, 512)
+            let limit = ValuePipe.limit(ofMTU: mtu)
             let pipe =
                 subscription == .notify
                 ? makePipe(own, limit: limit, device: device, characteristic: nil, onReady: onReady)

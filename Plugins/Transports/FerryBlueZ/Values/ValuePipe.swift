@@ -15,6 +15,10 @@
     final class ValuePipe: Sendable {
         enum Outcome { case taken, full, ended }
 
+        /// The most bytes of a value that goes to a central at an ATT_MTU. A value for several handles (Core Specification 5.4, Vol 3,
+        /// Part F, 3.4.7.4) has two bytes more of header than a notification, and bluetoothd may choose it.
+        static func limit(ofMTU mtu: Int) -> Int { min(mtu - 5, 512) }
+
         private struct State {
             var window: FlowWindow
             var wantsReady = false
