@@ -47,6 +47,13 @@ struct HostPair: ~Copyable {
         side == 0 ? try body(&peripheralHost, now) : try body(&centralHost, now)
     }
 
+    /// The LE meta event that reaches no host (Core Specification 5.4, Vol 4, Part E, 7.7.65); nil for none.
+    var lostMetaEvent: UInt8?
+
+    private func isLost(_ packet: [UInt8]) -> Bool {
+        packet.count > 3 && packet.starts(with: [0x04, 0x3E]) && packet[3] == lostMetaEvent
+    }
+
     /// Carries packets until nothing moves any more.
     mutating func settle() {
         var isMoving = true
@@ -67,7 +74,7 @@ struct HostPair: ~Copyable {
                 }
                 let packets = controllers.toHost[side]
                 controllers.toHost[side] = []
-                for packet in packets { host(side) { $0.receive(packet.span.bytes, at: $1) } }
+                for packet in packets where !isLost(packet) { host(side) { $0.receive(packet.span.bytes, at: $1) } }
                 isMoving = isMoving || !packets.isEmpty
                 collect(side)
             }

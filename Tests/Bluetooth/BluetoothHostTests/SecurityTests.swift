@@ -47,6 +47,29 @@ import VirtualControllers
         #expect(try pair.ask(.read(handles.characteristics[1])) == .success(.value([1, 2, 3])))
     }
 
+    /// The other host is never asked for its key: encryption is asked for once, and given up after 30 s.
+    @Test func aLinkThatIsNeverEncryptedIsGivenUp() throws {
+        var pair = HostPair()
+        let handles = try pair.connect()
+        _ = try pair.ask(.read(handles.characteristics[1]))
+        try pair.disconnect()
+        pair.log = [[], []]
+        pair.lostMetaEvent = 0x05
+        let begins = pair.host(1) { $0.connect(to: .staticRandom(0xF1F1_F1F1_F1F1), at: $1) }
+        #expect(begins)
+        pair.settle()
+        let id = try pair.connection(1)
+        let (isUnderWay, asksAgain) = pair.host(1) { host, now in
+            var packet: [UInt8] = []
+            return (host.secure(id, at: now), host.nextPacket(into: &packet, at: now))
+        }
+        #expect(isUnderWay && !asksAgain)
+        pair.advance(seconds: 31)
+        let failures = pair.log[1].compactMap { if case .pairingFailed(_, let failure) = $0 { failure } else { nil } }
+        #expect(failures == [.notEncrypted(.linkLayerResponseTimeout)])
+        #expect(pair.peers(1).isEmpty)
+    }
+
     /// A peer that has lost its key is told of to the application, not silently paired with anew.
     @Test func aLostKeyIsAFailure() throws {
         var pair = HostPair()
