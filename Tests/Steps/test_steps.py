@@ -154,33 +154,21 @@ class Faults(unittest.TestCase):
         self.assertTrue(names >= {'keys', 'records', 'card-loopback', 'interop-bluez'})
 
     def test_a_fault_that_is_found_ends_all_targets(self):
-        with tempfile.TemporaryDirectory() as folder:
-            bundle = os.path.join(folder, 'bundle')
-            with open(bundle, 'w') as file:
-                # --testing-library swift-testing --filter PATTERN --xunit-output RECORD
-                file.write('#!/bin/sh\ncase $4 in *Slow*) sleep 600;; esac\n'
-                           'echo "<t><testcase classname=\'Bad.FirstTests\' name=\'a()\'><failure/></testcase></t>" > "$6"\nexit 1\n')
-            os.chmod(bundle, 0o755)
-            with unittest.mock.patch.object(faults.tests, 'bundle', bundle):
-                began = time.monotonic()
-                running = faults.Tests(steps, faults.Path(folder) / 'logs', {})
-                self.assertEqual(running.run(['SlowTests', 'Bad', 'SlowerSlowTests']), ('Bad', ['Bad.FirstTests/a()']))
-                self.assertLess(time.monotonic() - began, 60)
+        with tests_that('case $4 in *Slow*) sleep 600;; esac\n'
+                        'echo "<t><testcase classname=\'Bad.FirstTests\' name=\'a()\'><failure/></testcase></t>" > "$6"\nexit 1\n') as folder:
+            began = time.monotonic()
+            running = faults.Tests(steps, faults.Path(folder) / 'logs', {})
+            self.assertEqual(running.run(['SlowTests', 'Bad', 'SlowerSlowTests']), ('Bad', ['Bad.FirstTests/a()']))
+            self.assertLess(time.monotonic() - began, 60)
 
     def test_what_computes_runs_a_few_tests_at_a_time_and_what_waits_all_at_once(self):
-        with tempfile.TemporaryDirectory() as folder:
-            bundle = os.path.join(folder, 'bundle')
-            with open(bundle, 'w') as file:
-                file.write('#!/bin/sh\necho "<t><testcase classname=\'A.BTests\' name=\'c()\'/></t>" > "$6"\n'
-                           'echo "at a time: ${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH-all}"\n')
-            os.chmod(bundle, 0o755)
-            waiting = steps.waiting[0]
-            with unittest.mock.patch.object(faults.tests, 'bundle', bundle):
-                runner = faults.tests.Runner(folder, steps)
-                for name, width in [('FerryTests', '8'), (waiting, 'all')]:
-                    _, log, *_ = runner.run(name, f'^{name}\\.')
-                    with open(log) as file:
-                        self.assertEqual(file.read(), f'at a time: {width}\n')
+        with tests_that('echo "<t><testcase classname=\'A.BTests\' name=\'c()\'/></t>" > "$6"\n'
+                        'echo "at a time: ${SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH-all}"\n') as folder:
+            runner = faults.tests.Runner(folder, steps)
+            for name, width in [('FerryTests', '8'), (steps.waiting[0], 'all')]:
+                _, log, *_ = runner.run(name, f'^{name}\\.')
+                with open(log) as file:
+                    self.assertEqual(file.read(), f'at a time: {width}\n')
 
 
 class Tables(unittest.TestCase):
@@ -441,6 +429,19 @@ Backtrace took 18.47s
 
 def step(name, command='true', turn=None, **more):
     return table.Step(name=name, tier='test' if turn is None else 'turn', command=command, what='', seconds=[1], turn=turn, **more)
+
+
+@contextlib.contextmanager
+def tests_that(script):
+    """Puts a script in the place of the built tests, and gives it a folder. It is called with
+    --testing-library swift-testing --filter PATTERN --xunit-output RECORD."""
+    with tempfile.TemporaryDirectory() as folder:
+        bundle = os.path.join(folder, 'bundle')
+        with open(bundle, 'w') as file:
+            file.write('#!/bin/sh\n' + script)
+        os.chmod(bundle, 0o755)
+        with unittest.mock.patch.object(faults.tests, 'bundle', bundle):
+            yield folder
 
 
 @contextlib.contextmanager
