@@ -102,7 +102,4 @@ final class SMPRequestBook: Sendable {
             entry.completion(.failure(error))
         }
     }
-
-    /// How many requests wait.
-    var count: Int { state.withLock { $0.entries.count } }
 }
