@@ -22,6 +22,8 @@ struct HostPair: ~Copyable {
     var log: [[HostEvent]] = [[], []]
     /// Bytes that came with values, write commands and SDUs, on each side.
     var received: [[[UInt8]]] = [[], []]
+    /// The LE meta event that reaches no host (Core Specification 5.4, Vol 4, Part E, 7.7.65); nil for none.
+    var lostMetaEvent: UInt8?
 
     init(
         _ options: VirtualControllers.Options = .init(), mtus: (Int, Int) = (517, 517), maximumQueuedBytes: Int = 8192,
@@ -46,9 +48,6 @@ struct HostPair: ~Copyable {
     mutating func host<R>(_ side: Int, _ body: (inout LEHost, Int64) throws -> R) rethrows -> R {
         side == 0 ? try body(&peripheralHost, now) : try body(&centralHost, now)
     }
-
-    /// The LE meta event that reaches no host (Core Specification 5.4, Vol 4, Part E, 7.7.65); nil for none.
-    var lostMetaEvent: UInt8?
 
     private func isLost(_ packet: [UInt8]) -> Bool {
         packet.count > 3 && packet.starts(with: [0x04, 0x3E]) && packet[3] == lostMetaEvent

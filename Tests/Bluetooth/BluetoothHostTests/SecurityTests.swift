@@ -52,12 +52,9 @@ import VirtualControllers
         var pair = HostPair()
         let handles = try pair.connect()
         _ = try pair.ask(.read(handles.characteristics[1]))
-        try pair.disconnect()
         pair.log = [[], []]
         pair.lostMetaEvent = 0x05
-        let begins = pair.host(1) { $0.connect(to: .staticRandom(0xF1F1_F1F1_F1F1), at: $1) }
-        #expect(begins)
-        pair.settle()
+        try pair.reconnect()
         let id = try pair.connection(1)
         let (isUnderWay, asksAgain) = pair.host(1) { host, now in
             var packet: [UInt8] = []
