@@ -114,8 +114,10 @@ import Testing
             """
             $FERRY bench --serve $T > served 2>&1 & s=$!
             until_size served 0
-            $FERRY bench --connect $T --seconds 60 > first & c=$!; until_size first 0
-            kill -9 $c; wait $c 2> /dev/null
+            $FERRY bench --connect $T --seconds 60 > first & c=$!
+            # The client is connected before it has said anything, and a visit begins with its first word.
+            until_there served ' is here'; kill -9 $c; wait $c 2> /dev/null
+            until_there served 'has failed'
             $FERRY bench --connect $T --seconds 1 --direction write > /dev/null; echo "connected $?"
             kill -INT $s; wait $s; echo "served $?"; grep -c 'The visit has failed: ' served
             """)
