@@ -80,6 +80,48 @@
             server.close()
         }
 
+        /// A channel that is closed first sends what waits for the peer's credits. Ferry's host gives 128, and no more while a channel has
+        /// no receiver.
+        @Test func creditBasedChannelsCloseWhenWhatWaitsForCreditsHasGone() async throws {
+            let host = try await Guest.host()
+            defer { host.close() }
+            let server = Server()
+            try await server.open(host)
+            let psm = try #require(try await server.role?.publishL2CAPChannel(encryptionRequired: false))
+            let client = Client(try await Guest.bluez())
+            let connection = try await client.connect()
+            let value = try #require(try await client.discover(connection)[Layout.value])
+            let channel = try await connection.openL2CAPChannel(psm)
+            let sender = Pipe()
+            channel.activate(sender)
+            try await until("the host's end of the channel") { server.get { !$0.channels.isEmpty } }
+            let received = try #require(server.get { $0.channels.first })
+            // A small SDU takes one credit, a largest one two: of the last of 65 the second half waits.
+            let frames = (0..<65).map { Self.frame($0, $0 == 0 ? 100 : channel.maximumChunkSize) }
+            for frame in frames {
+                let readies = sender.get { $0.readies }
+                while try !channel.trySend(frame.span.bytes) {
+                    try await until("space in the channel") { sender.get { $0.readies } > readies }
+                }
+            }
+            let small = frames[0]
+            let isTaken = try channel.trySend(small.span.bytes)
+            try #require(!isTaken, "credits are left: SDUs of \(channel.maximumChunkSize) bytes")
+            channel.close()
+            // The answer comes by the thread that closes the channel.
+            _ = try await connection.readValue(of: value)
+            #expect(sender.get { $0.reason } == nil)
+            let receiver = Pipe()
+            received.activate(receiver)
+            try await until("the channel's end") { receiver.get { $0.reason } != nil }
+            let arrived = receiver.get { $0.received }
+            let areWhole = arrived == frames
+            #expect(areWhole, "\(arrived.count) of \(frames.count) SDUs")
+            connection.disconnect()
+            client.close()
+            server.close()
+        }
+
         private static func l2test(_ socket: Socket, _ arguments: [String]) throws -> Program {
             try Program("/usr/sbin/chroot", ["/guest", "l2test", socket.rawValue] + arguments)
         }
