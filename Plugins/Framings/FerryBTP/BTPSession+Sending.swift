@@ -18,10 +18,10 @@ extension BTPFraming.Session {
     }
 
     /// Takes a message back if none of its packets has been accepted.
-    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id, hasBegun: hasBegun) }
+    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: hasBegun) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// Offers the next packet: of the handshake, of a message, or an acknowledgement alone.
     ///
@@ -106,28 +106,20 @@ extension BTPFraming.Session {
         _ window: BTPWindow, _ size: Int, at now: Timestamp, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
         let total = outbound.first.payload.count
+        let start = outbound.acceptedBytes
         var header = BTPHeader(
-            hasBegun ? .more : .begin, acknowledged: window.acknowledgement, sequence: window.nextToSend,
-            length: hasBegun ? nil : UInt16(total))
-        let count = min(size - header.byteCount, total - acceptedBytes)
-        let isLast = acceptedBytes + count == total
-        if isLast { header.flags.insert(.end) }
+            outbound.hasBegun ? .more : .begin, acknowledged: window.acknowledgement, sequence: window.nextToSend,
+            length: outbound.hasBegun ? nil : UInt16(total))
+        let end = min(total, start + size - header.byteCount)
+        if end == total { header.flags.insert(.end) }
         scratch.removeAll(keepingCapacity: true)
         header.append(to: &scratch)
         outbound.first.payload.withUnsafeBytes {
-            scratch.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[acceptedBytes..<acceptedBytes + count]))
+            scratch.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[start..<end]))
         }
         guard try offer(scratch.span.bytes) else { return .refused }
         packetLeft(at: now)
-        hasBegun = true
-        acceptedBytes += count
-        events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
-        if isLast {
-            events.sent(outbound.first.id)
-            outbound.removeFirst()
-            acceptedBytes = 0
-            hasBegun = false
-        }
+        outbound.accept(upTo: end, telling: &events)
         return .accepted
     }
 

@@ -13,9 +13,6 @@ extension BTPFraming {
         var handshakeDeadline: Timestamp?
 
         var outbound = OutboundQueue()
-        /// Bytes of the first message that the link has taken, and whether it has taken a packet of it: a message may be empty.
-        var acceptedBytes = 0
-        var hasBegun = false
         /// The packet that is offered.
         var scratch: [UInt8] = []
 

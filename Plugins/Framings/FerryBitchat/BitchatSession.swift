@@ -9,8 +9,6 @@ extension BitchatFraming {
         private var outbound = OutboundQueue()
         /// How the first message is cut, once a fragment of it was offered.
         private var cut: FragmentCut?
-        /// The most of it that fragments which have left had.
-        private var acceptedBytes = 0
         /// The value that is offered.
         private var scratch: [UInt8] = []
 
@@ -52,16 +50,13 @@ extension BitchatFraming.Session {
 
     /// Takes a packet back if nothing of it has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        guard outbound.cancel(id, hasBegun: hasBegun) else { return false }
-        if !hasBegun { cut = nil }
+        guard outbound.cancel(id) else { return false }
+        if !outbound.hasBegun { cut = nil }
         return true
     }
 
-    /// Whether a fragment of the first packet has left.
-    private var hasBegun: Bool { acceptedBytes > 0 }
-
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: hasBegun) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// Offers the first packet, or its next fragment. A packet that would need too many fragments has failed, and the next one is looked at.
     /// One whose fragments do not fit any more begins anew.
@@ -80,7 +75,7 @@ extension BitchatFraming.Session {
                         + "\(BitchatFraming.smallestValue + 3).")
             }
             let packet = outbound.first.payload
-            if !hasBegun, packet.count <= size {
+            if !outbound.hasBegun, packet.count <= size {
                 scratch.removeAll(keepingCapacity: true)
                 scratch += packet
                 if configuration.pads { Self.pad(&scratch, atMost: size) }
@@ -98,8 +93,7 @@ extension BitchatFraming.Session {
             fragments.nextHasLeft()
             cut = fragments
             // Where the packet has begun anew, the progress that was told stays true.
-            acceptedBytes = max(acceptedBytes, fragments.leftBytes)
-            events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
+            outbound.accept(upTo: max(outbound.acceptedBytes, fragments.leftBytes), telling: &events)
             return .accepted
         }
         return .idle
@@ -108,7 +102,7 @@ extension BitchatFraming.Session {
     /// How the first packet goes on, or begins; nil where it cannot be sent, which is told.
     private mutating func plan(_ packet: [UInt8], _ size: Int) -> FragmentCut? {
         // One of which nothing has left is cut as large as fits; once is enough for a link that refuses it again and again.
-        if let cut, hasBegun ? cut.overhead + cut.size <= size : cut.overhead + cut.size == size { return cut }
+        if let cut, outbound.hasBegun ? cut.overhead + cut.size <= size : cut.overhead + cut.size == size { return cut }
         guard let cut = FragmentCut(packet, room: size, seed: configuration.seed) else {
             let peers = (try? BitchatHead(packet.span.bytes))?.hops.count ?? 0
             refuse("with \(peers) peers on its way leaves no place for data in values of \(size) bytes")
@@ -120,7 +114,7 @@ extension BitchatFraming.Session {
             )
             return nil
         }
-        if !hasBegun { self.cut = cut }
+        if !outbound.hasBegun { self.cut = cut }
         return cut
     }
 
@@ -129,15 +123,11 @@ extension BitchatFraming.Session {
             outbound.first.id, FerryError(.messageTooLarge, "The packet \(what) (BitchatFraming.Configuration)."))
         outbound.removeFirst()
         cut = nil
-        acceptedBytes = 0
     }
 
     private mutating func sent(_ count: Int) {
-        events.progress(outbound.first.id, acceptedBytes: count)
-        events.sent(outbound.first.id)
-        outbound.removeFirst()
+        outbound.accept(upTo: count, telling: &events)
         cut = nil
-        acceptedBytes = 0
     }
 
     /// Each byte of the padding is its length.

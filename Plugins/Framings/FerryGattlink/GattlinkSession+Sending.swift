@@ -38,14 +38,14 @@ extension GattlinkFraming.Session {
 
     /// Takes a message back if none of its bytes has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        guard waiting.cancel(id, hasBegun: false) else { return false }
+        guard waiting.cancel(id) else { return false }
         deliveries.remove(id)
         return true
     }
 
     /// Nothing has left, not all of it, or it may have arrived.
     public func fate(of id: MessageID) -> MessageFate {
-        guard let message = begun.first(where: { $0.id == id }) else { return waiting.fate(of: id, hasBegun: false) }
+        guard let message = begun.first(where: { $0.id == id }) else { return waiting.fate(of: id) }
         return message.progress == .leaving ? .takenBack : .mayHaveArrived
     }
 

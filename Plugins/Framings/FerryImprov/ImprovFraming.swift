@@ -47,7 +47,6 @@ extension ImprovFraming {
         private let role: LinkRole
         private var outbound = OutboundQueue()
         /// How many bytes of the first message have been accepted, its first byte among them.
-        private var acceptedBytes = 0
         /// The chunk that is offered.
         private var scratch: [UInt8] = []
 
@@ -95,12 +94,10 @@ extension ImprovFraming.Session {
     }
 
     /// Takes a message back if none of its bytes has been accepted.
-    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        outbound.cancel(id, hasBegun: acceptedBytes > 0)
-    }
+    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// Offers the next chunk of the first message.
     ///
@@ -116,19 +113,13 @@ extension ImprovFraming.Session {
         }
         let payload = outbound.first.payload
         let lead = role == .responder ? 1 : 0
-        let begin = max(acceptedBytes, 1)
+        let begin = max(outbound.acceptedBytes, 1)
         let end = min(payload.count, begin + size - lead)
         scratch.removeAll(keepingCapacity: true)
         if role == .responder { scratch.append(payload[0]) }
         scratch.append(contentsOf: payload[begin..<end])
         guard try offer(scratch.span.bytes) else { return .refused }
-        acceptedBytes = end
-        events.progress(outbound.first.id, acceptedBytes: end)
-        if end == payload.count {
-            events.sent(outbound.first.id)
-            outbound.removeFirst()
-            acceptedBytes = 0
-        }
+        outbound.accept(upTo: end, telling: &events)
         return .accepted
     }
 }

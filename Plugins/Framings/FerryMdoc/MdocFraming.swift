@@ -37,7 +37,6 @@ extension MdocFraming {
         private let maximumMessageSize: Int
 
         private var outbound = OutboundQueue()
-        private var acceptedBytes = 0
         /// The chunk that is offered.
         private var scratch: [UInt8] = []
 
@@ -81,12 +80,10 @@ extension MdocFraming.Session {
     }
 
     /// Takes a message back if none of its chunks has been accepted.
-    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        outbound.cancel(id, hasBegun: acceptedBytes > 0)
-    }
+    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// Offers the next chunk of the first message.
     ///
@@ -101,21 +98,15 @@ extension MdocFraming.Session {
             throw FerryError(
                 .chunkSizeTooSmall, "The link takes chunks of \(size) bytes; the mdoc framing needs 2 at least.")
         }
-        let count = min(size - 1, outbound.first.payload.count - acceptedBytes)
-        let isLast = acceptedBytes + count == outbound.first.payload.count
+        let start = outbound.acceptedBytes
+        let end = min(outbound.first.payload.count, start + size - 1)
         scratch.removeAll(keepingCapacity: true)
-        scratch.append(isLast ? 0 : 1)
+        scratch.append(end == outbound.first.payload.count ? 0 : 1)
         outbound.first.payload.withUnsafeBytes {
-            scratch.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[acceptedBytes..<acceptedBytes + count]))
+            scratch.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[start..<end]))
         }
         guard try offer(scratch.span.bytes) else { return .refused }
-        acceptedBytes += count
-        events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
-        if isLast {
-            events.sent(outbound.first.id)
-            outbound.removeFirst()
-            acceptedBytes = 0
-        }
+        outbound.accept(upTo: end, telling: &events)
         return .accepted
     }
 }

@@ -60,10 +60,10 @@ extension MeshtasticFraming {
         }
 
         /// Takes a message back that has not left.
-        public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id, hasBegun: false) }
+        public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
         /// A message leaves whole, or not at all.
-        public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: false) }
+        public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
         /// Offers the first message that the link can take at once. Those before it fail with `messageTooLarge`.
         ///
@@ -81,9 +81,7 @@ extension MeshtasticFraming {
                     continue
                 }
                 guard try offer(outbound.first.payload.span.bytes) else { return .refused }
-                events.progress(id, acceptedBytes: count)
-                events.sent(id)
-                outbound.removeFirst()
+                outbound.accept(upTo: count, telling: &events)
                 return .accepted
             }
             return .idle

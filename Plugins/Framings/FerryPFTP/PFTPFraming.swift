@@ -63,8 +63,8 @@ extension PFTPFraming {
         private let errors: Errors
 
         private var outbound = OutboundQueue()
-        /// How many bytes of the first message have been taken, and in how many chunks.
-        private var accepted = (bytes: 0, chunks: 0)
+        /// In how many chunks the first message's bytes have been accepted.
+        private var acceptedChunks = 0
         /// The chunk that is offered.
         private var scratch: [UInt8] = []
 
@@ -114,12 +114,10 @@ extension PFTPFraming.Session {
     }
 
     /// Takes a message back if none of its chunks has been accepted.
-    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        outbound.cancel(id, hasBegun: accepted.chunks > 0)
-    }
+    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: accepted.chunks > 0) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// Offers the next chunk of the first message.
     ///
@@ -137,22 +135,17 @@ extension PFTPFraming.Session {
         let payload = outbound.first.payload
         let isError = errors == .leadMessages && (payload[0] != 0 || payload[1] != 0)
         let lead = errors == .leadMessages && !isError ? 2 : 0
-        let begin = max(accepted.bytes, lead)
+        let begin = max(outbound.acceptedBytes, lead)
         let count = min(size - 1, payload.count - begin)
         let isLast = begin + count == payload.count
         scratch.removeAll(keepingCapacity: true)
-        scratch.append(PFTPFraming.Head(isError ? .error : isLast ? .last : .more, number: accepted.chunks).byte)
+        scratch.append(PFTPFraming.Head(isError ? .error : isLast ? .last : .more, number: acceptedChunks).byte)
         payload.withUnsafeBytes {
             scratch.append(contentsOf: UnsafeRawBufferPointer(rebasing: $0[begin..<begin + count]))
         }
         guard try offer(scratch.span.bytes) else { return .refused }
-        accepted = (begin + count, accepted.chunks + 1)
-        events.progress(outbound.first.id, acceptedBytes: accepted.bytes)
-        if isLast {
-            events.sent(outbound.first.id)
-            outbound.removeFirst()
-            accepted = (0, 0)
-        }
+        acceptedChunks = isLast ? 0 : acceptedChunks + 1
+        outbound.accept(upTo: begin + count, telling: &events)
         return .accepted
     }
 }

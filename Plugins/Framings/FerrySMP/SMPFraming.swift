@@ -46,7 +46,6 @@ extension SMPFraming {
         private let maximumMessageSize: Int
         private var outbound = OutboundQueue()
         /// How many bytes of the first message have been accepted.
-        private var acceptedBytes = 0
 
         private var inbound = Inbound.header(bits: 0, count: 0)
         private var assembler = MessageAssembler(bound: 0)
@@ -92,12 +91,10 @@ extension SMPFraming.Session {
     }
 
     /// Takes a message back if none of its bytes has been accepted.
-    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        outbound.cancel(id, hasBegun: acceptedBytes > 0)
-    }
+    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// Offers as many bytes as there are of the first message, and of no other.
     ///
@@ -114,15 +111,10 @@ extension SMPFraming.Session {
                 "The link takes chunks of \(size) bytes; SMP needs \(SMPFraming.minimumChunkSize), for its header must arrive in"
                     + " one. Raise the ATT_MTU.")
         }
-        let end = min(outbound.first.payload.count, acceptedBytes + size)
-        guard try offer(outbound.first.payload.span.bytes.extracting(acceptedBytes..<end)) else { return .refused }
-        acceptedBytes = end
-        events.progress(outbound.first.id, acceptedBytes: end)
-        if end == outbound.first.payload.count {
-            events.sent(outbound.first.id)
-            outbound.removeFirst()
-            acceptedBytes = 0
-        }
+        let start = outbound.acceptedBytes
+        let end = min(outbound.first.payload.count, start + size)
+        guard try offer(outbound.first.payload.span.bytes.extracting(start..<end)) else { return .refused }
+        outbound.accept(upTo: end, telling: &events)
         return .accepted
     }
 }

@@ -69,8 +69,6 @@ extension UARTFraming {
         /// The first message as it goes over the line, once it has been offered.
         private var frame: [UInt8] = []
         private var framedID: MessageID?
-        /// How many bytes of the frame have been accepted.
-        private var acceptedBytes = 0
 
         @usableFromInline var decoder: FrameDecoder
         private var stall: StallDetector
@@ -107,13 +105,13 @@ extension UARTFraming.Session {
 
     /// Takes a message back if none of its bytes has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        let isTakenBack = outbound.cancel(id, hasBegun: acceptedBytes > 0)
+        let isTakenBack = outbound.cancel(id)
         if isTakenBack, framedID == id { framedID = nil }
         return isTakenBack
     }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// Offers the next bytes of the first message, and of no other.
     ///
@@ -131,9 +129,9 @@ extension UARTFraming.Session {
             encoder.encode(outbound.first.payload, into: &frame)
             framedID = outbound.first.id
         }
-        let end = min(frame.count, acceptedBytes + size)
-        guard try offer(frame.span.bytes.extracting(acceptedBytes..<end)) else { return .refused }
-        acceptedBytes = end
+        let end = min(frame.count, outbound.acceptedBytes + size)
+        guard try offer(frame.span.bytes.extracting(outbound.acceptedBytes..<end)) else { return .refused }
+        outbound.acceptedBytes = end
         let count = outbound.first.payload.count
         // What stands for a byte of the message may be two on the line: the share of the line is told.
         let share = count.multipliedFullWidth(by: end)
@@ -142,7 +140,6 @@ extension UARTFraming.Session {
         if end == frame.count {
             decoder.events.sent(outbound.first.id)
             outbound.removeFirst()
-            acceptedBytes = 0
             framedID = nil
             if frame.capacity > Self.largestKeptFrame { frame = [] }
         }

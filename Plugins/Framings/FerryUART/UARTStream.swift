@@ -18,7 +18,6 @@ public struct UARTStream: Framing {
     public struct Session: FramingSession {
         private let maximumMessageSize: Int
         private var outbound = OutboundQueue()
-        private var acceptedBytes = 0
         @usableFromInline var events = FramingEventQueue()
         private var arrivedChunks = 0
 
@@ -39,12 +38,10 @@ public struct UARTStream: Framing {
         }
 
         /// Takes bytes back if none of them has been accepted.
-        public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-            outbound.cancel(id, hasBegun: acceptedBytes > 0)
-        }
+        public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
         /// Nothing has left, or not all of it.
-        public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+        public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
         /// Offers the next bytes.
         ///
@@ -62,15 +59,10 @@ public struct UARTStream: Framing {
             guard size >= 1 else {
                 throw FerryError(.chunkSizeTooSmall, "The link takes chunks of \(size) bytes; at least 1 is needed.")
             }
-            let end = min(outbound.first.payload.count, acceptedBytes + size)
-            guard try offer(outbound.first.payload.span.bytes.extracting(acceptedBytes..<end)) else { return .refused }
-            acceptedBytes = end
-            events.progress(outbound.first.id, acceptedBytes: end)
-            if end == outbound.first.payload.count {
-                events.sent(outbound.first.id)
-                outbound.removeFirst()
-                acceptedBytes = 0
-            }
+            let start = outbound.acceptedBytes
+            let end = min(outbound.first.payload.count, start + size)
+            guard try offer(outbound.first.payload.span.bytes.extracting(start..<end)) else { return .refused }
+            outbound.accept(upTo: end, telling: &events)
             return .accepted
         }
 

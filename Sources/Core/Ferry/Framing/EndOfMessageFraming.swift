@@ -106,7 +106,6 @@ extension EndOfMessageFraming {
         private let chunkSizeLimit: Int
 
         @usableFromInline var outbound = OutboundQueue()
-        private var acceptedBytes = 0
 
         private var assembler: MessageAssembler
         private var stall: StallDetector
@@ -159,12 +158,10 @@ extension EndOfMessageFraming.Session {
     }
 
     /// Takes a message back if none of its chunks has been accepted.
-    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
-        outbound.cancel(id, hasBegun: acceptedBytes > 0)
-    }
+    public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool { outbound.cancel(id) }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// How much of the message in hand is here; its size is not known before its end.
     public var arriving: ReceiveProgress? {
@@ -196,24 +193,23 @@ extension EndOfMessageFraming.Session {
                     + " \(minimumChunkSize) for its marker of \(marker.count) bytes"
                     + (isText ? " and for whole scalars." : "."))
         }
-        guard acceptedBytes < outbound.first.payload.count else {
+        guard outbound.acceptedBytes < outbound.first.payload.count else {
             guard try offer(marker.span.bytes) else { return .refused }
             events.sent(outbound.first.id)
             outbound.removeFirst()
-            acceptedBytes = 0
             return .accepted
         }
         // Most chunks: full, binary, and longer than the marker, so that there is nothing to compare.
-        if size > marker.count, !isText, outbound.first.payload.count &- acceptedBytes >= size {
+        if size > marker.count, !isText, outbound.first.payload.count &- outbound.acceptedBytes >= size {
             guard try offerData(size, offer) else { return .refused }
-            acceptedBytes &+= size
-            events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
+            outbound.acceptedBytes &+= size
+            events.progress(outbound.first.id, acceptedBytes: outbound.acceptedBytes)
             return .accepted
         }
-        let length = chunkLength(from: acceptedBytes, atMost: size)
+        let length = chunkLength(from: outbound.acceptedBytes, atMost: size)
         guard try offerData(length, offer) else { return .refused }
-        acceptedBytes += length
-        events.progress(outbound.first.id, acceptedBytes: acceptedBytes)
+        outbound.acceptedBytes += length
+        events.progress(outbound.first.id, acceptedBytes: outbound.acceptedBytes)
         return .accepted
     }
 
@@ -223,7 +219,8 @@ extension EndOfMessageFraming.Session {
     private mutating func offerData(
         _ length: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Bool {
-        try offer(outbound.first.payload.span.bytes.extracting(acceptedBytes..<acceptedBytes + length))
+        try offer(
+            outbound.first.payload.span.bytes.extracting(outbound.acceptedBytes..<outbound.acceptedBytes + length))
     }
 
     /// How many of the remaining bytes the next chunk takes: as many as fit, unless they would equal the marker.

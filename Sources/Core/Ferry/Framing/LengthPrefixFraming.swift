@@ -46,9 +46,7 @@ extension LengthPrefixFraming {
         private let maximumMessageSize: Int
 
         @usableFromInline var outbound = OutboundQueue()
-        /// How many bytes of the first message, its prefix included, have been accepted.
-        private var acceptedBytes = 0
-        /// How many of them are its prefix.
+        /// How many bytes the prefix of the first message has, which count as accepted with the others.
         private var prefixCount = 0
         /// A chunk that is not simply a part of one payload is put together here.
         private var scratch: [UInt8] = []
@@ -108,11 +106,11 @@ extension LengthPrefixFraming.Session {
     /// Takes a message back if none of its bytes, its prefix included, has been accepted.
     public mutating func cancel(_ id: MessageID, at now: Timestamp) -> Bool {
         defer { notePrefix() }
-        return outbound.cancel(id, hasBegun: acceptedBytes > 0)
+        return outbound.cancel(id)
     }
 
     /// Nothing has left, or not all of it.
-    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id, hasBegun: acceptedBytes > 0) }
+    public func fate(of id: MessageID) -> MessageFate { outbound.fate(of: id) }
 
     /// How much of the message in hand is here.
     public var arriving: ReceiveProgress? {
@@ -138,10 +136,10 @@ extension LengthPrefixFraming.Session {
         atMost maximumChunkSize: Int, _ offer: (RawSpan) throws(FerryError) -> Bool
     ) throws(FerryError) -> Transmission {
         // Most chunks: full, with nothing but a part of one payload, which goes on.
-        let start = acceptedBytes &- prefixCount
+        let start = outbound.acceptedBytes &- prefixCount
         if start >= 0, maximumChunkSize >= 1, outbound.first.payload.count &- start > maximumChunkSize {
             guard try offerPayload(from: start, maximumChunkSize, offer) else { return .refused }
-            acceptedBytes &+= maximumChunkSize
+            outbound.acceptedBytes &+= maximumChunkSize
             events.progress(outbound.first.id, acceptedBytes: start &+ maximumChunkSize)
             return .accepted
         }
@@ -156,11 +154,12 @@ extension LengthPrefixFraming.Session {
             throw FerryError(
                 .chunkSizeTooSmall, "The link takes chunks of \(maximumChunkSize) bytes; at least 1 is needed.")
         }
-        let remaining = prefixCount + outbound.first.payload.count - acceptedBytes
-        let isPart = acceptedBytes >= prefixCount && (remaining >= maximumChunkSize || outbound.waitingCount == 0)
+        let remaining = prefixCount + outbound.first.payload.count - outbound.acceptedBytes
+        let isPart =
+            outbound.acceptedBytes >= prefixCount && (remaining >= maximumChunkSize || outbound.waitingCount == 0)
         if isPart {
             let length = min(remaining, maximumChunkSize)
-            guard try offerPayload(from: acceptedBytes - prefixCount, length, offer) else { return .refused }
+            guard try offerPayload(from: outbound.acceptedBytes - prefixCount, length, offer) else { return .refused }
             accepted(length)
         } else {
             fillScratch(atMost: min(maximumChunkSize, Self.maximumScratchSize))
@@ -181,7 +180,7 @@ extension LengthPrefixFraming.Session {
     /// Puts together the next chunk from the rest of the first message and the messages behind it.
     private mutating func fillScratch(atMost size: Int) {
         scratch.removeAll(keepingCapacity: true)
-        appendToScratch(outbound.first.payload, from: acceptedBytes, upTo: size)
+        appendToScratch(outbound.first.payload, from: outbound.acceptedBytes, upTo: size)
         for message in outbound.waiting where !message.isCancelled {
             if scratch.count == size { return }
             appendToScratch(message.payload, from: 0, upTo: size)
@@ -208,17 +207,16 @@ extension LengthPrefixFraming.Session {
         var count = count
         while count > 0 {
             let total = prefixCount + outbound.first.payload.count
-            let step = min(count, total - acceptedBytes)
+            let step = min(count, total - outbound.acceptedBytes)
             count -= step
-            acceptedBytes += step
-            if acceptedBytes > prefixCount {
-                events.progress(outbound.first.id, acceptedBytes: acceptedBytes - prefixCount)
+            outbound.acceptedBytes += step
+            if outbound.acceptedBytes > prefixCount {
+                events.progress(outbound.first.id, acceptedBytes: outbound.acceptedBytes - prefixCount)
             }
-            guard acceptedBytes == total else { return }
+            guard outbound.acceptedBytes == total else { return }
             events.sent(outbound.first.id)
             outbound.removeFirst()
             notePrefix()
-            acceptedBytes = 0
         }
     }
 }

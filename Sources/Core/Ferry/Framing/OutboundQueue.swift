@@ -1,5 +1,5 @@
-/// The messages that wait to be sent, oldest first. The first is kept apart, so that chunks are cut from its bytes in
-/// place. For this package's framings that send one message after the other.
+/// The messages that wait to be sent, oldest first, and how far the first has got. That one is kept apart, so that chunks are cut from
+/// its bytes in place. For this package's framings that send one message after the other.
 @usableFromInline
 package struct OutboundQueue: Sendable {
     package struct Message: Sendable {
@@ -12,6 +12,8 @@ package struct OutboundQueue: Sendable {
     /// The message being sent. Means something only when the queue is not empty.
     package private(set) var first = Message(id: MessageID(rawValue: 0), payload: [])
     @usableFromInline package private(set) var isEmpty = true
+    /// How many bytes of ``first``, as its framing counts them, the link has accepted.
+    package var acceptedBytes = 0
     /// The messages behind the first, and the places of those that were taken back.
     private(set) var waiting = RingQueue<Message>()
     /// How many of ``waiting`` are to be sent.
@@ -30,8 +32,22 @@ package struct OutboundQueue: Sendable {
         }
     }
 
+    /// Whether the link has accepted bytes of the first message, which is then not taken back.
+    package var hasBegun: Bool { acceptedBytes > 0 }
+
+    /// Tells that the link has accepted the first message up to `end`, and moves up the next when that was all of it: for framings that
+    /// count the message's own bytes, and write nothing behind them.
+    package mutating func accept(upTo end: Int, telling events: inout FramingEventQueue) {
+        acceptedBytes = end
+        events.progress(first.id, acceptedBytes: end)
+        guard end == first.payload.count else { return }
+        events.sent(first.id)
+        removeFirst()
+    }
+
     /// Lets go of the first message and moves up the next.
     package mutating func removeFirst() {
+        acceptedBytes = 0
         while let next = waiting.popFirst() {
             if next.isCancelled { continue }
             waitingCount -= 1
@@ -43,9 +59,7 @@ package struct OutboundQueue: Sendable {
     }
 
     /// Takes a message back that has not begun. Returns false when it has, or is not there.
-    ///
-    /// - Parameter hasBegun: whether bytes of the first message have been accepted.
-    package mutating func cancel(_ id: MessageID, hasBegun: Bool) -> Bool {
+    package mutating func cancel(_ id: MessageID) -> Bool {
         guard !isEmpty, first.id == id else { return removeWaiting(id) }
         guard !hasBegun else { return false }
         removeFirst()
@@ -64,7 +78,7 @@ package struct OutboundQueue: Sendable {
     }
 
     /// The fate of a message that is not sent any further.
-    package func fate(of id: MessageID, hasBegun: Bool) -> MessageFate {
+    package func fate(of id: MessageID) -> MessageFate {
         if !isEmpty, first.id == id { return hasBegun ? .takenBack : .nothingSent }
         return index(of: id) == nil ? .mayHaveArrived : .nothingSent
     }
