@@ -12,11 +12,9 @@ from table import flakes, root
 
 
 def limit(step, size):
-    """How many seconds a step may take before it counts as one that hangs: a busy machine is given several times what an idle one takes,
-    and a step with a build of its own, which its seconds do not say, half an hour more. Idle machines differ by `slowest`, most where
-    they emulate another."""
-    slowest = 3 if step.again else 1
-    return 4 * slowest * step.expected(size) + 300 + (1800 if step.build else 0)
+    """How many seconds a step may take before it counts as one that hangs: a busy machine is given four times what an idle one takes,
+    and idle machines differ by three. A step with a build of its own, which its seconds do not say, has half an hour more."""
+    return 4 * 3 * step.expected(size) + 300 + (1800 if step.build else 0)
 
 
 @dataclass
