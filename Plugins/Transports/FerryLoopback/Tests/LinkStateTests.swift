@@ -95,6 +95,64 @@ import Testing
         }
     }
 
+    /// What a lane holds, in the order in which it was queued.
+    enum Queued {
+        case value
+        case pdu(PDU, during: UInt64 = 0)
+    }
+
+    /// Given what is queued and the connection event; what goes next, to a receiver that takes values and to one that has paused.
+    @Test func whatIsNextOnALane() {
+        let write = PDU.request(.write(AttributeID(rawValue: 1), [1]))
+        let table: [([Queued], event: UInt64?, taking: Lane.Choice, paused: Lane.Choice)] = [
+            ([], nil, .nothing, .nothing),
+            ([.value], nil, .value, .nothing),
+            ([.pdu(.confirmation)], nil, .control, .control),
+            ([.pdu(write)], nil, .control, .nothing),
+            ([.pdu(.request(.execute))], nil, .control, .nothing),
+            ([.pdu(.terminate)], nil, .control, .control),
+            // In their order; what is no value need not wait for one that the receiver leaves in the queue.
+            ([.value, .pdu(.confirmation)], nil, .value, .control),
+            ([.value, .pdu(.request(.exchangeMTU))], nil, .value, .control),
+            ([.value, .pdu(write)], nil, .value, .nothing),
+            ([.value, .pdu(.terminate)], nil, .value, .nothing),
+            ([.pdu(.confirmation), .value], nil, .control, .control),
+            ([.pdu(write), .value], nil, .control, .nothing),
+            ([.pdu(.terminate), .value], nil, .control, .control),
+            // A PDU that was queued in this event waits for the next.
+            ([.pdu(.confirmation, during: 5)], 5, .nothing, .nothing),
+            ([.pdu(.confirmation, during: 5)], 6, .control, .control),
+            ([.pdu(.confirmation, during: 5), .value], 5, .nothing, .nothing),
+            ([.value, .pdu(.confirmation, during: 5)], 5, .value, .nothing),
+            ([.value, .pdu(.confirmation, during: 5)], 6, .value, .control),
+        ]
+        for (number, row) in table.enumerated() {
+            let lane = Lane()
+            let ring = ValueRing(capacity: 4, slotSize: 20)
+            lane.ring = ring
+            for queued in row.0 {
+                switch queued {
+                case .value:
+                    ring.push(
+                        UnsafeRawBufferPointer(start: nil, count: 0), length: 0, attribute: AttributeID(rawValue: 1),
+                        order: lane.takeOrder(), isIndication: false)
+                case .pdu(let pdu, let event): lane.append(pdu, during: event)
+                }
+            }
+            #expect(lane.next(during: row.event, isBlocked: false) == row.taking, "row \(number)")
+            #expect(lane.next(during: row.event, isBlocked: true) == row.paused, "row \(number)")
+        }
+    }
+
+    /// ATT_MTU less 3, and an attribute's value has 512 bytes at most (Core Specification 5.4, Vol 3, Part F, 3.2.9).
+    @Test(arguments: [(nil, 20), (23, 20), (185, 182), (515, 512), (517, 512)] as [(Int?, Int)])
+    func longestValueOfALink(mtu: Int?, length: Int) {
+        let link = AirLink(
+            id: 1, central: 1, peripheral: 2, centralName: .random(), peripheralName: .random(), anchor: .zero)
+        link.exchangedMTU = mtu
+        #expect(link.maximumValueLength == length)
+    }
+
     /// The peripheral ends a link that the central is ending already.
     @Test func peripheralThatEndedSendsNoMoreOnLinkThatCentralIsEnding() async throws {
         let world = try World { $0.connectionInterval = .milliseconds(30) }
