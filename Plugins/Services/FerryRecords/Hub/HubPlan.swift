@@ -75,6 +75,9 @@
         /// How many slots are taken.
         var taken: Int { slots.count }
 
+        /// How many places its queues keep, with those that no longer hold.
+        var places: Int { ready.count + later.count }
+
         /// How many slots peers that come may have at present.
         var placesForComers: Int { configuration.slots - own }
 
