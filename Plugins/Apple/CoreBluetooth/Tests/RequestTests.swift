@@ -129,7 +129,9 @@ import Testing
         }
         try await time.passing { try await peripheral.journal.wait(for: "write", 40) }
         #expect(received.withLock { $0 } == (0..<40).map { Data([UInt8($0)]) })
-        #expect(refusals == 9)
+        // First five are taken, of which one waits for a place. After the signal it has one of the four, so that four more are taken;
+        // five, when it has left as well before the test goes on.
+        #expect((7...9).contains(refusals), "\(refusals)")
 
         let lines = MisuseLog.count("more than maximumWriteValueLength") {
             peer.writeValue(Data(count: 183), for: characteristic, type: .withoutResponse)
