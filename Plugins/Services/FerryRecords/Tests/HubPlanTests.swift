@@ -287,7 +287,7 @@
 
         // MARK: One thing at a time
 
-        private func plan(_ change: (inout RecordHub.Configuration) -> Void = { _ in }) -> HubPlan {
+        func plan(_ change: (inout RecordHub.Configuration) -> Void = { _ in }) -> HubPlan {
             var configuration = RecordHub.Configuration()
             configuration.slots = 2
             configuration.slotsForComers = 0
@@ -295,15 +295,15 @@
             return HubPlan(configuration)
         }
 
-        private func at(_ seconds: Double) -> Timestamp { .zero + .seconds(seconds) }
+        func at(_ seconds: Double) -> Timestamp { .zero + .seconds(seconds) }
 
         /// The visit with which the steps begin: to peer 1.
-        private func first(_ steps: [HubPlan.Step]) throws -> HubPlan.Visit {
+        func first(_ steps: [HubPlan.Step]) throws -> HubPlan.Visit {
             let visit: HubPlan.Visit? = if case .connect(let visit, 1)? = steps.first { visit } else { nil }
             return try #require(visit, "\(steps)")
         }
 
-        private func connects(_ steps: [HubPlan.Step]) -> [Int64] {
+        func connects(_ steps: [HubPlan.Step]) -> [Int64] {
             steps.compactMap { if case .connect(_, let peer) = $0 { peer } else { nil } }
         }
 
