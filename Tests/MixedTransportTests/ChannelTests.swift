@@ -55,13 +55,7 @@
                 try await until("the channel's end") { pipe.get { $0.reason } != nil }
             } else {
                 #expect(channel.maximumChunkSize >= size)
-                for index in 0..<count {
-                    let frame = Self.frame(index, size)
-                    let readies = pipe.get { $0.readies }
-                    while try !channel.trySend(frame.span.bytes) {
-                        try await until("space in the channel") { pipe.get { $0.readies } > readies }
-                    }
-                }
+                try await Self.send((0..<count).map { Self.frame($0, size) }, over: channel, pipe)
                 // The last frames wait for credits.
                 try await until("\(count) frames in \(program.text)") {
                     program.text.components(separatedBy: "\(size) bytes in").count > count
@@ -80,8 +74,8 @@
             server.close()
         }
 
-        /// A channel that is closed first sends what waits for the peer's credits. Ferry's host gives 128, and no more while a channel has
-        /// no receiver.
+        /// A channel that is closed sends the SDUs that wait for the peer's credits first. Ferry's host gives 128, and no more while a
+        /// channel has no receiver.
         @Test func creditBasedChannelsCloseWhenWhatWaitsForCreditsHasGone() async throws {
             let host = try await Guest.host()
             defer { host.close() }
@@ -98,12 +92,7 @@
             let received = try #require(server.get { $0.channels.first })
             // A small SDU takes one credit, a largest one two: of the last of 65 the second half waits.
             let frames = (0..<65).map { Self.frame($0, $0 == 0 ? 100 : channel.maximumChunkSize) }
-            for frame in frames {
-                let readies = sender.get { $0.readies }
-                while try !channel.trySend(frame.span.bytes) {
-                    try await until("space in the channel") { sender.get { $0.readies } > readies }
-                }
-            }
+            try await Self.send(frames, over: channel, sender)
             let small = frames[0]
             let isTaken = try channel.trySend(small.span.bytes)
             try #require(!isTaken, "credits are left: SDUs of \(channel.maximumChunkSize) bytes")
@@ -120,6 +109,15 @@
             connection.disconnect()
             client.close()
             server.close()
+        }
+
+        private static func send(_ frames: [[UInt8]], over channel: any L2CAPChannel, _ pipe: Pipe) async throws {
+            for frame in frames {
+                let readies = pipe.get { $0.readies }
+                while try !channel.trySend(frame.span.bytes) {
+                    try await until("space in the channel") { pipe.get { $0.readies } > readies }
+                }
+            }
         }
 
         private static func l2test(_ socket: Socket, _ arguments: [String]) throws -> Program {

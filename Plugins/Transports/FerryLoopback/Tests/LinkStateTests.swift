@@ -95,13 +95,14 @@ import Testing
         }
     }
 
-    /// What a lane holds, in the order in which it was queued.
+    /// One entry of a lane.
     enum Queued {
         case value
         case pdu(PDU, during: UInt64 = 0)
     }
 
-    /// Given what is queued and the connection event; what goes next, to a receiver that takes values and to one that has paused.
+    /// Given the entries, oldest first, and the connection event; the next to go, to a receiver that takes values and to one that has
+    /// paused.
     @Test func whatIsNextOnALane() {
         let write = PDU.request(.write(AttributeID(rawValue: 1), [1]))
         let table: [([Queued], event: UInt64?, taking: Lane.Choice, paused: Lane.Choice)] = [
@@ -111,7 +112,7 @@ import Testing
             ([.pdu(write)], nil, .control, .nothing),
             ([.pdu(.request(.execute))], nil, .control, .nothing),
             ([.pdu(.terminate)], nil, .control, .control),
-            // In their order; what is no value need not wait for one that the receiver leaves in the queue.
+            // In their order; a PDU without a value need not wait for one that the receiver leaves in the queue.
             ([.value, .pdu(.confirmation)], nil, .value, .control),
             ([.value, .pdu(.request(.exchangeMTU))], nil, .value, .control),
             ([.value, .pdu(write)], nil, .value, .nothing),
