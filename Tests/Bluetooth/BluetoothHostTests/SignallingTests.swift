@@ -176,6 +176,29 @@ import VirtualControllers
         #expect(attack.frames(on: 5).map { $0[0] } == [0x06])
     }
 
+    /// Each credit comes before five seconds have passed without one; 60 s after the channel was closed no more is sent.
+    @Test func aSlowChannelDrainsForAMinute() throws {
+        let (attack, id) = try connected()
+        let (channel, _) = try open(attack, id, remote: 0x50)
+        let sdu = [UInt8](repeating: 1, count: 100)
+        for _ in 0..<25 { #expect(attack.host { host, _ in host.trySend(sdu.span.bytes, on: channel) } == true) }
+        attack.settle()
+        attack.host { $0.closeChannel(channel, at: $1) }
+        attack.settle()
+        _ = attack.frames(on: 5)
+        var sent = 0
+        for round in 1...12 {
+            _ = attack.frames(on: 0x50)
+            attack.advance(seconds: 4.9)
+            #expect(attack.frames(on: 5).isEmpty, "in round \(round)")
+            say(attack, .flowControlCredit(channel: 0x50, credits: 1), 9)
+            sent += attack.frames(on: 0x50).count
+        }
+        #expect(sent == 12)
+        attack.advance(seconds: 1.3)
+        #expect(attack.frames(on: 5).map { $0[0] } == [0x06])
+    }
+
     @Test func whoOpensAChannelIsToldThatTheConnectionHasEnded() throws {
         let (attack, id) = try connected()
         let operation = try #require(attack.host { $0.openChannel(id, psm: 0x80, at: $1) })

@@ -13,8 +13,6 @@
         /// The most bytes of a chunk: with 23 bytes in a K-frame, the least there may be, its buffers still fit in a
         /// socket's (socket(7), `wmem_default`).
         static let chunkLimit = 4096
-        /// How long closing waits for queued SDUs, as long as a supervision timeout usually is.
-        static let drainTime = Duration.seconds(5)
         /// Packets that are handed on before others get their turn.
         private static let batch = 64
 
@@ -37,7 +35,7 @@
         let maximumChunkSize: Int
         private let thread: BusThread
         private let canPause: Bool
-        private let isDrained: @Sendable (Int32) -> Bool
+        private let freeSpace: @Sendable (Int32) -> SocketSpace?
         private let onEnd: @Sendable (BlueZL2CAPChannel) -> Void
         private let state: Mutex<State>
         /// Of the thread alone.
@@ -49,12 +47,12 @@
         ///   - sendMTU: the most bytes that the peer takes in a packet.
         ///   - receiveMTU: the most bytes that it sends.
         ///   - canPause: whether unread packets stop the peer.
-        ///   - isDrained: whether all written SDUs have left the socket.
+        ///   - freeSpace: how much of the socket's buffer is free, nil where that is unknown: then nothing waits in it.
         ///   - onEnd: called once, on the thread, when the channel has ended.
         init(
             _ descriptor: FileDescriptor, psm: PSM, peerID: PeerID, peer: PeerIdentity, role: LinkRole? = nil,
             sendMTU: Int, receiveMTU: Int, canPause: Bool,
-            on thread: BusThread, isDrained: @escaping @Sendable (Int32) -> Bool = L2CAPSocket.isDrained,
+            on thread: BusThread, freeSpace: @escaping @Sendable (Int32) -> SocketSpace? = L2CAPSocket.freeSpace,
             onEnd: @escaping @Sendable (BlueZL2CAPChannel) -> Void
         ) {
             self.psm = psm
@@ -64,7 +62,7 @@
             maximumChunkSize = max(1, min(sendMTU, Self.chunkLimit))
             self.thread = thread
             self.canPause = canPause
-            self.isDrained = isDrained
+            self.freeSpace = freeSpace
             self.onEnd = onEnd
             state = Mutex(State(descriptor: descriptor))
             buffer = .allocate(byteCount: max(1, receiveMTU), alignment: 8)
@@ -125,7 +123,7 @@
             guard state.withLock({ $0.life.close() }) else { return }
             thread.execute { [self] in
                 updateWatch()
-                drain(until: BusThread.now + UInt64(Self.drainTime / .microseconds(1)))
+                drain(SocketDrain(at: BusThread.now))
             }
         }
 
@@ -209,14 +207,14 @@
             thread.unwatch(descriptor.rawValue)
         }
 
-        /// Closes when the queue has gone out, or at the deadline.
-        private func drain(until deadline: UInt64) {
-            guard let descriptor = state.withLock({ $0.life.end == nil ? $0.descriptor : nil }) else {
-                return end(as: .channelClosedHere)
-            }
-            let isDone = isDrained(descriptor.rawValue) || L2CAPSocket.hasHungUp(descriptor.rawValue)
-            guard !isDone, BusThread.now < deadline else { return end(as: .channelClosedHere) }
-            thread.schedule(after: .milliseconds(5)) { [self] in drain(until: deadline) }
+        /// Closes when the queue has gone out, or has had its time.
+        private func drain(_ drain: SocketDrain) {
+            var drain = drain
+            guard let descriptor = state.withLock({ $0.life.end == nil ? $0.descriptor : nil }),
+                drain.goesOn(with: freeSpace(descriptor.rawValue), at: BusThread.now),
+                !L2CAPSocket.hasHungUp(descriptor.rawValue)
+            else { return end(as: .channelClosedHere) }
+            thread.schedule(after: .milliseconds(5)) { [self, drain] in self.drain(drain) }
         }
 
         /// Ends at once, without waiting for the queue: the adapter goes.

@@ -185,16 +185,16 @@
 
         // MARK: How full it is
 
-        /// Whether the kernel has handed everything to the controller.
-        static let isDrained: @Sendable (Int32) -> Bool = { descriptor in
+        /// How much of the buffer is free: all of it when the kernel has handed everything to the controller.
+        static let freeSpace: @Sendable (Int32) -> SocketSpace? = { descriptor in
             // For Bluetooth's sockets this is the free space (bt_sock_ioctl), not the queued bytes.
             var space: Int32 = 0
             var size: Int32 = 0
             var count = socklen_t(MemoryLayout<Int32>.size)
             guard ioctl(descriptor, UInt(TIOCOUTQ), &space) == 0,
                 getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, &count) == 0
-            else { return true }
-            return space >= size
+            else { return nil }
+            return SocketSpace(free: space, size: size)
         }
 
         /// The bytes of the first packet that waits to be read.

@@ -258,7 +258,7 @@ extension LEHost {
         guard connections[index].transmit.count < Self.hardQueueLimit,
             connections[index].channels[place].trySend(pdu.span.bytes)
         else { return abort(index, "it sends requests and does not take the answers", at: now) }
-        while connections[index].pump(channel: place) {}
+        while connections[index].pump(channel: place, at: now) {}
     }
 
     /// Takes an ATT PDU that came by a bearer.

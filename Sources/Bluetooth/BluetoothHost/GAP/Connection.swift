@@ -150,7 +150,7 @@ struct Connection: Sendable {
             if let deadline = request.deadline { earliest = min(earliest, deadline) }
             if let deadline = indication.deadline { earliest = min(earliest, deadline) }
             for request in signalRequests { earliest = min(earliest, request.deadline) }
-            for place in channels.indices { earliest = min(earliest, channels[place].drainDeadline ?? .max) }
+            for place in channels.indices { earliest = min(earliest, channels[place].drain?.deadline ?? .max) }
             return earliest == .max ? nil : earliest
         }
     }
@@ -178,7 +178,7 @@ struct Connection: Sendable {
     }
 
     /// Moves a channel's next frame to the queue if it may be sent. Returns whether it did.
-    mutating func pump(channel place: Int) -> Bool { channels[place].pump(into: &transmit) }
+    mutating func pump(channel place: Int, at now: Int64) -> Bool { channels[place].pump(into: &transmit, at: now) }
 
     /// Queues a notification, in one PDU with the one before it where the client takes that.
     mutating func appendNotification(handle: UInt16, _ value: RawSpan) {

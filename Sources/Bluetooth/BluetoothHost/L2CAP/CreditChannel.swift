@@ -12,6 +12,25 @@ struct CreditChannel: Sendable {
 
     enum State: Equatable { case connecting, open, closing }
 
+    /// A channel that is closed once its queue has left: until when it may take that, in nanoseconds.
+    struct Drain {
+        /// How long nothing may leave. It ends nothing that moves, however slow the link is.
+        static let pause: Int64 = 5_000_000_000
+        /// How long it may take in all, also with a peer that gives a credit now and then.
+        static let limit: Int64 = 60_000_000_000
+
+        private let end: Int64
+        private(set) var deadline: Int64
+
+        init(at now: Int64) {
+            end = now + Self.limit
+            deadline = now + Self.pause
+        }
+
+        /// A frame has left.
+        mutating func advance(at now: Int64) { deadline = min(now + Self.pause, end) }
+    }
+
     let id: UInt32
     let psm: UInt16
     let local: UInt16
@@ -30,8 +49,8 @@ struct CreditChannel: Sendable {
     /// Whether credits are given back as frames are read.
     var isReceiving = true
     var wantsReady = false
-    /// When a channel that is closed once its queue is empty is closed anyway.
-    var drainDeadline: Int64?
+    /// Set when the channel has been closed on this side.
+    var drain: Drain?
 
     /// Lengths and bytes of SDUs on their way out, back to back; `head` is where the unsent part begins.
     private var queue: [UInt8] = []
@@ -69,7 +88,7 @@ struct CreditChannel: Sendable {
     }
 
     /// Moves the next frame to the connection's queue if there is one and credit for it. Returns whether it did.
-    mutating func pump(into transmit: inout TransmitQueue) -> Bool {
+    mutating func pump(into transmit: inout TransmitQueue, at now: Int64) -> Bool {
         guard state == .open, sendCredits > 0, head < queue.count else { return false }
         var sduCount: Int?
         if sduRemaining == 0 {
@@ -82,6 +101,7 @@ struct CreditChannel: Sendable {
         head += count
         sduRemaining -= count
         sendCredits -= 1
+        drain?.advance(at: now)
         return true
     }
 

@@ -59,7 +59,7 @@ extension LEHost {
     /// ``maximumSDU(_:)``.
     public mutating func trySend(_ sdu: RawSpan, on channel: CreditChannelID) -> Bool? {
         guard let (index, place) = find(channel), connections[index].channels[place].state == .open,
-            connections[index].channels[place].drainDeadline == nil, sdu.byteCount > 0,
+            connections[index].channels[place].drain == nil, sdu.byteCount > 0,
             sdu.byteCount <= connections[index].channels[place].remoteMTU
         else { return nil }
         return connections[index].channels[place].trySend(sdu)
@@ -78,16 +78,13 @@ extension LEHost {
         returnCredits(index, place, at: now)
     }
 
-    /// How long a closed channel may continue to send its queue, in nanoseconds.
-    static let drainTime: Int64 = 5_000_000_000
-
-    /// Closes a channel after its queue has left, or after 5 s; ``HostEvent/channelClosed(_:)`` follows when the peer
-    /// has agreed.
+    /// Closes a channel after its queue has left, or when nothing of it has left for 5 s, and after 60 s at the latest;
+    /// ``HostEvent/channelClosed(_:)`` follows when the peer has agreed.
     public mutating func closeChannel(_ channel: CreditChannelID, at now: Int64) {
         guard let (index, place) = find(channel), connections[index].channels[place].state == .open,
-            connections[index].channels[place].drainDeadline == nil
+            connections[index].channels[place].drain == nil
         else { return }
-        connections[index].channels[place].drainDeadline = now + Self.drainTime
+        connections[index].channels[place].drain = CreditChannel.Drain(at: now)
         closeDrained(index, at: now)
     }
 
@@ -95,14 +92,14 @@ extension LEHost {
     mutating func closeDrained(_ index: Int, at now: Int64) {
         for place in connections[index].channels.indices {
             let channel = connections[index].channels[place]
-            guard let deadline = channel.drainDeadline, channel.queuedCount == 0 || deadline <= now else { continue }
+            guard let drain = channel.drain, channel.queuedCount == 0 || drain.deadline <= now else { continue }
             close(index, place, at: now)
         }
     }
 
     private mutating func close(_ index: Int, _ place: Int, at now: Int64) {
         connections[index].channels[place].state = .closing
-        connections[index].channels[place].drainDeadline = nil
+        connections[index].channels[place].drain = nil
         let channel = connections[index].channels[place]
         ask(
             index, .disconnectionRequest(destination: channel.remote, source: channel.local),

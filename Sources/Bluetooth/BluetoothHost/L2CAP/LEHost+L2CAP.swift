@@ -83,7 +83,7 @@ extension LEHost {
         while hasMoved, connections[index].transmit.count < 4 * controller.aclPacketLength {
             hasMoved = false
             for place in connections[index].channels.indices {
-                guard connections[index].pump(channel: place) else { continue }
+                guard connections[index].pump(channel: place, at: now) else { continue }
                 hasMoved = true
                 if connections[index].channels[place].takeReady() {
                     let id = connections[index].channels[place].id
