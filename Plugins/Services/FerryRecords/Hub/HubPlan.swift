@@ -43,9 +43,33 @@
             /// Nil for a peer that has come, and is not known by its link.
             let peer: Int64?
             let isOwn: Bool
-            /// Since when there has been a link; nil while it is set up.
-            var since: Timestamp?
-            var isEnding = false
+            var state: State
+
+            enum State {
+                /// This side's attempt is under way.
+                case connecting
+                /// An exchange with the peer has begun on another link, and this attempt is to end.
+                case needless
+                /// That has been asked for.
+                case calledOff
+                case linked(since: Timestamp)
+                /// Its turn is over: its end has been asked for.
+                case ending
+            }
+
+            var isConnecting: Bool {
+                switch state {
+                case .connecting, .needless, .calledOff: true
+                case .linked, .ending: false
+                }
+            }
+
+            var isEnding: Bool {
+                switch state {
+                case .calledOff, .ending: true
+                case .connecting, .needless, .linked: false
+                }
+            }
         }
 
         private struct Place: Sendable, Comparable {
@@ -65,8 +89,6 @@
         private var ready = Heap<Place>()
         /// Those to be tried again, by when.
         private var later = Heap<Place>()
-        /// Attempts that have become needless.
-        private var needless: [Visit] = []
         /// When a peer last came without a slot for it.
         private var turnedAway: Timestamp?
 
@@ -103,7 +125,7 @@
         mutating func met(_ id: Int64) {
             var peer = peers[id] ?? Peer()
             peer.meetings += 1
-            if let visit = peer.visit, slots[visit]?.since == nil { needless.append(visit) }
+            if let visit = peer.visit, case .connecting? = slots[visit]?.state { slots[visit]?.state = .needless }
             peers[id] = peer
         }
 
@@ -130,7 +152,7 @@
                 return nil
             }
             if let peer { peers[peer]?.hasProgressed = false }
-            return take(Slot(peer: peer, isOwn: false, since: now))
+            return take(Slot(peer: peer, isOwn: false, state: .linked(since: now)))
         }
 
         /// There was no slot for a peer that came: a turn may be over because of that.
@@ -140,7 +162,10 @@
         mutating func gaveWay(_ visit: Visit) { slots[visit] = nil }
 
         /// The link to a peer is there.
-        mutating func connected(_ visit: Visit, at now: Timestamp) { slots[visit]?.since = now }
+        mutating func connected(_ visit: Visit, at now: Timestamp) {
+            guard case .connecting? = slots[visit]?.state else { return }
+            slots[visit]?.state = .linked(since: now)
+        }
 
         /// The link is gone, or the attempt failed. The peer's pending records were set before.
         ///
@@ -148,11 +173,14 @@
         ///   retry in step.
         mutating func ended(_ visit: Visit, at now: Timestamp, chance: Double) {
             guard let slot = slots.removeValue(forKey: visit), let id = slot.peer, var peer = peers[id] else { return }
-            let wasNeedless = needless.contains(visit) || peer.meetings > 0
-            needless.removeAll { $0 == visit }
+            let wasNeedless: Bool
+            switch slot.state {
+            case .needless, .calledOff: wasNeedless = true
+            case .connecting, .linked, .ending: wasNeedless = peer.meetings > 0
+            }
             if peer.count == 0 {
                 peer.cutShort = 0
-            } else if slot.isEnding && slot.since != nil && !peer.hasProgressed {
+            } else if case .ending = slot.state, !peer.hasProgressed {
                 peer.cutShort += 1
             }
             if slot.isOwn {
@@ -175,8 +203,8 @@
         /// The steps to carry out now.
         mutating func steps(at now: Timestamp) -> [Step] {
             var steps: [Step] = []
-            for visit in needless where slots[visit]?.isEnding == false {
-                slots[visit]?.isEnding = true
+            for visit in needless {
+                slots[visit]?.state = .calledOff
                 steps.append(.end(visit))
             }
             while let place = top(\.later), place.key <= now {
@@ -186,13 +214,13 @@
             }
             while canConnect, let place = top(\.ready) {
                 _ = ready.popMin()
-                let visit = take(Slot(peer: place.peer, isOwn: true, since: nil))
+                let visit = take(Slot(peer: place.peer, isOwn: true, state: .connecting))
                 peers[place.peer]?.visit = visit
                 peers[place.peer]?.hasProgressed = false
                 steps.append(.connect(visit, peer: place.peer))
             }
             if wantsSlot(at: now), let (visit, end) = nextTurnOver, end <= now {
-                slots[visit]?.isEnding = true
+                slots[visit]?.state = .ending
                 steps.append(.end(visit))
             }
             return steps
@@ -204,8 +232,11 @@
             return [top(\.later)?.key, turnOver].compactMap(\.self).min()
         }
 
-        private var connecting: Int { slots.values.count { $0.isOwn && $0.since == nil } }
+        private var connecting: Int { slots.values.count(where: \.isConnecting) }
         private var own: Int { slots.values.count(where: \.isOwn) }
+        private var needless: [Visit] {
+            slots.filter { if case .needless = $1.state { true } else { false } }.keys.sorted { $0.number < $1.number }
+        }
 
         private var canConnect: Bool {
             slots.count < configuration.slots && own < configuration.slots - configuration.slotsForComers
@@ -225,8 +256,8 @@
         private var nextTurnOver: (visit: Visit, end: Timestamp)? {
             let isFull = slots.count >= configuration.slots
             var next: (visit: Visit, end: Timestamp)?
-            for (visit, slot) in slots where !slot.isEnding && (isFull || slot.isOwn) {
-                guard let since = slot.since else { continue }
+            for (visit, slot) in slots where isFull || slot.isOwn {
+                guard case .linked(let since) = slot.state else { continue }
                 let cutShort = slot.peer.flatMap { peers[$0]?.cutShort } ?? 0
                 let longer = min(configuration.turn * (1 << min(cutShort, 20)), configuration.longestBackoff / 4)
                 let end = since + max(configuration.turn, longer)
@@ -285,7 +316,7 @@
         func phase(of id: Int64, at now: Timestamp) -> RecordHub.Phase? {
             guard let peer = peers[id] else { return nil }
             if peer.meetings > 0 { return .exchanging }
-            if let visit = peer.visit { return slots[visit]?.since == nil ? .connecting : .exchanging }
+            if let visit = peer.visit { return slots[visit]?.isConnecting == true ? .connecting : .exchanging }
             guard peer.count > 0 else { return .idle }
             guard peer.isReachable else { return .expected }
             if let notBefore = peer.notBefore, notBefore > now {

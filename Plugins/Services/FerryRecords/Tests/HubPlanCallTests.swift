@@ -122,6 +122,69 @@
             #expect(plan.steps(at: at(1)) == [])
         }
 
+        /// What crossed on the peer's own visit ends this side's backoff, and the peer waits anew.
+        @Test func aComerThatTakesARecordEndsTheBackoff() throws {
+            let phases: [(Int, RecordHub.Phase)] = [
+                (0, .backingOff(failures: 1, for: .seconds(3))), (1, .ready(for: .seconds(1))),
+            ]
+            for (records, phase) in phases {
+                var plan = plan(slots: 2)
+                plan.waiting(2, priority: 1, for: 1, isReachable: true, at: at(0))
+                plan.ended(try first(plan.steps(at: at(0))), at: at(0), chance: 1)
+                let visit = try come(1, &plan, at: 2)
+                plan.met(1)
+                plan.parted(1, records: records, at: at(4))
+                plan.ended(visit, at: at(4), chance: 1)
+                #expect(plan.phase(of: 1, at: at(5)) == phase)
+            }
+        }
+
+        /// A comer that takes nothing is no failure of this side's, and one that never had an exchange has had no turn.
+        @Test func aComerThatTakesNothingIsNotBackedOffFrom() throws {
+            var plan = plan(slots: 2)
+            plan.waiting(1, priority: 1, for: 1, isReachable: false, at: at(0))
+            let visit = try come(1, &plan, at: 1)
+            plan.ended(visit, at: at(2), chance: 1)
+            plan.parted(1, records: 0, at: at(2))
+            plan.waiting(1, priority: 1, for: 1, isReachable: true, at: at(3))
+            #expect(plan.phase(of: 1, at: at(3)) == .ready(for: .seconds(3)))
+            #expect(connects(plan.steps(at: at(3))) == [1])
+        }
+
+        /// Also when it ends after the exchange that made it needless, or while one runs on another link.
+        @Test(arguments: [true, false]) func aNeedlessAttemptIsNoFailure(isConnecting: Bool) throws {
+            var plan = plan(slots: 2)
+            plan.waiting(2, priority: 1, for: 1, isReachable: true, at: at(0))
+            let attempt = try first(plan.steps(at: at(0)))
+            if !isConnecting { plan.connected(attempt, at: at(1)) }
+            let visit = try come(1, &plan, at: 1)
+            plan.met(1)
+            #expect(plan.steps(at: at(1)) == (isConnecting ? [.end(attempt)] : []))
+            if isConnecting { plan.parted(1, records: 0, at: at(2)) }
+            plan.ended(attempt, at: at(2), chance: 1)
+            if !isConnecting { plan.parted(1, records: 0, at: at(2)) }
+            plan.ended(visit, at: at(2), chance: 1)
+            #expect(plan.phase(of: 1, at: at(2)) == .ready(for: .zero))
+        }
+
+        @Test func theHalfOfABackoffIsWaitedAtLeast() throws {
+            var plan = plan(slots: 2)
+            plan.waiting(1, priority: 1, for: 1, isReachable: true, at: at(0))
+            plan.ended(try first(plan.steps(at: at(0))), at: at(0), chance: 0)
+            #expect(plan.phase(of: 1, at: at(0)) == .backingOff(failures: 1, for: .seconds(4)))
+        }
+
+        /// The peer's position tells it as well as the exchange's own count.
+        @Test func fewerPendingRecordsAreProgress() throws {
+            var plan = plan(slots: 2)
+            plan.waiting(2, priority: 1, for: 1, isReachable: true, at: at(0))
+            let visit = try meet(&plan, at: 0)
+            plan.waiting(1, priority: 1, for: 1, isReachable: true, at: at(1))
+            plan.parted(1, records: 0, at: at(2))
+            plan.ended(visit, at: at(2), chance: 1)
+            #expect(plan.phase(of: 1, at: at(2)) == .ready(for: .zero))
+        }
+
         // MARK: Slots
 
         @Test func peersThatCameTakeSlots() throws {
@@ -192,6 +255,28 @@
                 plan.parted(1, records: records, at: at(start + turn))
                 plan.ended(visit, at: at(start + turn), chance: 0)
             }
+        }
+
+        /// A link that broke and an attempt that was called off are no turns.
+        @Test(arguments: [true, false]) func onlyATurnThatIsOverMakesTheNextLonger(isCalledOff: Bool) throws {
+            var plan = plan(slots: 2)
+            plan.waiting(1, priority: 1, for: 1, isReachable: true, at: at(0))
+            let visit = try first(plan.steps(at: at(0)))
+            if isCalledOff {
+                let comer = try come(1, &plan, at: 1)
+                plan.met(1)
+                #expect(plan.steps(at: at(1)) == [.end(visit)])
+                plan.connected(visit, at: at(1))
+                plan.ended(visit, at: at(2), chance: 1)
+                plan.parted(1, records: 0, at: at(2))
+                plan.ended(comer, at: at(2), chance: 1)
+            } else {
+                plan.connected(visit, at: at(1))
+                plan.ended(visit, at: at(2), chance: 1)
+            }
+            let next = try meet(&plan, at: 100)
+            _ = try come(nil, &plan, at: 100.5)
+            #expect(turn(of: next, since: 100, &plan) == 30)
         }
 
         @Test func aTurnIsShortAgainOnceAllIsThere() throws {
