@@ -147,6 +147,8 @@ final class ScriptedCentralRole: CentralRole {
     let journal: Journal
     let gate = Gate()
     let connections = Guarded<[ScriptedConnection]>([])
+    /// What connections end with before it is handed over.
+    let end = Guarded<BluetoothError?>(nil)
     /// What the next scan or connection fails with.
     let failure = Guarded<BluetoothError?>(nil)
 
@@ -183,6 +185,7 @@ final class ScriptedCentralRole: CentralRole {
         try fail()
         let connection = ScriptedConnection(journal, events)
         connections { $0.append(connection) }
+        if let end = end.current { events.peripheralDidDisconnect(end) }
         return connection
     }
 

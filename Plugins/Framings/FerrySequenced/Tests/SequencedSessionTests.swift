@@ -182,6 +182,29 @@ import Testing
         #expect(pair.fates[0][0].isSent)
     }
 
+    /// A link that is there before the end of the one before was told of: what was under way on that one is forgotten.
+    @Test func aNewLinkEndsTheOneBefore() {
+        var pair = pair()
+        pair.chunkSize = [244, 244]
+        _ = arrivals(&pair, rounds: 2)
+        pair.send(from: 0, count: 2000)
+        pair.pump(0)
+        // Those chunks are lost. They are sent again in pieces, of which the first few arrive.
+        pair.wires = [[], []]
+        pair.chunkSize = [20, 20]
+        pair.now = pair.nextDeadline ?? pair.now
+        pair.wake(0)
+        pair.space = [3, nil]
+        pair.pump(0)
+        while !pair.wires[0].isEmpty { pair.deliver(from: 0) }
+        pair.space = [nil, nil]
+        pair.open()
+        pair.settle()
+        #expect(pair.violation == nil)
+        #expect(pair.ended == nil)
+        #expect(pair.fates[0][0].isSent)
+    }
+
     @Test func aLinkThatIsTooSmallIsNamed() {
         var pair = pair()
         pair.chunkSize = [19, 19]
