@@ -37,22 +37,19 @@
                 service: BluetoothUUID(0xFE01 as UInt16), characteristic: BluetoothUUID(0xFE02 as UInt16))
             let serving: any BluetoothAdapter = apps == .asks ? near : overCoreBluetooth(near)
             let asking: any BluetoothAdapter = apps == .serves ? far : overCoreBluetooth(far)
+            let listener = try await GATTTransport(adapter: serving, configuration: layout).listen()
+            defer { listener.close() }
+            var links = listener.links.makeAsyncIterator()
             for framing in FramingChoice.allCases {
-                let listener = try await GATTTransport(adapter: serving, configuration: layout).listen()
-                defer { listener.close() }
                 let console = Console(showsBar: false) { _ in }
                 let recipe = Recipe(framing: framing, codec: .json)
-                async let delivery = {
-                    var links = listener.links.makeAsyncIterator()
-                    let link = try #require(await links.next())
-                    return try await Party(role: "server", recipe: recipe, console: console).handOver(
-                        .example, over: link)
-                }()
-                let link = try await GATTTransport(adapter: asking, configuration: layout).connect(
-                    timeout: .unreached)
-                let arrival = try await Party(role: "client", recipe: recipe, console: console).receive(over: link)
-                #expect(arrival.card == .example, "\(framing)")
-                #expect(try await delivery.messageBytes > 0)
+                let link = try await GATTTransport(adapter: asking, configuration: layout).connect(timeout: .unreached)
+                async let arrival = Party(role: "client", recipe: recipe, console: console).receive(over: link)
+                let served = try #require(await links.next())
+                let delivery = try await Party(role: "server", recipe: recipe, console: console).handOver(
+                    .example, over: served)
+                #expect(try await arrival.card == .example, "\(framing)")
+                #expect(delivery.messageBytes > 0)
             }
         }
     }
