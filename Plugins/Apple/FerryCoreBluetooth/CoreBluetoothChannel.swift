@@ -74,14 +74,16 @@ final class CoreBluetoothChannel: NSObject, L2CAPChannel, StreamDelegate, @unche
     }
 
     func close() {
-        if state({ $0.life.close() }) { StreamThread.shared.perform { [self] in leave(tries: 100) } }
+        if state({ $0.life.close() }) { StreamThread.shared.perform { [self] in leave(nil) } }
     }
 
-    /// Closes once everything is written, or after a second.
-    private func leave(tries: Int) {
+    /// Closes once everything is written, or has had its time.
+    private func leave(_ begun: ChannelDrain?) {
         write()
-        guard state({ !$0.unsent.isEmpty && $0.life.end == nil }), tries > 0 else { return finish(.channelClosedHere) }
-        StreamThread.shared.perform(after: 0.01) { [self] in leave(tries: tries - 1) }
+        let (now, waiting) = (SystemTime().now, state { $0.life.end == nil ? $0.unsent.count : 0 })
+        var drain = begun ?? ChannelDrain(waiting, at: now)
+        guard drain.hasTime(for: waiting, at: now) else { return finish(.channelClosedHere) }
+        StreamThread.shared.perform(after: 0.01) { [self, drain] in leave(drain) }
     }
 
     // MARK: On the thread

@@ -40,7 +40,8 @@ extension LoopbackRadio {
         public var advertisingInterval: Duration = .milliseconds(20)
 
         /// How long a connection outlives the peer's going out of range. 1 ms to 32 s, default 2 s (Core Specification
-        /// 5.4, Vol 6, Part B, 4.5.2). It also bounds how long a disconnection waits for the queue before it.
+        /// 5.4, Vol 6, Part B, 4.5.2). It also bounds how long a disconnection waits for the queue before it, and how
+        /// long a closed L2CAP channel waits while nothing of its queue leaves.
         public var supervisionTimeout: Duration = .seconds(2)
 
         /// How long an ATT request or indication may wait for its answer before the connection is given up. 1 ms to

@@ -144,7 +144,7 @@ extension RadioState {
         case .supervision(let id, let silence): supervisionDue(id, since: silence)
         case .transactions(let id): transactionsDue(id)
         case .forcedEnd(let id): forcedEndDue(id)
-        case .forcedClose(let id): endChannel(id)
+        case .forcedClose(let id, let queuedFrames): forcedCloseDue(id, before: queuedFrames)
         case .lateReady(let event): events.append(event)
         case .stallOver(let id, let direction): stallDue(id, direction)
         }

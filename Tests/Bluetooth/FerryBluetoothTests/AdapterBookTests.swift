@@ -257,6 +257,24 @@ private final class Receiver: LinkReceiver {
         #expect([0, 1, 24].map { code(ended, $0) } == [.disconnected, .disconnected, .disconnected])
     }
 
+    /// Whether a closed channel, in which 20 bytes wait, waits on: by seconds since then and the bytes that are left.
+    @Test(
+        arguments: [
+            ("nothing waits", [(0, 0, false)]),
+            ("nothing leaves", [(0, 20, true), (4.9, 20, true), (5, 20, false)]),
+            ("all leaves", [(0, 20, true), (4, 5, true), (8, 0, false)]),
+            ("each byte has its time", [(4.9, 19, true), (9.8, 18, true), (14.8, 18, false)]),
+            ("more bytes are no progress", [(0, 20, true), (4, 21, true), (5, 21, false)]),
+            ("a minute is the limit", (1...15).map { (Double(4 * $0), 20 - $0, $0 < 15) }),
+        ] as [(String, [(Double, Int, Bool)])])
+    func aClosedChannelWaitsForWhatLeaves(_ name: String, looks: [(Double, Int, Bool)]) {
+        var drain = ChannelDrain(20, at: .zero)
+        for (seconds, waiting, hasTime) in looks {
+            let isGranted = drain.hasTime(for: waiting, at: .zero + .seconds(seconds))
+            #expect(isGranted == hasTime, "\(waiting) bytes after \(seconds) s")
+        }
+    }
+
     // MARK: Values and definitions
 
     @Test func wrongWritesAreRefused() {

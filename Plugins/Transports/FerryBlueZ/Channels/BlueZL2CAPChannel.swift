@@ -35,7 +35,7 @@
         let maximumChunkSize: Int
         private let thread: BusThread
         private let canPause: Bool
-        private let freeSpace: @Sendable (Int32) -> SocketSpace?
+        private let queuedBytes: @Sendable (Int32) -> Int
         private let onEnd: @Sendable (BlueZL2CAPChannel) -> Void
         private let state: Mutex<State>
         /// Of the thread alone.
@@ -47,12 +47,12 @@
         ///   - sendMTU: the most bytes that the peer takes in a packet.
         ///   - receiveMTU: the most bytes that it sends.
         ///   - canPause: whether unread packets stop the peer.
-        ///   - freeSpace: how much of the socket's buffer is free, nil where that is unknown: then nothing waits in it.
+        ///   - queuedBytes: how much has not left the socket.
         ///   - onEnd: called once, on the thread, when the channel has ended.
         init(
             _ descriptor: FileDescriptor, psm: PSM, peerID: PeerID, peer: PeerIdentity, role: LinkRole? = nil,
             sendMTU: Int, receiveMTU: Int, canPause: Bool,
-            on thread: BusThread, freeSpace: @escaping @Sendable (Int32) -> SocketSpace? = L2CAPSocket.freeSpace,
+            on thread: BusThread, queuedBytes: @escaping @Sendable (Int32) -> Int = L2CAPSocket.queuedBytes,
             onEnd: @escaping @Sendable (BlueZL2CAPChannel) -> Void
         ) {
             self.psm = psm
@@ -62,7 +62,7 @@
             maximumChunkSize = max(1, min(sendMTU, Self.chunkLimit))
             self.thread = thread
             self.canPause = canPause
-            self.freeSpace = freeSpace
+            self.queuedBytes = queuedBytes
             self.onEnd = onEnd
             state = Mutex(State(descriptor: descriptor))
             buffer = .allocate(byteCount: max(1, receiveMTU), alignment: 8)
@@ -123,7 +123,7 @@
             guard state.withLock({ $0.life.close() }) else { return }
             thread.execute { [self] in
                 updateWatch()
-                drain(SocketDrain(at: BusThread.now))
+                drain(nil)
             }
         }
 
@@ -208,12 +208,15 @@
         }
 
         /// Closes when the queue has gone out, or has had its time.
-        private func drain(_ drain: SocketDrain) {
-            var drain = drain
-            guard let descriptor = state.withLock({ $0.life.end == nil ? $0.descriptor : nil }),
-                drain.goesOn(with: freeSpace(descriptor.rawValue), at: BusThread.now),
-                !L2CAPSocket.hasHungUp(descriptor.rawValue)
-            else { return end(as: .channelClosedHere) }
+        private func drain(_ begun: ChannelDrain?) {
+            guard let descriptor = state.withLock({ $0.life.end == nil ? $0.descriptor : nil }) else {
+                return end(as: .channelClosedHere)
+            }
+            let (now, waiting) = (SystemTime().now, queuedBytes(descriptor.rawValue))
+            var drain = begun ?? ChannelDrain(waiting, at: now)
+            guard drain.hasTime(for: waiting, at: now), !L2CAPSocket.hasHungUp(descriptor.rawValue) else {
+                return end(as: .channelClosedHere)
+            }
             thread.schedule(after: .milliseconds(5)) { [self, drain] in self.drain(drain) }
         }
 

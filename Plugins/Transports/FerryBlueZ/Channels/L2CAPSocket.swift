@@ -185,16 +185,16 @@
 
         // MARK: How full it is
 
-        /// How much of the buffer is free: all of it when the kernel has handed everything to the controller.
-        static let freeSpace: @Sendable (Int32) -> SocketSpace? = { descriptor in
-            // For Bluetooth's sockets this is the free space (bt_sock_ioctl), not the queued bytes.
+        /// The bytes, as the kernel counts them, that it has not handed to the controller; 0 where it does not tell.
+        static let queuedBytes: @Sendable (Int32) -> Int = { descriptor in
+            // For Bluetooth's sockets the request answers with the free space (bt_sock_ioctl), not the queued bytes.
             var space: Int32 = 0
             var size: Int32 = 0
             var count = socklen_t(MemoryLayout<Int32>.size)
             guard ioctl(descriptor, UInt(TIOCOUTQ), &space) == 0,
                 getsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, &count) == 0
-            else { return nil }
-            return SocketSpace(free: space, size: size)
+            else { return 0 }
+            return max(0, Int(size) - Int(space))
         }
 
         /// The bytes of the first packet that waits to be read.

@@ -166,15 +166,28 @@ extension RadioState {
 
     // MARK: Ending
 
-    /// The owner closes the channel: it ends once its queue has been delivered, or after the supervision timeout.
+    /// The owner closes the channel: it ends once its queue has been delivered, or when nothing of it has left for the
+    /// supervision timeout.
     mutating func closeChannel(_ id: Int) {
         guard let end = channels[id], end.life.close() else { return }
         if end.ring?.isEmpty ?? true {
             endChannel(id)
         } else {
-            setTimer(after: configuration.supervisionTimeout, .forcedClose(channel: id))
+            setForcedClose(id, end)
         }
         wake()
+    }
+
+    private mutating func setForcedClose(_ id: Int, _ end: ChannelEnd) {
+        setTimer(after: configuration.supervisionTimeout, .forcedClose(channel: id, queuedFrames: end.queuedFrames))
+    }
+
+    /// A supervision timeout has passed since `queuedFrames` frames of a closed channel were queued.
+    mutating func forcedCloseDue(_ id: Int, before queuedFrames: Int) {
+        guard let end = channels[id], end.life.end == nil, end.queuedFrames < queuedFrames else {
+            return endChannel(id)
+        }
+        setForcedClose(id, end)
     }
 
     /// Ends both sides of a channel now, which this one has closed.

@@ -213,7 +213,7 @@ enum Timer {
     case supervision(link: Int, since: Timestamp)
     case transactions(link: Int)
     case forcedEnd(link: Int)
-    case forcedClose(channel: Int)
+    case forcedClose(channel: Int, queuedFrames: Int)
     case lateReady(Event)
     case stallOver(link: Int, Direction)
 }

@@ -147,6 +147,20 @@ private final class ChunkReceiver: LinkReceiver {
         #expect(channel.sender.journal.all == ["closed closed"])
     }
 
+    /// One frame in each second: the queue takes four times the supervision timeout.
+    @Test func aClosedChannelWaitsForAQueueThatMoves() async throws {
+        let channel = try await Channel {
+            $0.connectionInterval = .seconds(1)
+            $0.packetsPerEvent = 1
+            $0.supervisionTimeout = .seconds(2)
+        }
+        for count in 1...8 { #expect(try channel.send(count)) }
+        channel.near.close()
+        channel.world.time.advance(by: .seconds(12))
+        #expect(channel.receiver.journal.all == (1...8).map { "chunk \($0)" } + ["closed disconnected"])
+        #expect(channel.sender.journal.all == ["closed closed"])
+    }
+
     @Test func thereAre128NumbersForChannels() async throws {
         let world = try World()
         let peripheral = world.peripheral

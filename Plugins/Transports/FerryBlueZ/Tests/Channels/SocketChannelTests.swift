@@ -24,7 +24,7 @@
             BlueZL2CAPChannel(
                 end, psm: PSM(rawValue: 0x80), peerID: PeerID(rawValue: 1),
                 peer: PeerIdentity("peer", certainty: .connection), sendMTU: 512, receiveMTU: 512,
-                canPause: canPause, on: thread, freeSpace: { _ in nil }, onEnd: { _ in })
+                canPause: canPause, on: thread, queuedBytes: { _ in 0 }, onEnd: { _ in })
         }
 
         @Test(arguments: LinkConformance.Requirement.allCases, [true, false])
