@@ -45,7 +45,7 @@
             let isOwn: Bool
             var state: State
 
-            enum State {
+            enum State: Equatable {
                 /// This side's attempt is under way.
                 case connecting
                 /// An exchange with the peer has begun on another link, and this attempt is to end.
@@ -125,7 +125,7 @@
         mutating func met(_ id: Int64) {
             var peer = peers[id] ?? Peer()
             peer.meetings += 1
-            if let visit = peer.visit, case .connecting? = slots[visit]?.state { slots[visit]?.state = .needless }
+            if let visit = peer.visit, slots[visit]?.state == .connecting { slots[visit]?.state = .needless }
             peers[id] = peer
         }
 
@@ -163,7 +163,7 @@
 
         /// The link to a peer is there.
         mutating func connected(_ visit: Visit, at now: Timestamp) {
-            guard case .connecting? = slots[visit]?.state else { return }
+            guard slots[visit]?.state == .connecting else { return }
             slots[visit]?.state = .linked(since: now)
         }
 
@@ -173,14 +173,10 @@
         ///   retry in step.
         mutating func ended(_ visit: Visit, at now: Timestamp, chance: Double) {
             guard let slot = slots.removeValue(forKey: visit), let id = slot.peer, var peer = peers[id] else { return }
-            let wasNeedless: Bool
-            switch slot.state {
-            case .needless, .calledOff: wasNeedless = true
-            case .connecting, .linked, .ending: wasNeedless = peer.meetings > 0
-            }
+            let wasNeedless = slot.state == .needless || slot.state == .calledOff || peer.meetings > 0
             if peer.count == 0 {
                 peer.cutShort = 0
-            } else if case .ending = slot.state, !peer.hasProgressed {
+            } else if slot.state == .ending && !peer.hasProgressed {
                 peer.cutShort += 1
             }
             if slot.isOwn {
@@ -203,7 +199,8 @@
         /// The steps to carry out now.
         mutating func steps(at now: Timestamp) -> [Step] {
             var steps: [Step] = []
-            for visit in needless {
+            let needless = slots.compactMap { visit, slot in slot.state == .needless ? visit : nil }
+            for visit in needless.sorted(by: { $0.number < $1.number }) {
                 slots[visit]?.state = .calledOff
                 steps.append(.end(visit))
             }
@@ -234,9 +231,6 @@
 
         private var connecting: Int { slots.values.count(where: \.isConnecting) }
         private var own: Int { slots.values.count(where: \.isOwn) }
-        private var needless: [Visit] {
-            slots.filter { if case .needless = $1.state { true } else { false } }.keys.sorted { $0.number < $1.number }
-        }
 
         private var canConnect: Bool {
             slots.count < configuration.slots && own < configuration.slots - configuration.slotsForComers
