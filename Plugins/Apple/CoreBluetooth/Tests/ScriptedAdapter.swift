@@ -147,7 +147,7 @@ final class ScriptedCentralRole: CentralRole {
     let journal: Journal
     let gate = Gate()
     let connections = Guarded<[ScriptedConnection]>([])
-    /// What connections end with before it is handed over.
+    /// What each connection ends with before it is handed over.
     let end = Guarded<BluetoothError?>(nil)
     /// What the next scan or connection fails with.
     let failure = Guarded<BluetoothError?>(nil)

@@ -182,7 +182,7 @@ import Testing
         #expect(pair.fates[0][0].isSent)
     }
 
-    /// A link that is there before the end of the one before was told of: what was under way on that one is forgotten.
+    /// The loss of a link in the middle of a chunk's pieces is not reported before the next link opens.
     @Test func aNewLinkEndsTheOneBefore() {
         var pair = pair()
         pair.chunkSize = [244, 244]
